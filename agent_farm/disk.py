@@ -1,0 +1,125 @@
+"""Files that several processes share: whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+
+_POLL_SECONDS = 0.01
+
+
+def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
+    """Readers see the old content or the new one, also after a power cut."""
+    content = data.encode() if isinstance(data, str) else data
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)  # the umask may have taken bits away
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise cannot_write(path, error) from error
+
+
+def append_line(path: Path, line: str) -> None:
+    """One line, in one write, under a lock: lines of two writers never mix."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.write(descriptor, line.encode() + b"\n")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def make_directory(path: Path, *, mode: int = 0o700) -> None:
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def load_json(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DamagedFile(
+            f"{path} is not valid JSON", why=str(error), hint=f"mv {path} {path}.damaged && af doctor"
+        ) from error
+
+
+@contextmanager
+def file_lock(path: Path, *, wait: float | None = None, inherit: bool = False) -> Iterator[int]:
+    """Hold `path` as a lock; the file itself stays, since removing it would let two processes hold it.
+
+    `wait` bounds the wait in seconds (None: for ever, 0: not at all) and raises LockTaken.
+    With `inherit`, children started meanwhile hold the lock too, for as long as they live.
+    """
+    descriptor = _open_lock(path)
+    try:
+        os.set_inheritable(descriptor, inherit)
+        _acquire(descriptor, path, wait)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a live process holds the lock; a lock file alone says nothing."""
+    try:
+        with file_lock(path, wait=0):
+            return False
+    except LockTaken:
+        return True
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        make_directory(path.parent)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _acquire(descriptor: int, path: Path, wait: float | None) -> None:
+    if wait is None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise LockTaken(f"{path} is held by another process") from None
+            time.sleep(_POLL_SECONDS)
+
+
+def cannot_write(path: Path, error: OSError) -> AgentFarmError:
+    hints = {
+        errno.ENOSPC: "df -h .",
+        errno.EDQUOT: "df -h .",
+        errno.EROFS: f"mount | grep ' on / \\|{path.anchor}'",
+        errno.EACCES: f"ls -ld {path.parent}",
+    }
+    return AgentFarmError(
+        f"Cannot write {path}", why=os.strerror(error.errno or 0), hint=hints.get(error.errno or 0)
+    )

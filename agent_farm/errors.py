@@ -1,0 +1,87 @@
+"""Everything a user can cause, as a tree of values.
+
+    AgentFarmError            1    expected failure
+    ├── UsageError            2    the command's words are off
+    ├── NotFound              1    no such builder, revision, protocol, …
+    ├── DamagedFile           1    a file of ours that cannot be read, or is newer than this version
+    ├── LockTaken             1    another process is at it
+    ├── ConsentNeeded         1    a command or copy from the repository that nobody has agreed to
+    ├── ToolMissing           1    git, tmux or a runtime is not usable
+    ├── WorkWouldBeLost       4    refused, because it exists nowhere else
+    ├── NotDelivered          5    held, or not confirmed
+    └── TimedOut            124
+
+What went wrong, why, and the next command: `cli/` renders all three, as text or as JSON.
+Anything else that reaches `cli/` is a bug and ends with exit code 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class AgentFarmError(Exception):
+    code = "error"
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        hint: str | None = None,
+        evidence: Iterable[str] = (),
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+        self.evidence = tuple(evidence)
+
+
+class UsageError(AgentFarmError):
+    code = "usage"
+    exit_code = 2
+
+
+class NotFound(AgentFarmError):
+    code = "not-found"
+
+
+class DamagedFile(AgentFarmError):
+    code = "damaged-file"
+
+
+class LockTaken(AgentFarmError):
+    code = "locked"
+
+
+class ConsentNeeded(AgentFarmError):
+    code = "consent-needed"
+
+
+class ToolMissing(AgentFarmError):
+    code = "tool-missing"
+
+
+class WorkWouldBeLost(AgentFarmError):
+    code = "work-would-be-lost"
+    exit_code = 4
+
+
+class NotDelivered(AgentFarmError):
+    code = "not-delivered"
+    exit_code = 5
+
+
+class TimedOut(AgentFarmError):
+    code = "timed-out"
+    exit_code = 124
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, for an error's hint."""
+    import difflib  # 6 ms that only a mistake has to pay
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return close[0] if close else None

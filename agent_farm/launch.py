@@ -1,0 +1,24 @@
+"""The one form in which anything is started: plain data, no shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFile:
+    """A file that has to be there before the start."""
+
+    path: Path
+    content: str
+    mode: int = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    files: tuple[LaunchFile, ...] = ()

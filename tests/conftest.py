@@ -1,0 +1,89 @@
+"""Isolation for every test: a private home, git configuration and tmux server, and nothing left running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gitrepo import make_repo
+
+Af = Callable[..., "subprocess.CompletedProcess[str]"]
+
+_KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """The user's own home, git configuration and tmux server cannot be reached from a test."""
+    for name in list(os.environ):
+        if name not in _KEEP and not name.startswith(("PYTEST_", "COV_")):
+            monkeypatch.delenv(name)
+    private = tmp_path / "home"
+    private.mkdir()
+    sockets = Path(tempfile.mkdtemp(prefix="af-tmux-"))  # a socket's path has to be short
+    monkeypatch.setenv("HOME", str(private))
+    monkeypatch.setenv("TMUX_TMPDIR", str(sockets))
+    monkeypatch.setenv("TMPDIR", str(_made(tmp_path / "tmp")))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(private / ".config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(private / ".local/state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(private / ".cache"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(private / ".gitconfig"))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    (private / ".gitconfig").write_text(
+        "[user]\n\tname = Test\n\temail = test@example.invalid\n"
+        '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
+    )
+    yield private
+    _end_tmux_servers(sockets)
+    shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _end_tmux_servers(sockets: Path) -> None:
+    for socket in sockets.glob("tmux-*/*"):
+        subprocess.run(
+            ["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True, timeout=20
+        )
+
+
+@pytest.fixture
+def repo(tmp_path: Path, home: Path) -> Path:
+    return make_repo(tmp_path / "repo")
+
+
+@pytest.fixture
+def af(repo: Path) -> Af:
+    """The real command line in a process of its own: `af("spawn", "Fix auth").stdout`."""
+
+    def run(
+        *args: str,
+        cwd: Path | None = None,
+        input: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "agent_farm", *args],
+            cwd=cwd or repo,
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+
+    return run

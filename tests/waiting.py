@@ -1,0 +1,21 @@
+"""Waiting for a condition, bounded; tests never sleep for a fixed time instead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], *, timeout: float = 20.0, what: str = "the condition") -> T:
+    """The first truthy answer of `condition`; AssertionError with `what` when it never comes."""
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout:g} s for {what}; last answer: {answer!r}")
+        time.sleep(0.02)

@@ -1,0 +1,114 @@
+"""Where everything of a farm, and of its user, lives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+SETTINGS_NAME = "agent-farm.toml"
+STATE_NAME = ".agent-farm"
+WORKTREES_NAME = ".builders"
+IGNORED_BY_GIT = (f"/{STATE_NAME}/", f"/{WORKTREES_NAME}/")
+
+
+@dataclass(frozen=True, slots=True)
+class FarmPaths:
+    """The files of the farm whose main checkout is `root`."""
+
+    root: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.root / SETTINGS_NAME
+
+    @property
+    def state(self) -> Path:
+        return self.root / STATE_NAME
+
+    @property
+    def registry(self) -> Path:
+        return self.state / "registry.json"
+
+    @property
+    def locks(self) -> Path:
+        return self.state / "locks"
+
+    @property
+    def worktree_lock(self) -> Path:
+        """Held around `git worktree add`, which loses races on the repository's own files."""
+        return self.locks / "worktrees.lock"
+
+    def builder_lock(self, builder_id: str) -> Path:
+        """Held while a builder is made, changed or removed; whoever holds it is alive."""
+        return self.locks / f"builder-{builder_id}.lock"
+
+    def delivery_lock(self, builder_id: str) -> Path:
+        return self.locks / f"delivery-{builder_id}.lock"
+
+    @property
+    def runs(self) -> Path:
+        return self.state / "runs"
+
+    def run(self, builder_id: str) -> Path:
+        return self.runs / builder_id
+
+    @property
+    def trash(self) -> Path:
+        return self.state / "trash"
+
+    @property
+    def worktrees(self) -> Path:
+        return self.root / WORKTREES_NAME
+
+    def worktree(self, builder_id: str) -> Path:
+        return self.worktrees / builder_id
+
+    @property
+    def farm_name(self) -> str:
+        """Safe in a tmux target and distinct for two checkouts of the same name."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.root.name.lower()).strip("-")[:24].rstrip("-") or "farm"
+        return f"{slug}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:4]}"
+
+    def session(self, builder_id: str) -> str:
+        return f"af-{self.farm_name}-{builder_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """`af`'s own files for one builder; nothing of them lies in its worktree."""
+
+    directory: Path
+
+    @property
+    def launch(self) -> Path:
+        return self.directory / "launch.json"
+
+    @property
+    def prompt(self) -> Path:
+        return self.directory / "prompt.md"
+
+    @property
+    def role(self) -> Path:
+        return self.directory / "role.md"
+
+    @property
+    def events(self) -> Path:
+        return self.directory / "events.jsonl"
+
+    @property
+    def exit(self) -> Path:
+        return self.directory / "exit.json"
+
+    @property
+    def processes(self) -> Path:
+        return self.directory / "processes.json"
+
+
+def user_state_directory() -> Path:
+    """What is the user's and not one repository's: consent, ports, logs of bugs."""
+    base = os.environ.get("XDG_STATE_HOME")
+    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".local/state"
+    return root / "agent-farm"

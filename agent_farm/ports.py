@@ -1,0 +1,115 @@
+"""Port blocks of builders, reserved across all farms of the user."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent_farm.disk import file_lock, load_json, make_directory, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.paths import user_state_directory
+
+# Above the well-known servers and below what Linux (32768) and macOS (49152) hand out to clients.
+FIRST_PORT, LAST_PORT = 20000, 32000
+
+Blocks = dict[str, dict[str, list[int]]]
+
+
+def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
+    """`count` neighbouring free ports; the same builder gets the same ones while they are free."""
+    if count == 0:
+        return ()
+    if count > LAST_PORT - FIRST_PORT:
+        raise AgentFarmError(f"ports.per_builder is {count}, more than there are", hint="af config list")
+    file = _file()
+    with file_lock(file.with_suffix(".lock")):
+        blocks = _load(file)
+        mine = blocks.setdefault(str(root), {}).get(builder_id)
+        if mine and len(mine) == count:
+            return tuple(mine)
+        taken = {port for farm in blocks.values() for ports in farm.values() for port in ports}
+        ports = _free_block(_start(root, builder_id, count), count, taken)
+        blocks[str(root)][builder_id] = ports
+        _store(file, blocks)
+        return tuple(ports)
+
+
+def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
+    file = _file()
+    if not file.exists():
+        return
+    with file_lock(file.with_suffix(".lock")):
+        blocks = _load(file)
+        farm = blocks.get(str(root), {})
+        if not any([farm.pop(builder_id, None) for builder_id in builder_ids]):
+            return
+        if not farm:
+            blocks.pop(str(root), None)
+        _store(file, blocks)
+
+
+def reserved_ports() -> Blocks:
+    """farm root -> builder id -> ports."""
+    file = _file()
+    return _load(file) if file.exists() else {}
+
+
+def forget_farm(root: str) -> None:
+    """Drop all blocks of a farm that no longer exists."""
+    file = _file()
+    with file_lock(file.with_suffix(".lock")):
+        blocks = _load(file)
+        if blocks.pop(root, None) is not None:
+            _store(file, blocks)
+
+
+def _file() -> Path:
+    return user_state_directory() / "ports.json"
+
+
+def _start(root: Path, builder_id: str, count: int) -> int:
+    digest = hashlib.sha256(f"{root}\0{builder_id}".encode(errors="surrogateescape")).digest()
+    slots = (LAST_PORT - FIRST_PORT) // count
+    return FIRST_PORT + int.from_bytes(digest[:4], "big") % slots * count
+
+
+def _free_block(start: int, count: int, taken: set[int]) -> list[int]:
+    slots = (LAST_PORT - FIRST_PORT) // count
+    for step in range(slots):
+        first = FIRST_PORT + (start - FIRST_PORT + step * count) % (slots * count)
+        block = list(range(first, first + count))
+        if taken.isdisjoint(block) and all(_is_free(port) for port in block):
+            return block
+    raise AgentFarmError(
+        f"No {count} free neighbouring ports between {FIRST_PORT} and {LAST_PORT}",
+        why="Other builders hold them, or servers listen there.",
+        hint="af doctor --fix",
+    )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _load(file: Path) -> Blocks:
+    if not file.exists():
+        make_directory(file.parent)
+        return {}
+    document = load_json(file)
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
+    blocks: Blocks = document["farms"]
+    return blocks
+
+
+def _store(file: Path, blocks: Blocks) -> None:
+    replace_file(file, json.dumps({"version": 1, "farms": blocks}, indent=1) + "\n")

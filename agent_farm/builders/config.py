@@ -1,0 +1,28 @@
+"""BuilderConfig: what a spawn comes to, whatever mode it was asked for in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+BuilderType = Literal["spec", "task", "protocol", "shell"]
+BUILDER_TYPES: tuple[BuilderType, ...] = ("spec", "task", "protocol", "shell")
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderConfig:
+    """`role` is the file the system prompt is read from; `prompt` is None for a shell."""
+
+    type: BuilderType
+    id: str
+    branch: str
+    worktree: Path
+    prompt: str | None
+    role: Path | None
+    context_files: tuple[str, ...] = ()
+    protocol_args: Mapping[str, Any] | None = None
+    runtime: str = ""
+    model: str | None = None
+    base: str = ""

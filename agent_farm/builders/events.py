@@ -1,0 +1,91 @@
+"""What a builder's runtime and its launcher reported: the tail of `events.jsonl`, and `exit.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TAIL_BYTES = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    at: float
+    run: str
+    source: str
+    event: str
+    state: str | None
+    reason: str | None
+    conversation_id: str | None
+    detail: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    run: str
+    at: float
+    exit_code: int | None
+    signal: str | None
+
+
+def load_events(path: Path) -> list[Event]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    return list(_parse(lines))
+
+
+def last_state(path: Path, run: str) -> Event | None:
+    """The newest event of this run that says something about its state."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            for reach in (_TAIL_BYTES, size):
+                file.seek(max(0, size - reach))
+                lines = file.read().splitlines()
+                found = [event for event in _parse(lines) if event.run == run and event.state]
+                if found or reach >= size:
+                    return found[-1] if found else None
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def last_conversation(path: Path, run: str) -> str | None:
+    """The conversation the runtime named, where `af` could not choose it."""
+    named = [
+        event.conversation_id for event in load_events(path) if event.run == run and event.conversation_id
+    ]
+    return named[-1] if named else None
+
+
+def load_exit(path: Path) -> Exit | None:
+    try:
+        document = json.loads(path.read_bytes())
+        return Exit(document["run"], document["at"], document["exit_code"], document["signal"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def _parse(lines: list[bytes]) -> Iterator[Event]:
+    """Lines that are no event (a write cut short by a crash) are passed over."""
+    for line in lines:
+        try:
+            document = json.loads(line)
+            yield Event(
+                document["at"],
+                document["run"],
+                document["source"],
+                document["event"],
+                document.get("state"),
+                document.get("reason"),
+                document.get("conversation_id"),
+                document.get("detail"),
+            )
+        except (ValueError, KeyError, TypeError):
+            continue

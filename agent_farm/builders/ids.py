@@ -1,0 +1,139 @@
+"""Ids and branches of builders, by type; the caller reserves the first one that is free."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+
+Draw = Callable[[], str]
+T = TypeVar("T")
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+_SPEC_FILE = re.compile(r"([A-Za-z0-9_]+)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_DRAWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a builder will be called."""
+
+    id: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    id: str
+    name: str
+
+    @property
+    def spec_path(self) -> str:
+        return f"codev/specs/{self.id}-{self.name}.md"
+
+    @property
+    def plan_path(self) -> str:
+        return f"codev/plans/{self.id}-{self.name}.md"
+
+
+def draw_suffix() -> str:
+    """Four characters of [a-z0-9], evenly drawn."""
+    letters = []
+    while len(letters) < 4:
+        value = os.urandom(1)[0]
+        if value < 252:  # the largest multiple of 36 in a byte
+            letters.append(_ALPHABET[value % 36])
+    return "".join(letters)
+
+
+def spec_name(spec: Spec) -> Name:
+    return Name(spec.id, f"builder/{spec.id}-{spec.name}")
+
+
+def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+    prefix = hashlib.sha256(text.encode()).hexdigest()[:4]
+    for _ in range(_DRAWS):
+        id = f"task-{prefix}-{draw()}"
+        yield Name(id, f"builder/{id}")
+
+
+def protocol_names(protocol: str, epoch: int) -> Iterator[Name]:
+    """A taken second moves on to the next free one."""
+    while True:
+        yield Name(f"{protocol}-{epoch}", f"builder/protocol-{protocol}-{epoch}")
+        epoch += 1
+
+
+def shell_names(epoch: int, draw: Draw = draw_suffix) -> Iterator[Name]:
+    for _ in range(_DRAWS):
+        id = f"shell-{epoch}-{draw()}"
+        yield Name(id, f"builder/{id}")
+
+
+def first_free(names: Iterator[Name], is_taken: Callable[[Name], bool]) -> Name:
+    for name in names:
+        if not is_taken(name):
+            return name
+    raise AgentFarmError("No free builder id was found", why=f"{_DRAWS} draws were all taken.")
+
+
+def find_spec(project: str, file_names: list[str]) -> Spec:
+    """The spec a project id means: as written, or as a number (`9` for `0009`) when only one fits."""
+    specs = [Spec(*match.groups()) for name in sorted(file_names) if (match := _SPEC_FILE.fullmatch(name))]
+    exact = [spec for spec in specs if spec.id == project]
+    found = exact or [spec for spec in specs if _same_number(spec.id, project)]
+    if len(found) == 1:
+        return found[0]
+    listed = [f"{spec.id}-{spec.name}" for spec in specs]
+    if found:
+        raise UsageError(
+            f"Project {project} is ambiguous",
+            evidence=[spec.spec_path for spec in found],
+            hint=f"af spawn --project {found[0].id}" if len({spec.id for spec in found}) > 1 else None,
+        )
+    close = nearest(project, [spec.id for spec in specs])
+    raise NotFound(
+        f"No spec for project {project} under codev/specs/",
+        why=f"There are: {', '.join(listed)}" if listed else "There are no specs yet.",
+        hint=f"af spawn --project {close}"
+        if close
+        else "cp codev/templates/spec.md codev/specs/0001-name.md",
+    )
+
+
+def _same_number(left: str, right: str) -> bool:
+    return left.isdecimal() and right.isdecimal() and int(left) == int(right)
+
+
+def require_protocol(name: str, known: list[str]) -> str:
+    if name in known and _NAME.fullmatch(name):
+        return name
+    close = nearest(name, known)
+    raise NotFound(
+        f"No protocol {name} under codev/protocols/",
+        why=f"There are: {', '.join(known)}" if known else "There are no protocols yet.",
+        hint=f"af spawn --protocol {close}" if close else (None if known else "af init"),
+    )
+
+
+def match_builder(prefix: str, ids: list[str]) -> str:
+    """The one builder that `prefix` means; an exact id wins."""
+    if prefix in ids:
+        return prefix
+    found = sorted(id for id in ids if prefix and id.startswith(prefix))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{prefix} is ambiguous", why=f"It could be: {', '.join(found)}")
+    close = nearest(prefix, ids)
+    raise NotFound(
+        f"No builder {prefix}",
+        why=f"Did you mean {close}?" if close else ("There are no builders." if not ids else None),
+        hint="af status" if ids else 'af spawn "…"',
+    )

@@ -1,0 +1,31 @@
+"""The first message a builder's runtime gets, by type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_farm.builders.ids import Spec
+
+
+def spec_prompt(spec: Spec, *, has_plan: bool) -> str:
+    prompt = f"Implement the feature specified in {spec.spec_path}."
+    return f"{prompt} Follow the plan in {spec.plan_path}." if has_plan else prompt
+
+
+def task_prompt(text: str, files: Sequence[str] = ()) -> str:
+    return f"{text}\n\nRelevant files: {', '.join(files)}" if files else text
+
+
+def protocol_prompt(name: str, args: Mapping[str, Any] | None) -> str:
+    parts = [f"You are running the {name} protocol.\n\n"]
+    if args is not None:
+        block = json.dumps(args, indent=2, ensure_ascii=False)
+        parts.append(f"Protocol arguments:\n```json\n{block}\n```\n\n")
+    parts.append(f"Start by reading {protocol_path(name)}")
+    return "".join(parts)
+
+
+def protocol_path(name: str) -> str:
+    return f"codev/protocols/{name}/protocol.md"

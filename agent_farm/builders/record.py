@@ -1,0 +1,82 @@
+"""BuilderRecord: what `af` decided about one builder, as `registry.json` keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_farm.builders.config import BUILDER_TYPES, BuilderType
+from agent_farm.errors import DamagedFile
+
+RecordState = Literal["creating", "running", "stopped", "failed"]
+RECORD_STATES = ("creating", "running", "stopped", "failed")
+TASK_TEXT_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderRecord:
+    id: str
+    type: BuilderType
+    branch: str
+    worktree: str
+    session: str
+    runtime: str
+    model: str | None
+    base: str
+    base_commit: str
+    prompt_file: str | None
+    role: str | None
+    task_text: str | None
+    protocol_name: str | None
+    protocol_args: Mapping[str, Any] | None
+    spec: str | None
+    files: tuple[str, ...]
+    ports: tuple[int, ...]
+    conversation_id: str | None
+    created_at: str
+    state: RecordState
+    reason: str | None
+    # What a later start of the same builder needs to be like the first.
+    run: str
+    permissions: str
+    subdirectory: str
+    new_branch: bool
+    ephemeral: bool
+
+    @property
+    def worktree_path(self) -> Path:
+        return Path(self.worktree)
+
+    @property
+    def title(self) -> str:
+        """One line that tells a person what this builder is for."""
+        if self.task_text:
+            return " ".join(self.task_text.split())
+        return self.spec or self.protocol_name or "shell"
+
+    def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
+        return replace(self, state=state, reason=reason)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def record_from_json(id: str, document: object) -> BuilderRecord:
+    """Refuses what it does not know, so that a damaged record is never half read."""
+    if not isinstance(document, dict):
+        raise DamagedFile(f"The record of builder {id} is not an object")
+    names = {field.name for field in fields(BuilderRecord)}
+    if missing := sorted(names - document.keys()):
+        raise DamagedFile(f"The record of builder {id} lacks {', '.join(missing)}")
+    if unknown := sorted(document.keys() - names):
+        raise DamagedFile(f"The record of builder {id} has unknown fields: {', '.join(unknown)}")
+    if document["id"] != id or document["state"] not in RECORD_STATES:
+        raise DamagedFile(f"The record of builder {id} contradicts itself")
+    if document["type"] not in BUILDER_TYPES:
+        raise DamagedFile(f"The record of builder {id} has the unknown type {document['type']!r}")
+    values = dict(document)
+    values["files"] = tuple(values["files"])
+    values["ports"] = tuple(values["ports"])
+    return BuilderRecord(**values)

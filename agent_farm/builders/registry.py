@@ -1,0 +1,62 @@
+"""registry.json: the records of all builders, safe for any number of processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.disk import file_lock, load_json, replace_file
+from agent_farm.errors import DamagedFile
+
+VERSION = 1
+
+Records = dict[str, BuilderRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    path: Path
+
+    def read(self) -> Records:
+        """All records as of one moment; no lock is needed, since the file is replaced whole."""
+        try:
+            document = load_json(self.path)
+        except FileNotFoundError:
+            return {}
+        except DamagedFile as error:
+            raise self._damaged(error.why or "") from error
+        if not isinstance(document, dict) or "version" not in document:
+            raise self._damaged("It has no version.")
+        if document["version"] != VERSION:
+            raise DamagedFile(
+                f"{self.path} has version {document['version']}; this af reads version {VERSION}",
+                why="A newer af wrote it.",
+                hint="pip install --upgrade codev-agent-farm",
+            )
+        if not isinstance(document.get("builders"), dict):
+            raise self._damaged("It has no builders.")
+        try:
+            return {id: record_from_json(id, record) for id, record in document["builders"].items()}
+        except DamagedFile as error:
+            raise self._damaged(error.what) from error
+
+    @contextmanager
+    def edit(self) -> Iterator[Records]:
+        """The records under the lock; what the block left in them is stored when it ends well."""
+        with file_lock(self.path.with_suffix(".lock")):
+            records = self.read()
+            before = dict(records)
+            yield records
+            if records != before:
+                self._store(records)
+
+    def _store(self, records: Records) -> None:
+        document = {"version": VERSION, "builders": {id: record.to_json() for id, record in records.items()}}
+        replace_file(self.path, json.dumps(document, indent=1) + "\n")
+
+    def _damaged(self, why: str) -> DamagedFile:
+        return DamagedFile(f"{self.path} is damaged", why=why, hint="af doctor")

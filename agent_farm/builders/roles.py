@@ -1,0 +1,45 @@
+"""Which file a builder's system prompt is read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_farm.builders.config import BuilderType
+from agent_farm.errors import UsageError
+
+PACKAGED_ROLE = Path(__file__).parent.parent / "scaffold/codev/roles/builder.md"
+
+
+def choose_role(
+    root: Path,
+    type: BuilderType,
+    *,
+    protocol: str | None = None,
+    given: Path | None = None,
+    no_role: bool = False,
+) -> Path | None:
+    """--role, then the protocol's own role, then the farm's builder role, then the packaged one."""
+    if given is not None and no_role:
+        raise UsageError("Flags are mutually exclusive: --role, --no-role", hint="af spawn --help")
+    if no_role:
+        return None
+    if given is not None:
+        return given
+    if type == "shell":
+        return None
+    candidates = [root / "codev/roles/builder.md", PACKAGED_ROLE]
+    if protocol is not None:
+        candidates.insert(0, root / "codev/protocols" / protocol / "role.md")
+    return next(path for path in candidates if path.is_file())
+
+
+def load_role(path: Path) -> str:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise UsageError(f"No role file {path}", hint="af spawn --no-role …") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the role {path}", why=str(error)) from error
+    if "\0" in text:
+        raise UsageError(f"The role {path} holds a NUL byte", why="It is not a text file.")
+    return text

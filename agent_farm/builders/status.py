@@ -1,0 +1,82 @@
+"""One word for how a builder is, with where it comes from and how old it is. Never a guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_farm.builders.events import Event, Exit
+from agent_farm.builders.record import BuilderRecord
+
+STATES = (
+    "creating",
+    "preparing",
+    "working",
+    "waiting",
+    "idle",
+    "exited",
+    "failed",
+    "stopped",
+    "lost",
+    "unknown",
+)
+FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
+ALIVE = frozenset({"preparing", "working", "waiting", "idle"})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None."""
+
+    state: str
+    source: str
+    at: float | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class PaneView:
+    """What tmux says of one builder: `known` is False when it could not be asked."""
+
+    known: bool
+    exists: bool = False
+    dead: bool = False
+    why: str | None = None
+
+
+def judge(
+    record: BuilderRecord, pane: PaneView, event: Event | None, exit: Exit | None, *, now: float
+) -> Status:
+    """Join what was decided, what was reported and what is there."""
+    if record.state == "creating":
+        return Status("creating", "process", at=now)
+    if record.state == "stopped":
+        return Status("stopped", "launcher", reason=record.reason)
+    if record.state == "failed":
+        return Status("failed", "launcher", reason=record.reason)
+    if exit is not None and exit.run == record.run:
+        return _ended(exit, event)
+    if event is not None and event.state == "failed":
+        return Status("failed", event.source, event.at, reason=event.reason)
+    if not pane.known:
+        return Status("unknown", "process", at=now, reason=pane.why)
+    if not pane.exists:
+        return Status("lost", "process", at=now, reason="its tmux session is gone")
+    if pane.dead:
+        return Status("lost", "process", at=now, reason="its launcher was killed")
+    if event is None:
+        return Status("preparing", "process", at=now)
+    return Status(str(event.state), event.source, event.at, reason=event.reason)
+
+
+def _ended(exit: Exit, event: Event | None) -> Status:
+    if exit.exit_code == 0:
+        return Status("exited", "launcher", exit.at, exit_code=0)
+    why = f"killed by {exit.signal}" if exit.signal else f"exit code {exit.exit_code}"
+    if event is not None and event.state == "failed" and event.reason:
+        why = event.reason
+    return Status("failed", "launcher", exit.at, exit_code=exit.exit_code, reason=why)

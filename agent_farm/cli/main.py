@@ -1,0 +1,130 @@
+"""`af`: the table of commands, each loaded when it is called, and the one error boundary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from agent_farm import __version__
+from agent_farm.cli.table import COMMANDS, SECTIONS
+from agent_farm.errors import AgentFarmError, nearest
+
+_INTERRUPTED = 130
+_BUG = 3
+
+
+class LazyGroup(click.Group):
+    """Knows every command's name and one line of help; imports a command's module when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        from importlib import import_module
+
+        command = getattr(import_module(f"agent_farm.cli.{entry.module}"), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from agent_farm.errors import UsageError
+
+            close = nearest(args[0], COMMANDS)
+            raise UsageError(
+                f"No command {args[0]}",
+                why=f"Did you mean {close}?" if close else None,
+                hint=f"af {close} --help" if close else "af --help",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for section in SECTIONS:
+            rows = [
+                (name.ljust(width), entry.help)
+                for name, entry in COMMANDS.items()
+                if entry.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyGroup,
+    name="af",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="af", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Give each task its own git worktree, branch and tmux session in which an AI CLI works.
+
+    \b
+      af spawn "Fix the login redirect"     a builder starts to work
+      af status                             how they all are
+      af attach task-a7f3-x9k2              watch and talk
+      af merge task-a7f3-x9k2               land the work
+      af prune                              remove what is finished and landed
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; every way it can end becomes an exit code here and nowhere else."""
+    from agent_farm.cli.output import show_bug, show_error
+
+    as_json = "--json" in arguments
+    try:
+        result = cli.main(arguments, prog_name="af", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except AgentFarmError as error:
+        show_error(error, as_json=as_json)
+        return error.exit_code
+    except click.ClickException as error:
+        show_error(_from_click(error), as_json=as_json)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return 1
+    except OSError as error:
+        show_error(_from_os(error), as_json=as_json)
+        return 1
+    except Exception as error:
+        show_bug(error, as_json=as_json)
+        return _BUG
+
+
+def _from_click(error: click.ClickException) -> AgentFarmError:
+    from agent_farm.errors import UsageError
+
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "af"
+    return UsageError(error.format_message(), hint=f"{path} --help")
+
+
+def _from_os(error: OSError) -> AgentFarmError:
+    """A full or read-only disk, a missing directory, no permission: the user's to mend, not a bug."""
+    where = f" {error.filename}" if error.filename else ""
+    return AgentFarmError(f"{error.strerror or error}{':' if where else ''}{where}")
+
+
+def _silence_stdout() -> None:
+    """The reader went away (`af status | head`); nothing more is to be written at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

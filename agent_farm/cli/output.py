@@ -1,0 +1,135 @@
+"""The only file that prints. stdout is the answer, stderr the narration."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from agent_farm.errors import AgentFarmError
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+STATE_STYLES = {
+    "waiting": "yellow",
+    "working": "green",
+    "preparing": "cyan",
+    "creating": "cyan",
+    "idle": "blue",
+    "failed": "red",
+    "lost": "red",
+    "unknown": "red",
+}
+
+
+def answer(text: str) -> None:
+    """What was asked for."""
+    _write(sys.stdout, text + "\n")
+
+
+def answer_bytes(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def answer_json(document: Mapping[str, Any]) -> None:
+    """One versioned object on stdout."""
+    import json
+
+    _write(sys.stdout, json.dumps({"version": 1, **document}, default=str) + "\n")
+
+
+def narrate(text: str) -> None:
+    """What goes on meanwhile; scripts that read stdout do not see it."""
+    _write(sys.stderr, text + "\n")
+
+
+def narrate_hint(command: str) -> None:
+    narrate(f"hint: {command}")
+
+
+def style(text: str, name: str | None, stream: TextIO | None = None) -> str:
+    """Coloured on a terminal, plain elsewhere and under NO_COLOR."""
+    if name is None or not _has_colour(stream or sys.stdout):
+        return text
+    return f"\x1b[{_CODES[name]}m{text}\x1b[0m"
+
+
+def show_error(error: AgentFarmError, *, as_json: bool) -> None:
+    if as_json:
+        answer_json(
+            {"error": {"code": error.code, "what": error.what, "why": _why(error), "hint": error.hint}}
+        )
+        return
+    narrate(f"{style('error:', 'red', sys.stderr)} {printable(error.what)}")
+    if error.why:
+        narrate(f"  {printable(error.why)}")
+    for line in error.evidence:
+        narrate(f"  {printable(line)}")
+    if error.hint:
+        narrate_hint(printable(error.hint))
+
+
+def show_bug(error: Exception, *, as_json: bool) -> None:
+    """A traceback goes to a log, never to the terminal."""
+    log = _write_bug_log(error)
+    where = f"The details are in {log}." if log else "The details could not be written."
+    what = f"This is a bug in af: {type(error).__name__}: {error}"
+    show_error(AgentFarmError(what, why=where, hint="af doctor"), as_json=as_json)
+
+
+def printable(text: str) -> str:
+    """Control characters of a file name or message cannot move the cursor or change colours."""
+    return "".join(
+        char
+        if char in "\n\t" or (char.isprintable() and not "\ud800" <= char <= "\udfff")
+        else f"\\x{ord(char):02x}"
+        for char in text
+    )
+
+
+def terminal_width(default: int = 100) -> int:
+    if columns := os.environ.get("COLUMNS", ""):
+        return max(40, int(columns)) if columns.isdecimal() else default
+    try:
+        return max(40, os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError):
+        return default
+
+
+def is_interactive() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _why(error: AgentFarmError) -> str | None:
+    return "\n".join(part for part in (error.why, *error.evidence) if part) or None
+
+
+def _has_colour(stream: TextIO) -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a terminal whose encoding is not UTF-8
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _write_bug_log(error: Exception) -> str | None:
+    import time
+    import traceback
+
+    from agent_farm.disk import make_directory, replace_file
+    from agent_farm.paths import user_state_directory
+
+    path = user_state_directory() / "logs" / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    try:
+        make_directory(path.parent)
+        replace_file(path, "".join(traceback.format_exception(error)))
+    except AgentFarmError:
+        return None
+    return str(path)

@@ -1,0 +1,40 @@
+"""All commands in one literal table, so that `af --help` imports none of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    module: str
+    attribute: str
+    section: str
+    help: str
+
+
+SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
+
+COMMANDS = {
+    "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
+    "status": Entry("status", "status", "Builders", "Show all builders and how they are"),
+    "attach": Entry("look", "attach", "Builders", "Attach to a builder's tmux session"),
+    "send": Entry("talk", "send", "Builders", "Send a message to running builders"),
+    "wait": Entry("talk", "wait", "Builders", "Wait until builders are idle, waiting or ended"),
+    "capture": Entry("look", "capture", "Builders", "Print a builder's screen"),
+    "logs": Entry("look", "logs", "Builders", "Print what happened to a builder"),
+    "path": Entry("look", "path", "Builders", "Print a builder's worktree path"),
+    "stop": Entry("life", "stop", "Builders", "End runtimes and keep the work"),
+    "resume": Entry("life", "resume", "Builders", "Continue a builder's conversation"),
+    "recover": Entry(
+        "life", "recover", "Builders", "Bring builders back after a reboot or a dead tmux server"
+    ),
+    "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
+    "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
+    "conflicts": Entry("land", "conflicts", "Landing", "Foresee conflicts between builders"),
+    "prune": Entry("remove", "prune", "Landing", "Remove builders whose work has landed"),
+    "restore": Entry("remove", "restore", "Landing", "Bring a pruned builder back"),
+    "init": Entry("init", "init", "Farm", "Set up codev/ and agent-farm.toml"),
+    "doctor": Entry("doctor", "doctor", "Farm", "Find and heal what is broken"),
+    "config": Entry("config", "config", "Farm", "Show and change settings"),
+    "completion": Entry("completion", "completion", "Farm", "Print the completion script of a shell"),
+}

@@ -1,0 +1,56 @@
+"""AI coding CLIs as runtimes: what each one needs to be started, locked, followed and resumed.
+
+`get_adapter(name)` is the way in. One literal table, no discovery; an adapter's module is imported only
+when it is asked for, so that `af --help` pays for none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent_farm.runtimes.base import RuntimeAdapter
+
+# name -> (module, class); the order is the order in which a default is looked for, demo never being one
+ADAPTERS = {
+    "claude-code": ("agent_farm.runtimes.claude_code", "ClaudeCodeAdapter"),
+    "codex": ("agent_farm.runtimes.codex", "CodexAdapter"),
+    "gemini": ("agent_farm.runtimes.gemini", "GeminiAdapter"),
+    "copilot": ("agent_farm.runtimes.copilot", "CopilotAdapter"),
+    "opencode": ("agent_farm.runtimes.opencode", "OpencodeAdapter"),
+    "demo": ("agent_farm.runtimes.demo", "DemoAdapter"),
+}
+
+
+def adapter_names(root: Path | None = None) -> tuple[str, ...]:
+    """The shipped runtimes, then those that the repository at `root` declares in agent_runtime.json."""
+    return (*ADAPTERS, *(name for name in _declared(root) if name not in ADAPTERS))
+
+
+def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
+    """A new adapter; ValueError listing what exists when there is none of that name."""
+    if name in ADAPTERS:
+        return _load(*ADAPTERS[name])
+    if name in _declared(root):
+        from agent_farm.runtimes.external import ExternalAdapter
+
+        assert root is not None
+        return ExternalAdapter.declared(root, name)
+    raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")
+
+
+def _load(module: str, class_name: str) -> RuntimeAdapter:
+    from importlib import import_module
+
+    adapter: RuntimeAdapter = getattr(import_module(module), class_name)()
+    return adapter
+
+
+def _declared(root: Path | None) -> tuple[str, ...]:
+    if root is None or not (root / "agent_runtime.json").exists():
+        return ()
+    from agent_farm.runtimes.external_config import load_external_runtimes
+
+    return tuple(load_external_runtimes(root))

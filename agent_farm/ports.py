@@ -44,8 +44,11 @@ def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
     with file_lock(file.with_suffix(".lock")):
         blocks = _load(file)
         farm = blocks.get(str(root), {})
-        if not any([farm.pop(builder_id, None) for builder_id in builder_ids]):
+        gone = farm.keys() & set(builder_ids)
+        if not gone:
             return
+        for builder_id in gone:
+            del farm[builder_id]
         if not farm:
             blocks.pop(str(root), None)
         _store(file, blocks)

@@ -180,7 +180,7 @@ def _checked(key: Key, value: Any, name: str | None = None) -> Any:
         raise SettingsError(f"{label} must be {kinds[key.kind]}", why=f"It is {value!r}.")
     if key.choices and value not in key.choices:
         raise SettingsError(f"{label} must be one of {', '.join(key.choices)}", why=f"It is {value!r}.")
-    if key.kind is int and value < key.minimum:
+    if isinstance(value, int) and value < key.minimum:
         raise SettingsError(f"{label} must be at least {key.minimum}", why=f"It is {value}.")
     if key.kind is str and not value:
         raise SettingsError(f"{label} is empty", why="Leave the key out to use its default.")

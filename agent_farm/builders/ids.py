@@ -44,12 +44,12 @@ class Spec:
 
 def draw_suffix() -> str:
     """Four characters of [a-z0-9], evenly drawn."""
-    letters = []
+    letters = ""
     while len(letters) < 4:
         value = os.urandom(1)[0]
         if value < 252:  # the largest multiple of 36 in a byte
-            letters.append(_ALPHABET[value % 36])
-    return "".join(letters)
+            letters += _ALPHABET[value % 36]
+    return letters
 
 
 def spec_name(spec: Spec) -> Name:

@@ -1,0 +1,109 @@
+"""What differs between a checkout and its commit, asked for many checkouts at once and bounded in time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.finding import linked_git_dir
+
+Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
+
+_OPERATIONS: tuple[tuple[str, Operation], ...] = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached."""
+
+    dirty: tuple[str, ...]
+    untracked: tuple[str, ...]
+    unmerged: tuple[str, ...]
+    operation: Operation | None
+    head: str | None
+    branch: str | None
+
+    @property
+    def clean(self) -> bool:
+        return not self.dirty and not self.untracked and self.operation is None
+
+
+def tree_state(worktree: Path, *, timeout: float | None = None, each_file: bool = False) -> TreeState:
+    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
+    output = run_git(
+        worktree,
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--branch",
+        "--no-renames",
+        "--no-ahead-behind",
+        "--ignore-submodules=none",
+        "--untracked-files=all" if each_file else "--untracked-files=normal",
+        timeout=timeout,
+    )
+    return _parsed(output, operation_of(worktree))
+
+
+def states(
+    worktrees: Iterable[Path], *, timeout: float = 2.0, workers: int | None = None
+) -> dict[Path, TreeState | None]:
+    """Each worktree's state; None where git failed or took longer than `timeout` seconds: unknown."""
+
+    def ask(worktree: Path) -> TreeState | None:
+        try:
+            return tree_state(worktree, timeout=timeout)
+        except AgentFarmError:
+            return None
+
+    paths = list(dict.fromkeys(worktrees))
+    if len(paths) < 2:
+        return {path: ask(path) for path in paths}
+    with ThreadPoolExecutor(workers or min(len(paths), max(2, os.cpu_count() or 2))) as pool:
+        return dict(zip(paths, pool.map(ask, paths), strict=True))
+
+
+def operation_of(worktree: Path) -> Operation | None:
+    """What git has begun there and not ended."""
+    admin = linked_git_dir(worktree / ".git") or worktree / ".git"
+    return next((name for file, name in _OPERATIONS if os.path.lexists(admin / file)), None)
+
+
+def _parsed(output: str, operation: Operation | None) -> TreeState:
+    facts: dict[str, str] = {}
+    dirty, untracked, unmerged = [], [], []
+    for entry in paths_of(output):
+        kind, _, rest = entry.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            facts[name] = value
+        elif kind == "?":
+            untracked.append(rest)
+        elif kind == "1":
+            dirty.append(rest.split(" ", 7)[7])
+        elif kind == "u":
+            unmerged.append(rest.split(" ", 9)[9])
+    head, branch = facts.get("branch.oid", "(initial)"), facts.get("branch.head", "(detached)")
+    return TreeState(
+        dirty=tuple(dirty + unmerged),
+        untracked=tuple(untracked),
+        unmerged=tuple(unmerged),
+        operation=operation,
+        head=None if head == "(initial)" else head,
+        branch=None if branch == "(detached)" else branch,
+    )

@@ -1,0 +1,177 @@
+"""One git process: a clean environment in, text or an error with git's own meaning out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from agent_farm.errors import AgentFarmError, TimedOut, ToolMissing
+
+Argument = str | os.PathLike[str]
+
+_KEPT = frozenset(
+    {
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_AUTHOR_DATE",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_COMMITTER_DATE",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CONFIG_NOSYSTEM",
+    }
+)
+
+
+class GitError(AgentFarmError):
+    """git said no; `status` and `stderr` are its own words."""
+
+    code = "git"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        hint: str | None = None,
+        status: int = 128,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.status = status
+        self.stderr = stderr
+
+
+def git_environment() -> dict[str, str]:
+    """The process's environment without what would make git answer for another repository."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    # Optional locks are for refreshing an index nobody asked to refresh: a builder's own git would then fail.
+    return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def run_git(
+    cwd: Path,
+    *args: Argument,
+    input: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    ok: Sequence[int] = (0,),
+    timeout: float | None = None,
+) -> str:
+    """stdout as text; bytes that are no UTF-8 survive as surrogates, as they do in paths."""
+    output = run_git_bytes(cwd, *args, input=input, env=env, pass_fds=pass_fds, ok=ok, timeout=timeout)
+    return output.decode("utf-8", "surrogateescape")
+
+
+def run_git_bytes(
+    cwd: Path,
+    *args: Argument,
+    input: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    ok: Sequence[int] = (0,),
+    timeout: float | None = None,
+) -> bytes:
+    """stdout; GitError unless the exit status is one of `ok`, TimedOut (and git ended) after `timeout` s."""
+    status, output, stderr = ask_git(cwd, *args, input=input, env=env, pass_fds=pass_fds, timeout=timeout)
+    if status not in ok:
+        _raise_git_error(args, status, stderr.decode("utf-8", "replace").strip())
+    return output
+
+
+def ask_git(
+    cwd: Path,
+    *args: Argument,
+    input: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    timeout: float | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
+    try:
+        process = subprocess.Popen(
+            ["git", *(os.fspath(arg) for arg in args)],
+            cwd=cwd,
+            env=git_environment() | dict(env or {}),
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=tuple(pass_fds),
+            # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
+            # which lets git remove its own lock files.
+            process_group=None if timeout is None else 0,
+        )
+    except OSError as error:
+        _raise_cannot_start(cwd, error)
+    with process:
+        try:
+            output, stderr = process.communicate(input, timeout)
+        except subprocess.TimeoutExpired:
+            _end_group(process)
+            raise TimedOut(f"git {args[0]} took longer than {timeout:g} s in {cwd}") from None
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, output, stderr
+
+
+def paths_of(output: str) -> list[str]:
+    """The items of a NUL-terminated list."""
+    return output.split("\0")[:-1] if output else []
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _raise_cannot_start(cwd: Path, error: OSError) -> NoReturn:
+    if not cwd.is_dir():
+        raise GitError(f"The directory {cwd} does not exist", hint="cd to a directory that does") from error
+    if isinstance(error, FileNotFoundError):
+        raise ToolMissing("git is not installed", hint="sudo apt-get install git") from error
+    if isinstance(error, PermissionError) and not os.access(cwd, os.X_OK):
+        raise GitError(f"The directory {cwd} cannot be entered", why=error.strerror) from error
+    raise ToolMissing("git cannot be run", why=error.strerror, hint="sudo apt-get install git") from error
+
+
+def _raise_git_error(args: Sequence[Argument], status: int, stderr: str) -> NoReturn:
+    if status < 0:
+        raise GitError(
+            f"git {args[0]} was ended by {signal.Signals(-status).name}", status=status, stderr=stderr
+        )
+    command = next((str(arg) for arg in args if not str(arg).startswith("-") and "=" not in str(arg)), "")
+    raise GitError(
+        f"git {command} failed", why=_meaning(stderr), hint=_hint(stderr), status=status, stderr=stderr
+    )
+
+
+def _meaning(stderr: str) -> str | None:
+    """The lines that say what is wrong, without git's prefixes and its advice."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    facts = [line for line in lines if not line.startswith("hint:")]
+    fatal = [line for line in facts if line.startswith(("fatal:", "error:"))]
+    return (
+        "\n".join(line.removeprefix("fatal:").removeprefix("error:").strip() for line in fatal or facts)
+        or None
+    )
+
+
+def _hint(stderr: str) -> str | None:
+    if "dubious ownership" in stderr:
+        command = next((line for line in stderr.splitlines() if "safe.directory" in line), "")
+        return command.strip() or "git config --global --add safe.directory <directory>"
+    if "Please tell me who you are" in stderr or "unable to auto-detect email" in stderr:
+        return 'git config --global user.name "…" && git config --global user.email …'
+    if "No space left on device" in stderr:
+        return "df -h ."
+    return None

@@ -1,0 +1,77 @@
+"""How far branches are from their bases, for all builders at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_farm.git.command import run_git
+from agent_farm.git.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Commits of a branch that its base lacks, and of the base that the branch lacks."""
+
+    ahead: int
+    behind: int
+
+
+def ahead_behind(
+    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = 5.0
+) -> list[Divergence | None]:
+    """For each (branch or commit, base): how far they are apart; None where one of them does not exist.
+
+    Three processes for any number of pairs: one resolves the names, one finds what all have in common, one
+    reads the graph above that; the counting is done here.
+    """
+    commits = resolve_commits(repository, {name for pair in pairs for name in pair}, timeout=timeout)
+    known = {(commits[tip], commits[base]) for tip, base in pairs}
+    apart = {commit for pair in known if None not in pair and pair[0] != pair[1] for commit in pair if commit}
+    parents = _graph(repository, sorted(apart), timeout) if apart else {}
+    reached = {commit: _reachable(commit, parents) for commit in apart}
+    return [_divergence(commits[tip], commits[base], reached) for tip, base in pairs]
+
+
+def resolve_commits(
+    repository: Repository, names: Iterable[str], *, timeout: float | None = None
+) -> dict[str, str | None]:
+    """Each name's commit, asked in one process; None where there is none."""
+    asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
+    question = "".join(f"{name}^{{commit}}\n" for name in asked).encode("utf-8", "surrogateescape")
+    check = "--batch-check=%(objecttype) %(objectname)"
+    lines = run_git(repository.root, "cat-file", check, input=question, timeout=timeout).splitlines()
+    answers = dict(zip(asked, lines, strict=True))
+    found = {
+        name: line.removeprefix("commit ") for name, line in answers.items() if line.startswith("commit ")
+    }
+    return {name: found.get(name) for name in names}
+
+
+def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[str]]) -> Divergence | None:
+    if one is None or other is None:
+        return None
+    if one == other:
+        return Divergence(0, 0)
+    return Divergence(len(reached[one] - reached[other]), len(reached[other] - reached[one]))
+
+
+def _graph(repository: Repository, commits: Sequence[str], timeout: float | None) -> dict[str, list[str]]:
+    """Parents of every commit above the newest that all of `commits` contain."""
+    common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1), timeout=timeout).split()
+    question = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in common)])
+    output = run_git(
+        repository.root, "rev-list", "--parents", "--stdin", input=question.encode(), timeout=timeout
+    )
+    return {line[0]: line[1:] for line in map(str.split, output.splitlines())}
+
+
+def _reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [commit]
+    while waiting:
+        current = waiting.pop()
+        if current in parents and current not in reached:
+            reached.add(current)
+            waiting.extend(parents[current])
+    return reached

@@ -1,0 +1,93 @@
+"""What git does not see: our own directories, and the ignored files a fresh worktree needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from agent_farm.disk import cannot_write, file_lock, replace_file
+from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.repository import Repository
+
+_OURS = (".builders/", ".agent-farm/")
+
+
+def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:
+    """Have the lines in the repository's own ignore file; returns the ones that were added."""
+    wanted = list(patterns)
+    file = Path(os.path.realpath(repository.common_dir / "info" / "exclude"))
+    if not _missing(file, wanted):
+        return []
+    with file_lock(repository.common_dir / "agent-farm-exclude.lock"):
+        added = _missing(file, wanted)
+        if added:
+            _append(file, added)
+        return added
+
+
+def ignored_files(checkout: Path, patterns: Sequence[str]) -> list[str]:
+    """Ignored, untracked paths that match gitignore-style `patterns`, relative to `checkout`.
+
+    A directory that matches as a whole and is ignored as a whole is one entry, with a slash at its end.
+    Builders' worktrees and our own files never match.
+    """
+    rules = [f"--exclude={pattern}" for pattern in map(_pattern, patterns) if pattern]
+    if not rules:
+        return []
+    matching = _matching(checkout, rules, "--directory")
+    ignored = _ignored_among(checkout, matching)
+    partly = [path for path in matching if path.endswith("/") and path not in ignored]
+    if partly:  # a directory that matches, of which only some files are ignored
+        ignored |= _ignored_among(checkout, _matching(checkout, rules, "--", *partly))
+    return sorted(ignored)
+
+
+def ignored_entries(checkout: Path) -> list[str]:
+    """Everything ignored, directories collapsed, without builders' worktrees and our own files."""
+    output = run_git(checkout, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    return [path for path in paths_of(output) if not path.startswith(_OURS)]
+
+
+def _pattern(line: str) -> str:
+    """A line of a gitignore-style file as a pattern: no comment, no line end."""
+    text = line.rstrip("\r\n")
+    if not text.endswith("\\ "):
+        text = text.rstrip(" ")
+    return "" if text.startswith("#") else text
+
+
+def _matching(checkout: Path, rules: Sequence[str], *more: str) -> list[str]:
+    limits = more if "--" in more else (*more, "--")
+    exact = ("--literal-pathspecs",)
+    output = run_git(checkout, *exact, "ls-files", "-z", "--others", "--ignored", *rules, *limits)
+    return [path for path in paths_of(output) if not path.startswith(_OURS)]
+
+
+def _ignored_among(checkout: Path, paths: Sequence[str]) -> set[str]:
+    if not paths:
+        return set()
+    question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    return set(paths_of(run_git(checkout, "check-ignore", "-z", "--stdin", input=question, ok=(0, 1))))
+
+
+def _missing(file: Path, wanted: Sequence[str]) -> list[str]:
+    try:
+        present = file.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+    except FileNotFoundError:
+        present = []
+    except OSError as error:
+        raise cannot_write(file, error) from error
+    return [line for line in wanted if line not in present]
+
+
+def _append(file: Path, lines: Sequence[str]) -> None:
+    try:
+        file.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise cannot_write(file.parent, error) from error
+    before = file.read_bytes() if file.exists() else b""
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+    replace_file(file, before + "".join(f"{line}\n" for line in lines).encode(), mode=mode)

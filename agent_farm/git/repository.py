@@ -1,0 +1,132 @@
+"""Where the repository is, and what its commits hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from agent_farm.errors import AgentFarmError, NotFound, nearest
+from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
+from agent_farm.git.finding import locate
+
+EntryKind = Literal["blob", "tree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a checkout stands on; no branch when HEAD is detached."""
+
+    commit: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """`root` is the main checkout, also when `checkout` (where the user is) is a linked worktree."""
+
+    root: Path
+    common_dir: Path
+    checkout: Path
+    prefix: str
+
+    def head(self, checkout: Path | None = None) -> Head:
+        """Of the user's checkout, or of the one given."""
+        where = checkout or self.checkout
+        status, output, stderr = ask_git(where, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        if status:
+            _raise_no_head(where, stderr.decode("utf-8", "replace"))
+        commit, name = output.decode("utf-8", "surrogateescape").splitlines()
+        return Head(commit, name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None)
+
+    def resolve_commit(self, ref: str) -> str:
+        """The full hash of a branch, tag or revision; NotFound with the nearest name."""
+        if ref and "\0" not in ref:
+            status, output, _ = ask_git(
+                self.checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+            )
+            if not status:
+                return output.decode().strip()
+        raise self._unknown(ref)
+
+    def branch_commit(self, name: str) -> str | None:
+        """The tip of a local branch, None when there is no such branch."""
+        status, output, _ = ask_git(self.root, "show-ref", "--verify", "--hash", f"refs/heads/{name}")
+        return None if status else output.decode().strip()
+
+    def is_valid_branch(self, name: str) -> bool:
+        if not name or name == "HEAD" or name.startswith("-") or "\0" in name:
+            return False
+        return ask_git(self.root, "check-ref-format", f"refs/heads/{name}")[0] == 0
+
+    def list_directory(self, commit: str, path: str) -> list[str]:
+        """The names in a directory of a commit; none when it is not there."""
+        folder = path.strip("/")
+        status, output, _ = ask_git(self.root, "ls-tree", "-z", "--name-only", f"{commit}:{folder}")
+        return [] if status else paths_of(output.decode("utf-8", "surrogateescape"))
+
+    def entry_kind(self, commit: str, path: str) -> EntryKind | None:
+        return self.entry_kinds(commit, [path])[path]
+
+    def entry_kinds(self, commit: str, paths: Sequence[str]) -> dict[str, EntryKind | None]:
+        """What each path is in a commit, asked in one process; None where it is not there."""
+        names = [f"{commit}:{path.strip('/')}" for path in paths]
+        question = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
+        answer = run_git(self.root, "cat-file", "-z", "--batch-check=%(objecttype)", input=question)
+        kinds: dict[str, EntryKind | None] = {}
+        for path, name in zip(paths, names, strict=True):
+            # An absent path is echoed, line breaks included, so lines alone would not tell the answers apart.
+            absent = f"{name} missing\n"
+            line = absent if answer.startswith(absent) else answer[: answer.index("\n") + 1]
+            answer = answer[len(line) :]
+            kind = line.strip()
+            kinds[path] = "blob" if kind == "blob" else "tree" if kind == "tree" else None
+        return kinds
+
+    def read_blob(self, commit: str, path: str) -> bytes:
+        """A file's bytes as committed; NotFound when it is not in that commit."""
+        try:
+            return run_git_bytes(self.root, "cat-file", "blob", f"{commit}:{path}")
+        except GitError as error:
+            raise NotFound(f"{path} is not in commit {commit[:12]}", why=error.why) from error
+
+    def branches(self) -> list[str]:
+        from git import Repo  # 80 ms that only a mistake or a rare command has to pay
+
+        with Repo(self.root) as repo:
+            return [head.name for head in repo.heads]
+
+    def remote_branches(self) -> list[str]:
+        """Full names of the remote-tracking branches, symbolic ones left out."""
+        names = run_git(self.root, "for-each-ref", "--format=%(refname)%09%(symref)", "refs/remotes")
+        pairs = (line.split("\t", 1) for line in names.splitlines())
+        return [name for name, symbolic in pairs if not symbolic]
+
+    def _unknown(self, ref: str) -> NotFound:
+        from git import Repo  # as above
+
+        with Repo(self.root) as repo:
+            known = [reference.name for reference in repo.references]
+        close = nearest(ref, known)
+        return NotFound(
+            f"{ref!r} names no commit",
+            why=f"The nearest name is {close}." if close else None,
+            hint=None if close else "git branch --all",
+        )
+
+
+def find_repository(cwd: Path) -> Repository:
+    """The repository `cwd` lies in, in one git call (a second one from a linked worktree)."""
+    place = locate(cwd)
+    return Repository(place.root, place.common_dir, place.checkout, place.prefix)
+
+
+def _raise_no_head(checkout: Path, stderr: str) -> NoReturn:
+    if "unknown revision" in stderr or "ambiguous argument 'HEAD'" in stderr:
+        raise AgentFarmError(
+            f"The repository in {checkout} has no commit yet",
+            why="A builder's worktree starts from a commit.",
+            hint='git add -A && git commit -m "First commit"',
+        )
+    raise GitError("HEAD cannot be read", why=stderr.strip(), stderr=stderr)

@@ -1,0 +1,23 @@
+"""The command lines under which the programs of this room are started; the only part others import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_ROOM = Path(__file__).resolve().parent
+# Neither site-packages nor the user's PYTHON* variables are read, and names are UTF-8 in every locale.
+_PYTHON = ("-I", "-S", "-X", "utf8")
+
+
+def launcher_argv(session_name: str, run_directory: Path) -> tuple[str, ...]:
+    """What tmux starts. The directory travels as hex: its name may hold anything, tmux's words may not."""
+    return (sys.executable, *_PYTHON, str(_ROOM / "launcher.py"), session_name, bytes(run_directory).hex())
+
+
+def report_argv(
+    run_directory: Path, run: str, event: str = "-", *, json_reply: bool = False
+) -> tuple[str, ...]:
+    """What a runtime's hook calls; event `-`: its name is in the payload."""
+    reply = ("--json-reply",) if json_reply else ()
+    return (sys.executable, *_PYTHON, str(_ROOM / "report.py"), *reply, str(run_directory), run, event)

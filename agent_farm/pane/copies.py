@@ -1,0 +1,95 @@
+"""Files that git does not bring along, copied from the main checkout: never over anything, never outside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_farm.pane.launchfile import Copy
+
+_FICLONE = 0x40049409
+
+
+def copy_files(copies: Iterable[Copy], worktree: Path) -> Iterator[str]:
+    """Copies each; yields a line for each that could not be copied. What is there already is left alone."""
+    for copy in copies:
+        try:
+            if not _is_inside(copy.target, worktree):
+                yield f"not copied: {copy.target} leads out of the worktree"
+            elif not os.path.lexists(copy.source):
+                yield f"not copied: {copy.source} is gone"
+            else:
+                yield from _copy_any(copy.source, copy.target)
+        except OSError as error:
+            yield f"not copied: {copy.target}: {error.strerror or error}"
+
+
+def _is_inside(target: Path, worktree: Path) -> bool:
+    """No directory on the way may be a symlink: it could lead into another checkout."""
+    try:
+        parts = target.relative_to(worktree).parts
+    except ValueError:
+        return False
+    if not parts or ".." in parts:
+        return False
+    return not any(worktree.joinpath(*parts[:depth]).is_symlink() for depth in range(1, len(parts)))
+
+
+def _copy_any(source: Path, target: Path) -> Iterator[str]:
+    mode = source.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        yield from _copy_directory(source, target)
+        return
+    if os.path.lexists(target):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISREG(mode):
+        _copy_file(source, target)
+    else:
+        yield f"not copied: {source} is neither file, directory nor symlink"
+
+
+def _copy_directory(source: Path, target: Path) -> Iterator[str]:
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        yield f"not copied: {target} is there already and is no directory"
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in sorted(os.listdir(source)):
+        try:
+            yield from _copy_any(source / entry, target / entry)
+        except OSError as error:
+            yield f"not copied: {target / entry}: {error.strerror or error}"
+    shutil.copystat(source, target)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Under another name first: an interrupted copy must not look like the file."""
+    temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}.af")
+    try:
+        with open(source, "rb") as original:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as copy:
+                if not _reflink(original.fileno(), copy.fileno()):
+                    shutil.copyfileobj(original, copy, 1 << 20)
+        shutil.copystat(source, temporary)
+        os.link(temporary, target)  # unlike a rename, fails when the target appeared meanwhile
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _reflink(source: int, target: int) -> bool:
+    """Shares the blocks where the file system can; says so honestly, unlike `cp --reflink=auto`."""
+    import fcntl
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,117 @@
+"""A foreground job: its own process group, the terminal, a bounded end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+_TERMINAL = 0
+_DEFAULTS = (
+    signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTERM,
+    signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+_GRACE_SECONDS = 2.0
+_POLL_SECONDS = 0.02
+
+
+class CannotStart(Exception):
+    """The program could not be executed; the message says why."""
+
+
+def start_job(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, *, started: Callable[[int], None]
+) -> int:
+    """Run `argv` in the foreground. `started` gets the process id before the program runs."""
+    go_read, go_write = os.pipe()
+    error_read, error_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go_write)  # else the child would wait for itself when the launcher dies
+        _become(argv, env, cwd, go_read, error_write)
+    os.close(go_read)
+    os.close(error_write)
+    with suppress(OSError):  # the child does the same: whoever comes first
+        os.setpgid(pid, pid)
+    give_terminal(pid)
+    try:
+        started(pid)
+        os.write(go_write, b"1")
+    finally:
+        os.close(go_write)  # without the word the child ends
+    with open(error_read, "rb") as pipe:
+        problem = pipe.read()
+    if problem:
+        os.waitpid(pid, 0)
+        take_terminal()
+        raise CannotStart(problem.decode("utf-8", "replace"))
+    return pid
+
+
+def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, report: int) -> None:
+    """In the child: never returns."""
+    try:
+        os.setpgid(0, 0)
+        if os.read(go, 1) != b"1":
+            os._exit(127)
+        give_terminal(os.getpid())
+        for number in _DEFAULTS:
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(cwd)
+        os.execvpe(argv[0], list(argv), dict(env))
+    except BaseException as error:
+        text = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+        os.write(report, text.encode("utf-8", "replace"))
+    os._exit(127)
+
+
+def wait_job(pid: int) -> int:
+    """The wait status. A job that stops (Ctrl-Z) goes on: there is no prompt that could continue it."""
+    while True:
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            return status
+        time.sleep(_POLL_SECONDS)
+        give_terminal(pid)
+        with suppress(OSError):
+            os.killpg(pid, signal.SIGCONT)
+
+
+def end_group(group: int, *, grace: float = _GRACE_SECONDS) -> None:
+    """Whatever is left of a process group: asked, waited for, killed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(group, number)
+            if number == signal.SIGTERM:
+                os.killpg(group, signal.SIGCONT)  # a stopped process cannot hear
+        except OSError:
+            return
+        if _is_gone(group, grace):
+            return
+
+
+def _is_gone(group: int, grace: float) -> bool:
+    deadline = time.monotonic() + grace
+    while time.monotonic() < deadline:
+        with suppress(ChildProcessError):
+            os.waitpid(-group, os.WNOHANG)
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:  # macOS, for a group of zombies that are not ours
+            pass
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def give_terminal(group: int) -> None:
+    """SIGTTOU is ignored by the launcher, so this works from the background too."""
+    with suppress(OSError):
+        os.tcsetpgrp(_TERMINAL, group)
+
+
+def take_terminal() -> None:
+    give_terminal(os.getpgrp())

@@ -1,0 +1,62 @@
+"""What happened, on disk: events.jsonl, exit.json, processes.json. Hooks import it, so it stays small."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+
+_TAIL = 65536
+
+
+def record_event(directory: str, event: Mapping[str, object]) -> str | None:
+    """Append one event; the state the same run was in before it, if it ever said one."""
+    line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+    path = os.path.join(directory, "events.jsonl")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        before = _last_state(descriptor, event.get("run"))
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+    return before
+
+
+def _last_state(descriptor: int, run: object) -> str | None:
+    size = os.fstat(descriptor).st_size
+    tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
+    for line in reversed(tail.split(b"\n")):
+        try:
+            event = json.loads(line) if line else None
+        except ValueError:  # the first line of the tail is cut
+            continue
+        if isinstance(event, dict) and event.get("run") == run and event.get("state"):
+            return str(event["state"])
+    return None
+
+
+def launcher_event(run: str, name: str, state: str | None, reason: str | None = None) -> dict[str, object]:
+    return {
+        "at": time.time(),
+        "run": run,
+        "source": "launcher",
+        "event": name,
+        "state": state,
+        "reason": reason,
+        "conversation_id": None,
+    }
+
+
+def write_json(directory: str, name: str, content: Mapping[str, object]) -> None:
+    """Whole or not at all."""
+    path = os.path.join(directory, name)
+    temporary = os.path.join(directory, f".{name}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(temporary, path)

@@ -1,0 +1,56 @@
+"""The program of a builder's pane: prepares the tree, runs the runtime, says how it ended, leaves a shell.
+
+Started as a file, `python -I -S launcher.py <session> <run directory in hex>`: the session's name is there
+for `af` to find the pane by. Standard library only; of this package it sees this room and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
+from agent_farm.pane.work import run_builder
+
+# What only the pane knows; everything else comes from launch.json.
+_FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
+
+
+def main(argv: list[str]) -> None:
+    session, directory, *stage = argv
+    try:
+        plan = load_plan(Path(os.fsdecode(bytes.fromhex(directory))))
+    except (NotLaunchable, ValueError) as error:
+        _end(str(error), None)
+        return
+    if plan.env is None:
+        _end(f"{plan.builder} was started from here already.", plan)
+        return
+    env = plan.env | {name: os.environ[name] for name in _FROM_THE_PANE if name in os.environ}
+    if not stage:
+        _start_again(env, session, directory)
+    run_builder(plan, env)
+
+
+def _start_again(env: dict[str, str], session: str, directory: str) -> None:
+    """Under the declared environment, so that not even /proc/<launcher>/environ holds more."""
+    again = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(__file__), session, directory, "clean"]
+    os.execve(again[0], again, env)
+
+
+def _end(message: str, plan: Plan | None) -> None:
+    """A pane that somebody respawned: no environment is left to start anything in but a shell."""
+    print(f"[agent-farm] {message}")
+    if plan is not None:
+        print(f"[agent-farm] af resume {plan.builder}", flush=True)
+        if plan.worktree.is_dir():
+            os.chdir(plan.worktree)
+        os.execvp(plan.shell[0], list(plan.shell))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

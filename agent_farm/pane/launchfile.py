@@ -1,0 +1,84 @@
+"""launch.json: what the farm decided for one start, and what the pane may know of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+
+
+class NotLaunchable(Exception):
+    """The message says why nothing can be started from this run directory."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class Plan:
+    directory: Path
+    builder: str
+    run: str
+    runtime: str
+    worktree: Path
+    cwd: Path
+    argv: tuple[str, ...]
+    env: dict[str, str] | None
+    copies: tuple[Copy, ...]
+    setup: str | None
+    shell: tuple[str, ...]
+    notify: tuple[str, ...]
+    at_end: tuple[str, ...]
+    states: dict[str, str]
+
+
+def load_plan(directory: Path) -> Plan:
+    raw = _load(directory / "launch.json")
+    try:
+        return Plan(
+            directory=directory,
+            builder=raw["builder"],
+            run=raw["run"],
+            runtime=raw["runtime"],
+            worktree=Path(raw["worktree"]),
+            cwd=Path(raw["cwd"]),
+            argv=tuple(raw["argv"]),
+            env=raw["env"],
+            copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
+            setup=raw.get("setup"),
+            shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
+            notify=tuple(raw.get("notify") or ()),
+            at_end=tuple(raw.get("at_end") or ()),
+            states=raw.get("states") or {},
+        )
+    except (KeyError, TypeError) as error:
+        raise NotLaunchable(f"{directory / 'launch.json'} lacks {error}") from error
+
+
+def forget_environment(directory: Path) -> None:
+    """The values must not stay on disk; everything else stays for the hooks and for `af logs`."""
+    path = directory / "launch.json"
+    raw = _load(path)
+    raw["env"] = None
+    temporary = path.with_name(".launch.json.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w") as file:
+        json.dump(raw, file, indent=1)
+    os.replace(temporary, path)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise NotLaunchable(f"{path} cannot be read: {error}") from error
+    if not isinstance(raw, dict) or raw.get("version") != VERSION:
+        raise NotLaunchable(f"{path} was written by another version of agent-farm")
+    return raw

@@ -1,0 +1,113 @@
+"""What a runtime's hook calls: one event into the builder's journal, and a word to a person when it waits.
+
+`report.py [--json-reply] <run directory> <run> <event or ->`, the hook's payload as JSON on stdin.
+Never fails the runtime: it ends with 0 and prints nothing but the `{}` that some runtimes ask for.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+from agent_farm.pane.journal import record_event
+
+_PAYLOAD_SECONDS = 2.0
+_REASON_LENGTH = 300
+# Where runtimes say what kind of event it is: `Notification:permission_prompt`, `SessionStart:resume`.
+_KINDS = ("notification_type", "subtype", "type", "source", "reason", "error", "tool_name")
+_CONVERSATIONS = ("session_id", "conversation_id", "sessionId", "thread_id", "thread-id")
+_REASONS = ("message", "error", "tool_name", "title")
+_DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
+
+
+def main(argv: list[str]) -> None:
+    if argv and argv[0] == "--json-reply":
+        argv = argv[1:]
+        sys.stdout.write("{}\n")
+        sys.stdout.flush()
+    directory, run, name = argv[:3]
+    payload = _load_payload()
+    if name == "-":
+        name = str(payload.get("hook_event_name") or "unknown")
+    with open(os.path.join(directory, "launch.json"), "rb") as file:
+        launch = json.load(file)
+    event = _event(run, name, payload, launch.get("states") or {})
+    before = record_event(directory, event)
+    if event["state"] == "waiting" and before != "waiting" and launch.get("notify"):
+        _notify(launch, event)
+
+
+def _load_payload() -> dict[str, object]:
+    """Bounded: a runtime that leaves the pipe open must not be kept waiting."""
+    if sys.stdin.isatty():
+        return {}
+    parts = []
+    deadline = time.monotonic() + _PAYLOAD_SECONDS
+    while select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        part = os.read(0, 1 << 16)
+        if not part:
+            break
+        parts.append(part)
+    with suppress(ValueError):
+        payload = json.loads(b"".join(parts))
+        if isinstance(payload, dict):
+            return payload
+    return {}
+
+
+def _event(
+    run: str, name: str, payload: Mapping[str, object], states: Mapping[str, str]
+) -> dict[str, object]:
+    state = _state(name, payload, states)
+    event: dict[str, object] = {
+        "at": time.time(),
+        "run": run,
+        "source": "hook",
+        "event": name,
+        "state": state,
+        "reason": _first(payload, _REASONS) if state == "waiting" else None,
+        "conversation_id": _first(payload, _CONVERSATIONS),
+    }
+    detail = {field: value for field in _DETAILS if (value := _first(payload, (field,)))}
+    return event | {"detail": detail} if detail else event
+
+
+def _state(name: str, payload: Mapping[str, object], states: Mapping[str, str]) -> str | None:
+    for field in _KINDS:
+        state = states.get(f"{name}:{payload.get(field)}")
+        if state:
+            return state
+    return states.get(name)
+
+
+def _first(payload: Mapping[str, object], fields: tuple[str, ...]) -> str | None:
+    """The first that says something, on one printable line."""
+    for field in fields:
+        value = payload.get(field)
+        if isinstance(value, str) and value.strip():
+            printable = "".join(c if c.isprintable() else " " for c in value[: 4 * _REASON_LENGTH])
+            return " ".join(printable.split())[:_REASON_LENGTH]
+    return None
+
+
+def _notify(launch: Mapping[str, object], event: Mapping[str, object]) -> None:
+    from agent_farm.pane.notify import facts, start_detached
+
+    worktree = str(launch.get("worktree"))
+    told = facts(str(launch.get("builder")), str(launch.get("runtime")), worktree, event)
+    command = [str(word) for word in launch["notify"]]  # type: ignore[attr-defined]
+    start_detached(command, os.environ | told, os.environ.get("AF_ROOT", worktree))
+
+
+if __name__ == "__main__":
+    with suppress(Exception):
+        main(sys.argv[1:])

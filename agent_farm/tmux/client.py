@@ -1,0 +1,113 @@
+"""One call of the `tmux` program: arguments in, answer out, bounded, with a clean environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
+
+_SECONDS = 15.0
+
+# What design names for a runtime, and what tmux itself reads to find its socket and its configuration.
+# A server started by us keeps these as its global environment, so nothing else may be in here.
+_KEPT = (
+    "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "COLORTERM", "TMUX", "TMPDIR",
+    "TMUX_TMPDIR", "XDG_CONFIG_HOME",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def no_server(self) -> bool:
+        """A definite no: nothing listens on the socket, or there is no socket."""
+        return self.code != 0 and (
+            self.err.startswith("no server running on ")
+            or (self.err.startswith("error connecting to ") and _is_absence(self.err))
+        )
+
+
+def _is_absence(message: str) -> bool:
+    return "(No such file or directory)" in message or "(Connection refused)" in message
+
+
+def clean_environment(caller: Mapping[str, str]) -> dict[str, str]:
+    """TMUX_PANE stays out as well: without it no command falls back to the pane `af` was typed in."""
+    return {name: value for name, value in caller.items() if name in _KEPT or name.startswith("LC_")}
+
+
+def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:
+    """-u: without it tmux turns everything beyond ASCII, separators included, into underscores."""
+    if not socket:
+        return ("tmux", "-u", *arguments)
+    return ("tmux", "-u", "-S" if "/" in socket else "-L", socket, *arguments)
+
+
+def call_tmux(
+    socket: str | None,
+    commands: Sequence[Sequence[str]],
+    *,
+    stdin: bytes | None = None,
+    cwd: Path | None = None,
+    seconds: float = _SECONDS,
+) -> Answer:
+    """Many commands in one process; tmux stops at the first that fails.
+
+    Raises ToolMissing without tmux, UsageError for a working directory that is gone. A server that does
+    not answer in time is an Answer with code 124.
+    """
+    argv = tmux_argv(socket, *_chained(commands))
+    try:
+        done = subprocess.run(
+            argv,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            cwd=cwd,
+            env=clean_environment(os.environ),
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(124, "", f"tmux did not answer within {seconds:g} s")
+    except FileNotFoundError as error:
+        raise _absent(cwd) from error
+    except OSError as error:
+        raise AgentFarmError("tmux cannot be run", why=str(error)) from error
+    return Answer(done.returncode, _text(done.stdout), _text(done.stderr).strip())
+
+
+def _chained(commands: Sequence[Sequence[str]]) -> list[str]:
+    words: list[str] = []
+    for command in commands:
+        if words:
+            words.append(";")
+        for word in command:
+            if word.endswith(";"):  # tmux would take it as the end of the command
+                raise ValueError(f"a tmux argument ends in a semicolon: {word!r}")
+            words.append(word)
+    return words
+
+
+def _absent(cwd: Path | None) -> AgentFarmError:
+    if cwd is not None and not cwd.is_dir():
+        return UsageError(f"{cwd} is not a directory")
+    return ToolMissing("tmux is not installed", hint=install_command())
+
+
+def install_command() -> str:
+    import sys
+
+    return "brew install tmux" if sys.platform == "darwin" else "sudo apt-get install tmux"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

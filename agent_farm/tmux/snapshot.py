@@ -1,0 +1,101 @@
+"""All panes of all builders, from one question to tmux."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agent_farm.tmux.client import Answer
+
+# A printable separator: tmux writes control characters in ways that differ by version.
+_SEPARATOR = "␞"
+_FIELDS = (
+    "#{session_id}", "#{window_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_dead_status}",
+    "#{pane_dead_signal}", "#{pane_in_mode}", "#{session_attached}", "#{window_activity}",
+    "#{pane_start_command}", "#{session_name}", "#{pane_current_command}", "#{pane_title}",
+)  # fmt: skip
+LIST_PANES = (
+    "list-panes", "-a",
+    "-f", "#{m:*launcher.py* af-* *,#{pane_start_command}}",
+    "-F", _SEPARATOR.join(_FIELDS),
+)  # fmt: skip
+
+# The launcher's argv stays with the pane whatever the user's hooks rename.
+_STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$')
+
+
+@dataclass(frozen=True, slots=True)
+class PaneFacts:
+    session_id: str
+    session_name: str
+    window_id: str
+    pane_id: str
+    pid: int
+    dead: bool
+    dead_status: int | None
+    dead_signal: int | None
+    in_mode: bool
+    attached: int
+    activity: float
+    command: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`panes` by the name the builder's session was given; `known` is False when tmux could not be asked."""
+
+    known: bool
+    panes: Mapping[str, PaneFacts] = field(default_factory=dict)
+    reason: str | None = None
+
+
+def read_snapshot(answer: Answer) -> Snapshot:
+    if answer.no_server:
+        return Snapshot(known=True)
+    if answer.code:
+        return Snapshot(known=False, reason=answer.err or f"tmux ended with {answer.code}")
+    panes: dict[str, PaneFacts] = {}
+    for line in answer.out.split("\n"):
+        found = _read_line(line)
+        if found:
+            name, facts = found
+            panes[name] = _chosen(name, panes[name], facts) if name in panes else facts
+    return Snapshot(known=True, panes=panes)
+
+
+def _read_line(line: str) -> tuple[str, PaneFacts] | None:
+    parts = line.split(_SEPARATOR, len(_FIELDS) - 1)
+    if len(parts) != len(_FIELDS):
+        return None
+    ours = _STARTED_BY_US.search(parts[10])
+    if not ours:
+        return None
+    return ours[1], PaneFacts(
+        session_id=parts[0],
+        session_name=parts[11],
+        window_id=parts[1],
+        pane_id=parts[2],
+        pid=int(parts[3] or 0),
+        dead=parts[4] == "1",
+        dead_status=_number(parts[5]),
+        dead_signal=_number(parts[6]),
+        in_mode=parts[7] not in ("", "0"),
+        attached=int(parts[8] or 0),
+        activity=float(parts[9] or 0),
+        command=parts[12],
+        title=parts[13],
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _chosen(name: str, one: PaneFacts, other: PaneFacts) -> PaneFacts:
+    """The same pane seen through two grouped sessions, or two panes of a builder started twice."""
+    if one.pane_id == other.pane_id:
+        attached = one.attached + other.attached
+        return replace(other if other.session_name == name else one, attached=attached)
+    return max(one, other, key=lambda pane: (not pane.dead, int(pane.pane_id.lstrip("%"))))

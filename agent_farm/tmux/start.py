@@ -1,0 +1,100 @@
+"""A new session for a builder, whatever the user's tmux.conf does to new sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.tmux.client import Answer, call_tmux
+
+_NAME = re.compile(r"af-[A-Za-z0-9_-]+")
+_ADDRESS = re.compile(r"(\$\d+) (@\d+) (%\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PaneAddress:
+    """The ids, which no hook and no rename can change."""
+
+    session_id: str
+    window_id: str
+    pane_id: str
+
+
+def start_session(
+    socket: str | None, name: str, argv: Sequence[str], *, cwd: Path, columns: int, rows: int
+) -> PaneAddress:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"not a session name of ours: {name!r}")
+    if len(argv) < 2:
+        raise ValueError("tmux hands a single word to a shell")
+    answer = _started(socket, name, argv, cwd, columns, rows)
+    address = _read_address(answer, name)
+    if answer.out.split()[3:] != ["session-kept", "pane-kept"]:
+        _keep_by_ids(socket, address, name)
+    return address
+
+
+def _started(
+    socket: str | None, name: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
+) -> Answer:
+    commands = (
+        ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{window_id} #{pane_id}", "-s", name,
+         "-x", str(columns), "-y", str(rows), "--", *argv),
+        *_keep_newest(name),
+    )  # fmt: skip
+    answer = call_tmux(socket, commands, cwd=cwd)
+    if "server exited unexpectedly" in answer.err:  # the last server is just going away
+        answer = call_tmux(socket, commands, cwd=cwd)
+    return answer
+
+
+def _keep_newest(name: str) -> tuple[tuple[str, ...], ...]:
+    """In the same call, before a `destroy-unattached on` of the user's can end the session.
+
+    A hook may have renamed it by now, and the ids are not known yet; but a command without a target takes
+    the session that was active last, which is the new one. The condition makes sure of it, so that
+    another session is never touched.
+    """
+    ours = f"* {name} *"
+    return (
+        ("if-shell", "-F", f"#{{m:{ours},#{{W:#{{P:#{{pane_start_command}} }}}}}}",
+         "set-option destroy-unattached off ; display-message -p session-kept"),
+        ("if-shell", "-F", f"#{{m:{ours},#{{pane_start_command}}}}",
+         "set-option -p remain-on-exit on ; display-message -p pane-kept"),
+    )  # fmt: skip
+
+
+def _keep_by_ids(socket: str | None, address: PaneAddress, name: str) -> None:
+    answer = call_tmux(
+        socket,
+        (
+            ("set-option", "-t", address.session_id, "destroy-unattached", "off"),
+            ("set-option", "-p", "-t", address.pane_id, "remain-on-exit", "on"),
+        ),
+    )
+    if answer.code:
+        raise AgentFarmError(
+            f"The tmux session {name} was gone as soon as it was started",
+            why=answer.err,
+            hint="tmux show-hooks -g && tmux show-options -g destroy-unattached",
+        )
+
+
+def _read_address(answer: Answer, name: str) -> PaneAddress:
+    found = _ADDRESS.match(answer.out)
+    if found:
+        return PaneAddress(found[1], found[2], found[3])
+    if answer.err.startswith("duplicate session"):
+        raise AgentFarmError(
+            f"tmux has a session named {name} already",
+            why="it is not the one that was just to be started",
+            hint="af doctor",
+        )
+    raise AgentFarmError(
+        f"tmux did not start the session {name}",
+        why=answer.err or f"tmux ended with {answer.code} and said nothing",
+        hint="af doctor",
+    )

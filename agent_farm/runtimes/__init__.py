@@ -44,8 +44,8 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
 def _load(module: str, class_name: str) -> RuntimeAdapter:
     from importlib import import_module
 
-    adapter: RuntimeAdapter = getattr(import_module(module), class_name)()
-    return adapter
+    adapter_class: type[RuntimeAdapter] = getattr(import_module(module), class_name)
+    return adapter_class()
 
 
 def _declared(root: Path | None) -> tuple[str, ...]:

@@ -1,0 +1,237 @@
+"""What every runtime adapter is: class data, one Launch for a pane, one result for a headless run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from agent_farm.launch import Launch
+from agent_farm.runtimes.environment import without_foreign_keys
+from agent_farm.runtimes.mcp_config import McpServer, one_server
+from agent_farm.runtimes.result import Failure, RuntimeResult
+
+Permissions = Literal["ask", "edit", "all"]
+PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenPatterns:
+    """Regular expressions over a pane's text: they hold a message back or correct a stale state, no more.
+
+    `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
+    Enter would answer, `working` a turn that runs. An empty string matches nothing.
+    """
+
+    ready: str = ""
+    draft: str = ""
+    dialog: str = ""
+    working: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one runtime gets, in words: a row of the table in docs/runtimes.md."""
+
+    version: str
+    lock: str
+    token: str
+    unauthorized: str
+    instructions: str
+    login: str
+    first_run: str
+    hooks: str
+    resume: str
+    permissions: Mapping[Permissions, str]
+    headless_permissions: Mapping[Permissions, str]
+    limits: str
+    long_prompt: str
+    cannot: str
+
+
+@dataclass(frozen=True, slots=True)
+class InteractiveOrder:
+    """All that a start in a pane depends on.
+
+    `hook_argv(EVENT)` is the command that reports an event of this run; `-` takes its name from the
+    payload. Without `mcp_server` the runtime gets a strict and empty MCP configuration. `env` is what the
+    runtime may have; an adapter adds only names of its own. `resume` continues `conversation_id`.
+    """
+
+    builder: str
+    run: str
+    run_directory: Path
+    worktree: Path
+    cwd: Path
+    env: Mapping[str, str]
+    hook_argv: Callable[[str], tuple[str, ...]]
+    prompt: str | None = None
+    prompt_file: Path | None = None
+    role_text: str | None = None
+    model: str | None = None
+    permissions: Permissions = "edit"
+    conversation_id: str | None = None
+    resume: bool = False
+    mcp_server: McpServer | None = None
+    extra_args: tuple[str, ...] = ()
+    command: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlessOrder:
+    """All that a headless run depends on; `invoke` makes it from its arguments."""
+
+    prompt: str
+    system_prompt: str
+    mcp_server: McpServer | None
+    env: Mapping[str, str]
+    command: tuple[str, ...]
+    cwd: Path
+    max_turns: int = 20
+    model: str | None = None
+    extra_args: tuple[str, ...] = ()
+    timeout: float | None = None
+    permissions: Permissions = "edit"
+    conversation_id: str | None = None
+    resume: bool = False
+    home: Path | None = None
+
+
+class RuntimeAdapter(ABC):
+    name: ClassVar[str]
+    title: ClassVar[str]
+    binary_name: ClassVar[str]
+    install_hint: ClassVar[str]
+    # environment variables of its own: keys, endpoints, its configuration home
+    key_names: ClassVar[tuple[str, ...]] = ()
+    # "EVENT" or "EVENT:subtype" of its hooks -> state; an event that is missing here changes nothing
+    states: ClassVar[Mapping[str, str]] = {}
+    # the same, only for a start without a prompt: nothing follows that would make it working
+    ready_states: ClassVar[Mapping[str, str]] = {}
+    # whether hook commands must answer JSON on their standard output
+    hooks_want_json: ClassVar[bool] = False
+    screen: ClassVar[ScreenPatterns] = ScreenPatterns()
+    resumes: ClassVar[bool] = True
+    facts: ClassVar[Facts]
+
+    def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
+        """None, or why it cannot be started and what to install; looks, and starts nothing."""
+        if self.find_command(env, command) is None:
+            missing = command[0] if command else self.binary_name
+            return f"{missing} is not installed; {self.install_hint}"
+        return self.login_problem(env)
+
+    def login_problem(self, env: Mapping[str, str]) -> str | None:
+        """None, or why it would ask for a login."""
+        return None
+
+    def find_command(
+        self, env: Mapping[str, str], command: Sequence[str] | None = None
+    ) -> tuple[str, ...] | None:
+        """The argv prefix that starts it: the configured command, else its binary on the PATH of `env`."""
+        if command:
+            found = find_executable(command[0], env)
+            return (found, *command[1:]) if found else None
+        found = find_executable(self.binary_name, env)
+        return (found,) if found else None
+
+    def keys_for(self, model: str | None) -> tuple[str, ...]:
+        """The environment variables it may have for `model`, never another vendor's."""
+        return self.key_names
+
+    def new_conversation_id(self) -> str | None:
+        """An id to start the next conversation under; None when the runtime chooses and reports it."""
+        return None
+
+    def states_for(self, order: InteractiveOrder) -> dict[str, str]:
+        """What goes into launch.json as `states`."""
+        return {**self.states, **({} if order.prompt is not None else self.ready_states)}
+
+    @abstractmethod
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        """How to start it in a pane; the files it needs are in the Launch, nothing is written here."""
+
+    async def invoke(
+        self,
+        prompt: str,
+        system_prompt: str,
+        mcp_servers: Mapping[str, McpServer | Mapping[str, object]],
+        env: Mapping[str, str],
+        *,
+        max_turns: int = 20,
+        model: str | None = None,
+        runtime_args: Sequence[str] | None = None,
+        cwd: Path | None = None,
+        timeout: float | None = None,
+        permissions: Permissions = "edit",
+        conversation_id: str | None = None,
+        resume: bool = False,
+        home: Path | None = None,
+        command: Sequence[str] | None = None,
+    ) -> RuntimeResult:
+        """One headless run. Failures of the run are in the result; only cancellation is raised.
+
+        `home` is a private directory in which the runtime may keep its conversations from run to run;
+        without it a run cannot be resumed where the runtime's own home may not be used.
+        """
+        import time
+
+        own = without_foreign_keys(env, self.keys_for(model))
+        found = self.find_command(own, command)
+        if found is None:
+            return RuntimeResult(failure=Failure("not-installed", self.problem(own, command=command) or ""))
+        if (reason := self.login_problem(own)) is not None:
+            return RuntimeResult(failure=Failure("not-logged-in", reason))
+        order = HeadlessOrder(
+            prompt=prompt,
+            system_prompt=system_prompt,
+            mcp_server=one_server(mcp_servers),
+            env=own,
+            command=found,
+            cwd=cwd or Path.cwd(),
+            max_turns=max_turns,
+            model=model,
+            extra_args=tuple(runtime_args or ()),
+            timeout=timeout,
+            permissions=permissions,
+            conversation_id=conversation_id,
+            resume=resume,
+            home=home,
+        )
+        started = time.monotonic()
+        result = await self.run_headless(order)
+        return replace(result, seconds=round(time.monotonic() - started, 3))
+
+    @abstractmethod
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        """The run itself, with its command found and the environment its own."""
+
+    @abstractmethod
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        """Write the MCP configuration in the runtime's own form into the existing `tmp_dir`."""
+
+    def parse_system_prompt_file(self, config_dir: Path) -> str:
+        """The text of CLAUDE.md in `config_dir`; empty when there is none."""
+        try:
+            return (config_dir / "CLAUDE.md").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def create_worker(self) -> RuntimeAdapter:
+        """A new instance that shares nothing with this one."""
+        return type(self)()
+
+    async def reset(self) -> None:  # noqa: B027  (most adapters keep nothing)
+        """Forget whatever a failed run left in this instance."""
+
+
+def find_executable(name: str, env: Mapping[str, str]) -> str | None:
+    """The absolute path of `name`, looked up as the runtime's own environment would."""
+    found = shutil.which(name, path=env.get("PATH", os.defpath))
+    return os.path.abspath(found) if found else None

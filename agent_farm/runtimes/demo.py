@@ -1,0 +1,86 @@
+"""`demo`: a small scripted agent in a process of its own, to try and test everything without an account."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.result import RuntimeResult
+
+AGENT = Path(__file__).parent / "demo_agent" / "__main__.py"
+
+
+class DemoAdapter(RuntimeAdapter):
+    name = "demo"
+    title = "Demo agent"
+    binary_name = "python"
+    install_hint = "it is part of agent-farm"
+    states: ClassVar[Mapping[str, str]] = {
+        "UserPromptSubmit": "working",
+        "PermissionRequest": "waiting",
+        "PostToolUse": "working",
+        "Stop": "idle",
+        "StopFailure": "waiting",
+    }
+    ready_states: ClassVar[Mapping[str, str]] = {
+        "SessionStart:startup": "idle",
+        "SessionStart:resume": "idle",
+    }
+    screen = ScreenPatterns(
+        ready=r"(?m)^demo>\s*$", draft=r"(?m)^demo> \S", dialog=r"(?m)^demo\? ", working=r"(?m)^● "
+    )
+
+    def find_command(
+        self, env: Mapping[str, str], command: Sequence[str] | None = None
+    ) -> tuple[str, ...] | None:
+        return super().find_command(env, command) if command else (sys.executable, "-I", "-S", str(AGENT))
+
+    def new_conversation_id(self) -> str:
+        import uuid
+
+        return str(uuid.uuid4())
+
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        files = [self._mcp_file(order)]
+        prompt_file = order.prompt_file
+        if order.prompt is not None and prompt_file is None:
+            prompt_file = order.run_directory / "demo-prompt.txt"
+            files.append(LaunchFile(prompt_file, order.prompt))
+        argv = [*(self.find_command(order.env, order.command) or ()), "interactive"]
+        argv += ["--home", str(order.run_directory / "demo"), "--hook", json.dumps(order.hook_argv("-"))]
+        argv += ["--mcp-config", str(order.run_directory / "demo-mcp.json")]
+        argv += ["--permissions", order.permissions]
+        if order.prompt is not None:
+            argv += ["--prompt-file", str(prompt_file)]
+        if order.role_text:
+            role = order.run_directory / "demo-role.md"
+            files.append(LaunchFile(role, order.role_text))
+            argv += ["--role-file", str(role)]
+        if order.conversation_id:
+            argv += ["--resume" if order.resume else "--conversation", order.conversation_id]
+        if order.model:
+            argv += ["--model", order.model]
+        env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
+        return Launch((*argv, *order.extra_args), order.cwd, env, tuple(files))
+
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        raise NotImplementedError
+
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        from agent_farm.disk import replace_file
+
+        path = tmp_dir / "mcp.json"
+        replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
+        return path
+
+    def _mcp_file(self, order: InteractiveOrder) -> LaunchFile:
+        servers = (order.mcp_server,) if order.mcp_server else ()
+        return LaunchFile(order.run_directory / "demo-mcp.json", json.dumps(claude_form(servers)))

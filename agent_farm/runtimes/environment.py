@@ -1,0 +1,81 @@
+"""The environment of a runtime: by name, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agent_farm.errors import AgentFarmError
+
+ALWAYS = (
+    "PATH",
+    "HOME",
+    "USER",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "TMUX",
+    "TMUX_PANE",
+    "TMPDIR",
+    "TRACEPARENT",
+)
+ALWAYS_PREFIXES = ("LC_", "AF_")
+
+# The session's own bearer token: set anew for each run, never inherited from the run that started this one.
+MCP_TOKEN = "AF_MCP_TOKEN"
+
+# Credentials of AI vendors. An adapter keeps its own and drops the others' from a headless run.
+VENDOR_KEYS = frozenset(
+    {
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CODEX_API_KEY",
+        "COPILOT_GITHUB_TOKEN",
+        "COPILOT_PROVIDER_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GENERATIVE_AI_API_KEY",
+        "GROQ_API_KEY",
+        "MISTRAL_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENCODE_API_KEY",
+        "OPENROUTER_API_KEY",
+        "XAI_API_KEY",
+    }
+)
+
+
+class MissingVariable(AgentFarmError):
+    code = "missing-variable"
+
+
+def allowed_environment(
+    source: Mapping[str, str],
+    *,
+    key_names: Iterable[str] = (),
+    declared: Iterable[str] = (),
+    required: Iterable[str] = (),
+) -> dict[str, str]:
+    """What of `source` a runtime gets; raises MissingVariable naming all of `required` that is unset."""
+    needed = tuple(required)
+    missing = [name for name in needed if not source.get(name)]
+    if missing:
+        raise MissingVariable(
+            f"Required environment variable{'s' if len(missing) > 1 else ''} not set: {', '.join(missing)}",
+            why="declared as required; nothing was started",
+            hint=f"export {missing[0]}=…",
+        )
+    names = {*ALWAYS, *key_names, *declared, *needed}
+    return {
+        name: value
+        for name, value in source.items()
+        if (name in names or name.startswith(ALWAYS_PREFIXES)) and name != MCP_TOKEN
+    }
+
+
+def without_foreign_keys(env: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
+    """`env` without the credentials of other AI vendors."""
+    foreign = VENDOR_KEYS - set(own)
+    return {name: value for name, value in env.items() if name not in foreign}

@@ -1,0 +1,86 @@
+"""The one MCP server of a run, in the form of each runtime, and the directory its file lives in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_farm.errors import UsageError
+from agent_farm.runtimes.environment import MCP_TOKEN
+
+Transport = Literal["http", "sse"]
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """`token` never enters an argv or a file: configurations name the variable AF_MCP_TOKEN instead."""
+
+    name: str
+    url: str
+    token: str | None = None
+    transport: Transport = "http"
+
+    def environment(self) -> dict[str, str]:
+        return {MCP_TOKEN: self.token} if self.token else {}
+
+
+def as_servers(given: Mapping[str, McpServer | Mapping[str, object]]) -> tuple[McpServer, ...]:
+    """The documented mapping, name -> {"url": …, "token": …, "type": "http" | "sse"}, as values."""
+    return tuple(_as_server(name, server) for name, server in given.items())
+
+
+def one_server(given: Mapping[str, McpServer | Mapping[str, object]]) -> McpServer | None:
+    """The only server of a locked run, or None; more than one is refused."""
+    servers = as_servers(given)
+    if len(servers) > 1:
+        raise UsageError(
+            "A locked runtime gets one MCP server", why=f"given: {', '.join(s.name for s in servers)}"
+        )
+    return servers[0] if servers else None
+
+
+def claude_form(servers: tuple[McpServer, ...]) -> dict[str, object]:
+    """`{"mcpServers": {name: {"type", "url", …}}}`, its tools offered from the first request on."""
+    return {"mcpServers": {server.name: _claude_server(server) for server in servers}}
+
+
+@contextmanager
+def config_directory(name: str, *, under: Path | None = None) -> Iterator[Path]:
+    """`<tmp>/butler_<name>_<uuid>/`, private, and gone afterwards whatever happened inside."""
+    import shutil
+    import tempfile
+    import uuid
+
+    base = under or Path(tempfile.gettempdir())
+    directory = base / f"butler_{_file_word(name)}_{uuid.uuid4()}"
+    directory.mkdir(mode=0o700, parents=True)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
+    if isinstance(given, McpServer):
+        return given
+    url = given.get("url")
+    if not isinstance(url, str) or not url:
+        raise UsageError(f"MCP server {name!r} has no url")
+    token = given.get("token")
+    transport: Transport = "sse" if given.get("type") == "sse" or given.get("transport") == "sse" else "http"
+    return McpServer(name, url, token if isinstance(token, str) else None, transport)
+
+
+def _claude_server(server: McpServer) -> dict[str, object]:
+    form: dict[str, object] = {"type": server.transport, "url": server.url, "alwaysLoad": True}
+    if server.token:
+        form["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
+    return form
+
+
+def _file_word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)

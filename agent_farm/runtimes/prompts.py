@@ -1,0 +1,23 @@
+"""A prompt as one argument of a command line."""
+
+from __future__ import annotations
+
+from agent_farm.runtimes.base import InteractiveOrder
+
+# Linux refuses a single argument of 128 KiB (MAX_ARG_STRLEN, the closing NUL included)
+ARGUMENT_LIMIT = 128 * 1024 - 1
+
+
+def fits_argument(text: str, *, prefix: str = "") -> bool:
+    return len((prefix + text).encode()) <= ARGUMENT_LIMIT
+
+
+def argument_for(order: InteractiveOrder, *, prefix: str = "") -> str:
+    """The prompt itself, or, where no argument can hold it, the order to read it from its file."""
+    prompt = order.prompt or ""
+    if fits_argument(prompt, prefix=prefix) or order.prompt_file is None:
+        return prompt
+    return (
+        f"Your task is the whole content of the file {order.prompt_file} ({len(prompt.encode())} bytes; "
+        "it is too long for a command line). Read all of it before you start, then do what it says."
+    )

@@ -1,0 +1,70 @@
+"""What a headless run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+FailureKind = Literal[
+    "not-installed",
+    "not-logged-in",
+    "refused-argument",
+    "mcp-unreachable",
+    "api-error",
+    "turn-limit",
+    "time-limit",
+    "killed",
+    "failed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool the model called; `result` is None while, or when, no answer was seen."""
+
+    name: str
+    input: Mapping[str, object] = field(default_factory=dict)
+    result: str | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of this run alone. `input_tokens` excludes what came from or went into a cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    kind: FailureKind
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeResult:
+    """`output` and `tool_calls` hold what came before a failure, too. `cost` is in US dollars."""
+
+    output: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    cost: float | None = None
+    conversation_id: str | None = None
+    turns: int = 0
+    seconds: float = 0.0
+    failure: Failure | None = None
+
+    @property
+    def success(self) -> bool:
+        return self.failure is None
+
+    @property
+    def error(self) -> str | None:
+        return self.failure.message if self.failure else None

@@ -65,18 +65,22 @@ def load_json(path: Path) -> object:
 
 @contextmanager
 def file_lock(path: Path, *, wait: float | None = None, inherit: bool = False) -> Iterator[int]:
-    """Hold `path` as a lock; the file itself stays, since removing it would let two processes hold it.
+    """Hold `path` as a lock. Its holder alone may remove the file.
 
     `wait` bounds the wait in seconds (None: for ever, 0: not at all) and raises LockTaken.
-    With `inherit`, children started meanwhile hold the lock too, for as long as they live.
+    With `inherit`, children that are passed the descriptor hold the lock too, for as long as they live.
     """
-    descriptor = _open_lock(path)
-    try:
-        os.set_inheritable(descriptor, inherit)
-        _acquire(descriptor, path, wait)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    while True:
+        descriptor = _open_lock(path)
+        try:
+            _acquire(descriptor, path, wait)
+            if not _is_the_file(descriptor, path):
+                continue  # its last holder removed it, so that others lock another file
+            os.set_inheritable(descriptor, inherit)
+            yield descriptor
+            return
+        finally:
+            os.close(descriptor)
 
 
 def is_locked(path: Path) -> bool:
@@ -86,6 +90,13 @@ def is_locked(path: Path) -> bool:
             return False
     except LockTaken:
         return True
+
+
+def _is_the_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _open_lock(path: Path) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,3 +24,8 @@ class Launch:
     cwd: Path
     env: Mapping[str, str]
     files: tuple[LaunchFile, ...] = ()
+
+
+def as_command(*words: str | os.PathLike[str]) -> str:
+    """A command a person can paste, for hints."""
+    return shlex.join(os.fspath(word) for word in words)

@@ -48,6 +48,11 @@ def resolve_commits(
     return {name: found.get(name) for name in names}
 
 
+def merge_base(repository: Repository, one: str, other: str) -> str | None:
+    """The newest commit both contain; None when they have no history in common."""
+    return run_git(repository.root, "merge-base", one, other, ok=(0, 1)).strip() or None
+
+
 def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[str]]) -> Divergence | None:
     if one is None or other is None:
         return None

@@ -1,0 +1,109 @@
+"""What several commands share: opening the farm, completing ids, asking a question."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_farm.cli.output import is_interactive, narrate
+from agent_farm.errors import AgentFarmError
+
+if TYPE_CHECKING:
+    from agent_farm.consent import Ask, Request
+    from agent_farm.farm.farm import Farm
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def current_farm() -> Farm:
+    from agent_farm.farm.farm import open_farm
+
+    try:
+        return open_farm(Path.cwd())
+    except FileNotFoundError:
+        raise AgentFarmError(
+            "The current directory was deleted", hint="cd to a directory that exists"
+        ) from None
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(
+        command
+    )
+
+
+def yes_option(command: F) -> F:
+    return click.option("--yes", "-y", is_flag=True, help="Agree without being asked.")(command)
+
+
+def id_argument(command: F) -> F:
+    return click.argument("id", metavar="ID", shell_complete=complete_ids)(command)
+
+
+def ids_argument(*, required: bool) -> Callable[[F], F]:
+    return click.argument("ids", metavar="ID", nargs=-1, required=required, shell_complete=complete_ids)
+
+
+def asker() -> Ask | None:
+    """How to put the consent question, or None where nobody sits at a terminal."""
+    return _ask if is_interactive() else None
+
+
+def confirm(question: str) -> bool:
+    return bool(click.confirm(question, default=False, err=True))
+
+
+def _ask(requests: Sequence[Request]) -> bool:
+    narrate("This repository wants to run or copy:")
+    for request in requests:
+        narrate(f"  {request.origin}: {request.content}")
+    return confirm("Agree, now and for later spawns?")
+
+
+def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        records = farm.registry.read()
+        return [CompletionItem(id, help=record.title[:60]) for id, record in records.items()]
+
+    return _completed(items, incomplete)
+
+
+def complete_protocols(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        return [CompletionItem(path.parent.name) for path in farm.root.glob("codev/protocols/*/protocol.md")]
+
+    return _completed(items, incomplete)
+
+
+def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        names = (path.stem.partition("-") for path in sorted(farm.root.glob("codev/specs/*-*.md")))
+        return [CompletionItem(id, help=name) for id, _, name in names]
+
+    return _completed(items, incomplete)
+
+
+def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        from agent_farm.runtimes import adapter_names
+
+        return [CompletionItem(name) for name in adapter_names(farm.root)]
+
+    return _completed(items, incomplete)
+
+
+def _completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
+    """Completion never fails in the user's face: outside a farm there is nothing to offer."""
+    try:
+        return [item for item in items(current_farm()) if item.value.startswith(incomplete)]
+    except (AgentFarmError, OSError):
+        return []
+
+
+def inside_tmux() -> bool:
+    return bool(os.environ.get("TMUX"))

@@ -1,0 +1,154 @@
+"""`af spawn`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_farm.builders.modes import Flags, choose_mode
+from agent_farm.cli.options import (
+    asker,
+    complete_projects,
+    complete_protocols,
+    complete_runtimes,
+    current_farm,
+    json_option,
+    yes_option,
+)
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint
+from agent_farm.errors import UsageError
+from agent_farm.settings import PERMISSIONS
+
+if TYPE_CHECKING:
+    from agent_farm.farm.farm import Farm
+    from agent_farm.farm.plan import Plan
+
+EPILOG = """\b
+Modes, with an example each:
+  task      af spawn "Fix the login redirect"
+            af spawn "Fix the login redirect" --files src/auth.py,src/login.py
+            af spawn --task "Refactor the logging"
+            af spawn --task-file todo.md        (- reads standard input)
+  spec      af spawn --project 0009             (codev/specs/0009-*.md)
+  protocol  af spawn --protocol cleanup         (codev/protocols/cleanup/)
+            af spawn --protocol experiment --args '{"hypothesis": "Redis is faster"}'
+  shell     af spawn --shell                    (no prompt, no role)
+            af spawn --shell --role custom.md
+
+\b
+A task that begins with a dash goes after --:
+  af spawn -- "-rf is not handled by the parser"
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("text", metavar="[TASK]", required=False)
+@click.option("--project", "-p", metavar="ID", help="Implement a spec.", shell_complete=complete_projects)
+@click.option("--task", metavar="TEXT", help="The task, as an option.")
+@click.option("--task-file", metavar="PATH", help="Read the task from a file, or from standard input with -.")
+@click.option("--protocol", metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols)
+@click.option("--shell", is_flag=True, help="Start the runtime with neither prompt nor role.")
+@click.option("--files", metavar="A,B", help="Files that matter for the task; comma-separated.")
+@click.option("--args", metavar="JSON", help="Arguments of the protocol; a JSON object.")
+@click.option("--role", metavar="FILE", type=click.Path(path_type=Path), help="System prompt to use.")
+@click.option("--no-role", is_flag=True, help="Use no system prompt.")
+@click.option("--runtime", metavar="NAME", help="Runtime to start.", shell_complete=complete_runtimes)
+@click.option("--model", metavar="M", help="Model to ask the runtime for.")
+@click.option("--permissions", type=click.Choice(PERMISSIONS), help="What the builder may do without asking.")
+@click.option("--base", metavar="REF", help="Revision to start from; default: HEAD of this checkout.")
+@click.option("--branch", metavar="EXISTING", help="Go on with a branch that exists.")
+@click.option("--attach", is_flag=True, help="Attach to the builder at once.")
+@click.option("--ephemeral", is_flag=True, help="Prune it when its runtime ends, if its work has landed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
+@yes_option
+@json_option
+def spawn(
+    text: str | None,
+    project: str | None,
+    task: str | None,
+    task_file: str | None,
+    protocol: str | None,
+    shell: bool,
+    files: str | None,
+    args: str | None,
+    role: Path | None,
+    no_role: bool,
+    runtime: str | None,
+    model: str | None,
+    permissions: str | None,
+    base: str | None,
+    branch: str | None,
+    attach: bool,
+    ephemeral: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Start a builder in its own worktree, branch and tmux session."""
+    flags = Flags(text, _task(task, task_file), project, protocol, shell, _split(files), args)
+    mode = choose_mode(flags)
+    from agent_farm.farm.plan import SpawnOrder, preflight
+    from agent_farm.farm.spawn import spawn as carry_out
+
+    farm = current_farm()
+    order = SpawnOrder(
+        mode, runtime, model, permissions, base, branch, role, no_role, ephemeral, yes, asker()
+    )
+    plan = preflight(farm, order)
+    for note in plan.notes:
+        narrate(note)
+    if dry_run:
+        _show_plan(farm, plan, as_json)
+        return
+    record = carry_out(farm, plan)
+    if as_json:
+        from agent_farm.farm.listing import list_builders
+
+        answer_json({"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()})
+    else:
+        answer(record.id)
+        narrate(f"{record.runtime} starts on {record.branch} in {record.worktree}")
+        narrate_hint(f"af attach {record.id}")
+    if attach:
+        from agent_farm.cli.look import attach_to
+
+        attach_to(farm, record)
+
+
+def _task(task: str | None, file: str | None) -> str | None:
+    if file is None:
+        return task
+    if task is not None:
+        raise UsageError("Give the task once", why="It is there as --task and as --task-file.")
+    data = click.get_binary_stream("stdin").read() if file == "-" else _read(Path(file))
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text", why=str(error)) from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"Cannot read the task from {path}", why=error.strerror) from error
+
+
+def _split(files: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in files.split(",") if name.strip()) if files else ()
+
+
+def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from agent_farm.farm.spawn import config_of, free_name
+
+    config = asdict(config_of(farm, plan, free_name(farm, plan, farm.registry.read())))
+    if as_json:
+        answer_json({"plan": config})
+        return
+    for name, value in config.items():
+        if value not in (None, (), ""):
+            answer(f"{name:<13} {value}")

@@ -1,0 +1,113 @@
+"""Builders as a table for a terminal: grouped by type, those that need a person first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent_farm.builders.config import BUILDER_TYPES
+from agent_farm.cli.output import STATE_STYLES, printable, style
+from agent_farm.farm.listing import Builder
+
+_TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
+_ORDER = ("waiting", "failed", "lost", "unknown", "idle", "working", "preparing", "creating")
+_WIDE = 120
+_TITLE_MINIMUM = 12
+_GAP = "  "
+
+
+class _Row(NamedTuple):
+    id: str
+    state: str
+    age: str
+    git: str
+    runtime: str
+    branch: str
+    title: str
+    style: str | None
+
+
+def render(builders: list[Builder], *, width: int, now: float) -> str:
+    lines: list[str] = []
+    rows = {builder.record.id: _row(builder, now) for builder in builders}
+    widths = _widths(list(rows.values()), width)
+    for type in BUILDER_TYPES:
+        group = sorted((b for b in builders if b.record.type == type), key=_urgency)
+        if group:
+            lines += ["", style(f"{_TITLES[type]} ({len(group)})", "bold")]
+            lines += [_line(rows[builder.record.id], widths) for builder in group]
+    return "\n".join([*lines[1:], "", style(_summary(builders), "dim")])
+
+
+def age(seconds: float) -> str:
+    """A duration in at most three characters."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def _urgency(builder: Builder) -> tuple[int, str]:
+    state = builder.status.state
+    return (_ORDER.index(state) if state in _ORDER else len(_ORDER), builder.record.created_at)
+
+
+def _row(builder: Builder, now: float) -> _Row:
+    record, status = builder.record, builder.status
+    reason = f"{status.reason}: " if status.reason and status.state not in ("working", "idle") else ""
+    return _Row(
+        record.id,
+        f"{status.state}/{status.source}",
+        age(now - status.at) if status.at else "",
+        _git(builder, now),
+        record.runtime,
+        record.branch,
+        printable(f"{reason}{record.title}".replace("\n", " ")),
+        STATE_STYLES.get(status.state),
+    )
+
+
+def _git(builder: Builder, now: float) -> str:
+    state = builder.git
+    if state is None:
+        return "?" if builder.record.worktree_path.is_dir() else "no tree"
+    parts = [f"+{state.ahead}" if state.ahead else "", f"-{state.behind}" if state.behind else ""]
+    parts += [f"~{state.dirty}" if state.dirty else "", f"?{state.untracked}" if state.untracked else ""]
+    text = " ".join(part for part in parts if part) or "="
+    old = now - state.at
+    return f"{text} ({age(old)})" if old > 5 else text
+
+
+def _widths(rows: list[_Row], width: int) -> list[int]:
+    """Columns as wide as their content; a narrow terminal leaves out the branch, then the runtime."""
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    for column in (5, 4) if width < _WIDE else ():
+        if sum(widths) + len(_GAP) * 7 + _TITLE_MINIMUM * 2 > width:
+            widths[column] = 0
+    used = sum(size + len(_GAP) for size in widths if size) + len(_GAP)
+    return [*widths, max(_TITLE_MINIMUM, width - used)]
+
+
+def _line(row: _Row, widths: list[int]) -> str:
+    cells = []
+    for column, size in enumerate(widths):
+        if not size:
+            continue
+        text = _cut(row[column] or "", size)
+        cell = text if column == 6 else text.ljust(size)
+        cells.append(style(cell, row.style) if column == 1 else cell)
+    return (_GAP + _GAP.join(cells)).rstrip()
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def _summary(builders: list[Builder]) -> str:
+    states = [builder.status.state for builder in builders]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states, key=_rank))]
+    noun = "builder" if len(builders) == 1 else "builders"
+    return f"{len(builders)} {noun}: {', '.join(counts)}"
+
+
+def _rank(state: str) -> int:
+    return _ORDER.index(state) if state in _ORDER else len(_ORDER)

@@ -1,0 +1,66 @@
+"""Farm: one repository with its builders, and the edges its use cases work through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.builders.ids import match_builder
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records, Registry
+from agent_farm.errors import UsageError
+from agent_farm.git.repository import Repository, find_repository
+from agent_farm.paths import FarmPaths, RunPaths
+from agent_farm.settings import Settings, load_settings
+from agent_farm.tmux.server import TmuxServer
+
+
+@dataclass(frozen=True, slots=True)
+class Farm:
+    repository: Repository
+    paths: FarmPaths
+    settings: Settings
+    registry: Registry
+    tmux: TmuxServer
+
+    @property
+    def root(self) -> Path:
+        return self.repository.root
+
+    def run(self, builder_id: str) -> RunPaths:
+        return RunPaths(self.paths.run(builder_id))
+
+    def records(self) -> Records:
+        """All records; what a killed `af` left half done is finished or undone first."""
+        records = self.registry.read()
+        if any(record.state == "creating" for record in records.values()):
+            from agent_farm.farm.healing import settle_interrupted
+
+            if settle_interrupted(self, records):
+                return self.registry.read()
+        return records
+
+    def require(self, prefix: str) -> BuilderRecord:
+        """The builder an unambiguous prefix of its id means."""
+        records = self.records()
+        return records[match_builder(prefix, list(records))]
+
+    def require_exact(self, id: str) -> BuilderRecord:
+        """For what cannot be taken back lightly: the whole id."""
+        records = self.records()
+        if id in records:
+            return records[id]
+        meant = match_builder(id, list(records))
+        raise UsageError(
+            f"{id} is not a whole builder id", why="Removing wants the whole id.", hint=f"af prune {meant}"
+        )
+
+
+def open_farm(cwd: Path) -> Farm:
+    """The farm `cwd` lies in, found from a linked worktree too."""
+    repository = find_repository(cwd)
+    paths = FarmPaths(repository.root)
+    settings = load_settings(repository.root)
+    return Farm(
+        repository, paths, settings, Registry(paths.registry), TmuxServer(settings.text("tmux.socket"))
+    )

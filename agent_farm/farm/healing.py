@@ -1,0 +1,91 @@
+"""Half-made builders: finished or undone, never guessed about, and nothing a person made is removed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.farm.farm import Farm
+from agent_farm.git.pristine import own_content
+from agent_farm.git.worktrees import belongs_here, delete_branch, drop_admin_entry, remove_worktree
+from agent_farm.ports import release_ports
+
+
+def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list[str]:
+    """Finish or undo every builder whose maker is dead; says what was done.
+
+    The maker and its git children hold the builder's lock; while one of them lives, it is left alone.
+    """
+    done = []
+    for record in records.values():
+        if record.state != "creating":
+            continue
+        with suppress(LockTaken), file_lock(farm.paths.builder_lock(record.id), wait=wait):
+            current = farm.registry.read().get(record.id)
+            if current is not None and current.state == "creating":
+                done += _settle(farm, current)
+    return done
+
+
+def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
+    snapshot = farm.tmux.panes()
+    if not snapshot.known:
+        return []  # a session that cannot be seen may be there
+    pane = snapshot.panes.get(record.session)
+    if pane is not None and not pane.dead:
+        with farm.registry.edit() as records:
+            records[record.id] = record.with_state("running")
+        return [f"{record.id}: its start was cut short, but it runs"]
+    return [f"{record.id}: its start was cut short; it is undone", *remove_traces(farm, record)]
+
+
+def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
+    """Undo a spawn, however far it came. Returns what was kept because it may be somebody's work."""
+    pane = farm.tmux.panes().panes.get(record.session)
+    if pane is not None:
+        farm.tmux.kill_session(pane.session_id)
+    kept = _remove_tree(farm, record)
+    kept += _remove_branch(farm, record)
+    shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
+    release_ports(farm.root, [record.id])
+    with farm.registry.edit() as records:
+        records.pop(record.id, None)
+    farm.paths.builder_lock(record.id).unlink(missing_ok=True)
+    return kept
+
+
+def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
+    path = record.worktree_path
+    if not path.exists():
+        drop_admin_entry(farm.repository, path)
+        return []
+    if not belongs_here(farm.repository, path):
+        if any(path.iterdir()):
+            return [f"{path} is kept: it is no worktree of this repository"]
+        path.rmdir()
+        return []
+    trash = farm.paths.trash / f"{record.id}-{int(time.time() * 1000)}"
+    make_directory(farm.paths.trash)
+    own = own_content(farm.repository, path, record.base_commit)
+    remove_worktree(farm.repository, path, trash=trash)
+    if own:
+        return [f"{trash}/worktree is kept: it holds {', '.join(own[:5])}"]
+    shutil.rmtree(trash, ignore_errors=True)
+    return []
+
+
+def _remove_branch(farm: Farm, record: BuilderRecord) -> list[str]:
+    """Only a branch that this spawn made, and that still is where it began."""
+    commit = farm.repository.branch_commit(record.branch) if record.new_branch else None
+    if commit is None:
+        return []
+    if commit != record.base_commit:
+        return [f"the branch {record.branch} is kept: it has commits of its own"]
+    with suppress(AgentFarmError):
+        delete_branch(farm.repository, record.branch, commit)
+    return []

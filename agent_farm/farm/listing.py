@@ -1,0 +1,68 @@
+"""All builders and how they are: what was decided, joined with what can be asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_farm.builders.events import last_state, load_exit
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import PaneView, Status, judge
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.git_state import GitState, git_states
+from agent_farm.tmux.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What `af status` shows of one builder; `git` is None where it was not asked for or is not known."""
+
+    record: BuilderRecord
+    status: Status
+    git: GitState | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        status = self.status
+        return {
+            **self.record.to_json(),
+            "status": {
+                "state": status.state,
+                "source": status.source,
+                "at": status.at,
+                "exit_code": status.exit_code,
+                "reason": status.reason,
+            },
+            "git": self.git.to_json() if self.git else None,
+        }
+
+
+def list_builders(
+    farm: Farm, ids: Iterable[str] | None = None, *, with_git: bool = True, fresh: bool = False
+) -> list[Builder]:
+    """All builders, or the ones named, oldest first. One tmux call; git within a bound unless `fresh`."""
+    records = farm.records()
+    chosen = [records[id] for id in ids] if ids is not None else list(records.values())
+    if not chosen:
+        return []
+    statuses = read_statuses(farm, chosen)
+    states: Mapping[str, GitState] = git_states(farm, chosen, fresh=fresh) if with_git else {}
+    return [Builder(record, statuses[record.id], states.get(record.id)) for record in chosen]
+
+
+def read_statuses(farm: Farm, records: Iterable[BuilderRecord]) -> dict[str, Status]:
+    snapshot = farm.tmux.panes()
+    now = time.time()
+    return {record.id: _status(farm, record, snapshot, now) for record in records}
+
+
+def read_status(farm: Farm, record: BuilderRecord) -> Status:
+    return read_statuses(farm, [record])[record.id]
+
+
+def _status(farm: Farm, record: BuilderRecord, snapshot: Snapshot, now: float) -> Status:
+    run = farm.run(record.id)
+    pane = snapshot.panes.get(record.session)
+    view = PaneView(snapshot.known, pane is not None, pane is not None and pane.dead, snapshot.reason)
+    return judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)

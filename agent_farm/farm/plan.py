@@ -1,0 +1,263 @@
+"""What a spawn needs to know before anything exists: every mistake of the user is found here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.builders import ids, prompts
+from agent_farm.builders.config import BuilderType
+from agent_farm.builders.ids import Name
+from agent_farm.builders.modes import Mode, ProtocolMode, ShellMode, SpecMode, TaskMode
+from agent_farm.builders.roles import choose_role, load_role
+from agent_farm.consent import Ask, Request, require_consent
+from agent_farm.errors import NotFound, ToolMissing, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.running import Copy, Preparation
+from agent_farm.farm.runtime import Chosen, choose_runtime
+from agent_farm.git.divergence import merge_base
+from agent_farm.git.ignoring import ignored_files
+from agent_farm.git.worktrees import branch_checked_out_at
+from agent_farm.launch import as_command
+from agent_farm.paths import SETTINGS_NAME
+
+INCLUDE_FILE = ".worktreeinclude"
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnOrder:
+    """What the user asked for. `ask` puts a question to them and is None where nobody can answer."""
+
+    mode: Mode
+    runtime: str | None = None
+    model: str | None = None
+    permissions: str | None = None
+    base: str | None = None
+    branch: str | None = None
+    role: Path | None = None
+    no_role: bool = False
+    ephemeral: bool = False
+    yes: bool = False
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where the builder's branch begins: `tip` is the commit that is checked out."""
+
+    base: str
+    base_commit: str
+    tip: str
+    existing_branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the mode comes to."""
+
+    type: BuilderType
+    names: Callable[[], Iterator[Name]]
+    prompt: str | None = None
+    task_text: str | None = None
+    protocol_name: str | None = None
+    protocol_args: Mapping[str, Any] | None = None
+    spec: str | None = None
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    work: Work
+    start: Start
+    chosen: Chosen
+    role: Path | None
+    role_text: str | None
+    subdirectory: str
+    ephemeral: bool
+    copies: tuple[str, ...]
+    copy_from: Path
+    setup: str | None
+    notes: tuple[str, ...] = ()
+
+    def preparation(self, worktree: Path) -> Preparation:
+        copies = tuple(Copy(self.copy_from / name, worktree / name) for name in self.copies)
+        return Preparation(copies, self.setup)
+
+
+def preflight(farm: Farm, order: SpawnOrder) -> Plan:
+    """Everything the spawn depends on is there and agreed to; nothing is made yet."""
+    farm.records()  # heals what a killed spawn left, so that its id and branch are free again
+    problem = farm.tmux.problem()
+    if problem:
+        raise ToolMissing("tmux cannot be used", why=problem)
+    if order.branch is not None and order.base is not None:
+        raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
+    start = _start(farm, order)
+    work, start = _work(farm, order, start)
+    role = choose_role(
+        farm.root, work.type, protocol=work.protocol_name, given=order.role, no_role=order.no_role
+    )
+    chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
+    copies, patterns = _copies(farm)
+    _require_consent(farm, order, chosen, patterns)
+    going_on = f"{start.existing_branch} exists already; the builder goes on with it"
+    return Plan(
+        work,
+        start,
+        chosen,
+        role,
+        load_role(role) if role else None,
+        _subdirectory(farm, start.tip),
+        order.ephemeral,
+        copies,
+        farm.repository.checkout,
+        farm.settings.text("worktree.setup"),
+        (going_on,) if start.existing_branch and not order.branch else (),
+    )
+
+
+def _start(farm: Farm, order: SpawnOrder) -> Start:
+    repository = farm.repository
+    head = repository.head()
+    base = order.base or (None if order.branch else farm.settings.text("spawn.base"))
+    commit = repository.resolve_commit(base) if base else head.commit
+    start = Start(base or head.branch or head.commit, commit, commit)
+    return _on_branch(farm, start, order.branch) if order.branch else start
+
+
+def _on_branch(farm: Farm, start: Start, branch: str) -> Start:
+    """Go on with a branch that exists; git lets only one worktree have it."""
+    tip = farm.repository.branch_commit(branch)
+    if tip is None:
+        raise NotFound(f"No branch {branch}", hint="git branch --list")
+    place = branch_checked_out_at(farm.repository, branch)
+    if place is not None:
+        raise UsageError(
+            f"The branch {branch} is checked out elsewhere",
+            why=f"It is in use in {place}.",
+            hint=as_command("git", "-C", place, "switch", "--detach"),
+        )
+    common = merge_base(farm.repository, start.base_commit, tip)
+    return Start(start.base, common or start.base_commit, tip, branch)
+
+
+def _work(farm: Farm, order: SpawnOrder, start: Start) -> tuple[Work, Start]:
+    match order.mode:
+        case SpecMode(project):
+            return _spec_work(farm, project, start)
+        case TaskMode(text, files):
+            named = _files(farm, files, start.tip)
+            prompt = prompts.task_prompt(text, named)
+            return Work("task", lambda: ids.task_names(text), prompt, text, files=named), start
+        case ProtocolMode(name, args):
+            _require_protocol(farm, name, start.tip)
+            epoch = int(time.time())
+            prompt = prompts.protocol_prompt(name, args)
+            names = lambda: ids.protocol_names(name, epoch)  # noqa: E731
+            return Work("protocol", names, prompt, protocol_name=name, protocol_args=args), start
+        case ShellMode():
+            epoch = int(time.time())
+            return Work("shell", lambda: ids.shell_names(epoch)), start
+
+
+def _spec_work(farm: Farm, project: str, start: Start) -> tuple[Work, Start]:
+    spec = _find_spec(farm, project, start.tip)
+    name = ids.spec_name(spec)
+    if not farm.repository.is_valid_branch(name.branch):
+        raise UsageError(
+            f"{spec.spec_path} gives no valid branch name", why=f"{name.branch} is refused by git."
+        )
+    if start.existing_branch is None and farm.repository.branch_commit(name.branch):
+        record = farm.registry.read().get(name.id)
+        start = start if record else _on_branch(farm, start, name.branch)
+    kinds = farm.repository.entry_kinds(start.tip, [spec.plan_path])
+    prompt = prompts.spec_prompt(spec, has_plan=kinds[spec.plan_path] == "blob")
+    return Work("spec", lambda: iter([name]), prompt, spec=spec.spec_path), start
+
+
+def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
+    committed = farm.repository.list_directory(commit, "codev/specs")
+    try:
+        return ids.find_spec(project, committed)
+    except NotFound:
+        folder = farm.repository.checkout / "codev/specs"
+        present = sorted(path.name for path in folder.glob("*.md")) if folder.is_dir() else []
+        spec = ids.find_spec(project, sorted({*present, *committed}))
+        raise _uncommitted(spec.spec_path) from None
+
+
+def _require_protocol(farm: Farm, name: str, commit: str) -> None:
+    folder = "codev/protocols"
+    known = [entry for entry in farm.repository.list_directory(commit, folder) if "/" not in entry]
+    kinds = farm.repository.entry_kinds(commit, [prompts.protocol_path(entry) for entry in known])
+    ready = [entry for entry in known if kinds[prompts.protocol_path(entry)] == "blob"]
+    if name not in ready and (farm.repository.checkout / prompts.protocol_path(name)).is_file():
+        raise _uncommitted(f"{folder}/{name}")
+    ids.require_protocol(name, ready)
+
+
+def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
+    """As the user named them, once each is known to be in the tree the builder will see."""
+    paths = {name: _inside(farm, name) for name in files}
+    kinds = farm.repository.entry_kinds(commit, list(paths.values())) if paths else {}
+    for name, path in paths.items():
+        if kinds[path] is None:
+            if (farm.repository.checkout / path).exists():
+                raise _uncommitted(path)
+            raise NotFound(f"--files: {name} is not in the repository", hint="git ls-files")
+    return files
+
+
+def _inside(farm: Farm, name: str) -> str:
+    checkout = farm.repository.checkout
+    full = os.path.normpath(checkout / farm.repository.prefix / name)
+    relative = os.path.relpath(full, checkout)
+    if relative == ".." or relative.startswith("../") or "\n" in name:
+        raise UsageError(f"--files: {name} lies outside the repository")
+    return relative
+
+
+def _uncommitted(path: str) -> NotFound:
+    commit = as_command("git", "add", "--", path)
+    return NotFound(
+        f"{path} is not committed",
+        why="A builder sees what is committed on its base.",
+        hint=f'{commit} && git commit -m "Add {Path(path).name}"',
+    )
+
+
+def _subdirectory(farm: Farm, commit: str) -> str:
+    """Where the user is, below the top, if the builder's tree has that directory."""
+    prefix = farm.repository.prefix
+    return prefix if prefix and farm.repository.entry_kind(commit, prefix) == "tree" else ""
+
+
+def _copies(farm: Farm) -> tuple[tuple[str, ...], list[Request]]:
+    """Ignored files of this checkout that the repository wants in every worktree."""
+    requests = []
+    patterns = list(farm.settings.items("worktree.copy"))
+    if patterns:
+        requests.append(Request(f"{SETTINGS_NAME} worktree.copy", "\n".join(patterns)))
+    include = farm.repository.checkout / INCLUDE_FILE
+    if include.is_file():
+        text = include.read_text(errors="surrogateescape")
+        requests.append(Request(INCLUDE_FILE, text.strip()))
+        patterns += text.splitlines()
+    if not patterns:
+        return (), []
+    return tuple(ignored_files(farm.repository.checkout, patterns)), requests
+
+
+def _require_consent(farm: Farm, order: SpawnOrder, chosen: Chosen, requests: list[Request]) -> None:
+    settings = farm.settings
+    for key in ("worktree.setup", "notify.command"):
+        command = settings.text(key)
+        if command:
+            requests.append(Request(f"{SETTINGS_NAME} {key}", command))
+    if chosen.command and order.runtime is None:  # naming it with --runtime is consent to run it
+        requests.append(Request(f"{SETTINGS_NAME} runtimes.{chosen.name}.command", " ".join(chosen.command)))
+    require_consent(farm.root, requests, yes=order.yes, ask=order.ask)

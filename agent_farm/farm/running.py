@@ -1,0 +1,159 @@
+"""From a record to a runtime in a pane, for spawn and resume: the run directory, then the tmux session."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.runtime import Chosen
+from agent_farm.launch import Launch
+from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.mcp_config import McpServer
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What the launcher does to a tree before the runtime starts."""
+
+    copies: tuple[Copy, ...] = ()
+    setup: str | None = None
+
+
+def draw_run() -> str:
+    """The name of one start of a builder: its events are bound to it."""
+    return os.urandom(6).hex()
+
+
+def start_runtime(
+    farm: Farm,
+    record: BuilderRecord,
+    chosen: Chosen,
+    *,
+    prompt: str | None,
+    role_text: str | None,
+    mcp_server: McpServer | None,
+    preparation: Preparation,
+    resume: bool = False,
+) -> None:
+    """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher."""
+    run = farm.run(record.id)
+    make_directory(run.directory)
+    order = _order(farm, record, chosen, prompt, role_text, mcp_server, resume)
+    if prompt is not None:
+        replace_file(run.prompt, prompt)
+    if role_text is not None:
+        replace_file(run.role, role_text)
+    launch = chosen.adapter.interactive(order)
+    for file in launch.files:
+        make_directory(file.path.parent)
+        replace_file(file.path, file.content, mode=file.mode)
+    document = _launch_document(farm, record, launch, chosen.adapter.states_for(order), preparation)
+    replace_file(run.launch, json.dumps(document, indent=1) + "\n")
+    argv = launcher_argv(record.session, run.directory)
+    farm.tmux.start_session(record.session, argv, cwd=record.worktree_path)
+
+
+def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> dict[str, str]:
+    """What a builder may see: the names of the allow-list, and what tells it who it is."""
+    env = allowed_environment(
+        os.environ,
+        key_names=chosen.adapter.keys_for(record.model),
+        declared=farm.settings.items("env.pass"),
+    )
+    for name in ("TMUX", "TMUX_PANE", "TERM", "COLORTERM"):  # the caller's terminal; the pane has its own
+        env.pop(name, None)
+    return env | {
+        "AF_BUILDER_ID": record.id,
+        "AF_BRANCH": record.branch,
+        "AF_ROOT": str(farm.root),
+        "AF_WORKTREE": record.worktree,
+        "AF_RUN_DIR": str(farm.paths.run(record.id)),
+        "AF_RUN": record.run,
+        **({"AF_PORT": str(record.ports[0])} if record.ports else {}),
+    }
+
+
+def _order(
+    farm: Farm,
+    record: BuilderRecord,
+    chosen: Chosen,
+    prompt: str | None,
+    role_text: str | None,
+    mcp_server: McpServer | None,
+    resume: bool,
+) -> InteractiveOrder:
+    run = farm.run(record.id)
+    cwd = record.worktree_path / record.subdirectory
+    json_reply = chosen.adapter.hooks_want_json
+    return InteractiveOrder(
+        builder=record.id,
+        run=record.run,
+        run_directory=run.directory,
+        worktree=record.worktree_path,
+        cwd=cwd if cwd.is_dir() else record.worktree_path,
+        env=builder_environment(farm, record, chosen),
+        hook_argv=lambda event: report_argv(run.directory, record.run, event, json_reply=json_reply),
+        prompt=prompt,
+        prompt_file=run.prompt if prompt is not None else None,
+        role_text=role_text,
+        model=record.model,
+        permissions=chosen.permissions,
+        conversation_id=record.conversation_id,
+        resume=resume,
+        mcp_server=mcp_server,
+        extra_args=chosen.extra_args,
+        command=chosen.command,
+    )
+
+
+def _launch_document(
+    farm: Farm, record: BuilderRecord, launch: Launch, states: dict[str, str], preparation: Preparation
+) -> dict[str, object]:
+    notify = farm.settings.text("notify.command")
+    return {
+        "version": 1,
+        "builder": record.id,
+        "run": record.run,
+        "runtime": record.runtime,
+        "worktree": record.worktree,
+        "cwd": str(launch.cwd),
+        "argv": list(launch.argv),
+        "env": dict(launch.env),
+        "copies": [{"from": str(copy.source), "to": str(copy.target)} for copy in preparation.copies],
+        "setup": preparation.setup,
+        "shell": [_shell(), "-i"],
+        "notify": ["/bin/sh", "-c", notify] if notify else None,
+        "at_end": list(_prune_argv(record)) if record.ephemeral else None,
+        "states": states,
+    }
+
+
+def _shell() -> str:
+    shell = os.environ.get("SHELL", "")
+    return shell if os.path.isabs(shell) and os.access(shell, os.X_OK) else "/bin/sh"
+
+
+def _prune_argv(record: BuilderRecord) -> Sequence[str]:
+    """An ephemeral builder leaves through the same door as every other: `af prune`, refusals included."""
+    found = (
+        "XDG_STATE_HOME",
+        "TMUX_TMPDIR",
+        "GIT_CONFIG_GLOBAL",
+    )  # where this `af` looks, and the pane does not
+    where = [f"{name}={os.environ[name]}" for name in found if os.environ.get(name)]
+    return ("env", *where, sys.executable, "-P", "-m", "agent_farm", "prune", record.id)

@@ -1,0 +1,85 @@
+"""Which runtime a builder gets, and how it is allowed to behave."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import cast
+
+from agent_farm.errors import ToolMissing, UsageError, nearest
+from agent_farm.farm.farm import Farm
+from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An adapter with the settings that hold for it in this farm."""
+
+    adapter: RuntimeAdapter
+    model: str | None
+    permissions: Permissions
+    command: tuple[str, ...] | None
+    extra_args: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.adapter.name
+
+    def require_usable(self) -> None:
+        problem = self.adapter.problem(os.environ, command=self.command)
+        if problem:
+            raise ToolMissing(
+                f"The runtime {self.name} cannot be used", why=problem, hint="af spawn --runtime demo …"
+            )
+
+
+def choose_runtime(
+    farm: Farm, name: str | None, *, model: str | None = None, permissions: str | None = None
+) -> Chosen:
+    """The runtime asked for, else the configured one, else the first that is usable."""
+    given = name or farm.settings.text("spawn.runtime")
+    if given is None:
+        return _first_usable(farm, model, permissions)
+    chosen = _configured(farm, given, model, permissions)
+    chosen.require_usable()
+    return chosen
+
+
+def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Chosen:
+    problems = []
+    for name in adapter_names():
+        if name == "demo":  # it does no real work: only when asked for
+            continue
+        chosen = _configured(farm, name, model, permissions)
+        problem = chosen.adapter.problem(os.environ, command=chosen.command)
+        if problem is None:
+            return chosen
+        problems.append(f"{name}: {problem}")
+    raise ToolMissing(
+        "No runtime is usable",
+        why="Install one and log in, or try the demo runtime, which needs no account.",
+        evidence=problems,
+        hint="af spawn --runtime demo …",
+    )
+
+
+def _configured(farm: Farm, name: str, model: str | None, permissions: str | None) -> Chosen:
+    try:
+        adapter = get_adapter(name, farm.root)
+    except ValueError as error:
+        close = nearest(name, adapter_names(farm.root))
+        raise UsageError(
+            f"No runtime {name}",
+            why=f"There are: {', '.join(adapter_names(farm.root))}",
+            hint=f"af spawn --runtime {close} …" if close else "af runtimes",
+        ) from error
+    own = farm.settings.runtime(name)
+    return Chosen(
+        adapter,
+        model or own.model or farm.settings.text("spawn.model"),
+        cast(Permissions, permissions or own.permissions or farm.settings.text("spawn.permissions")),
+        tuple(shlex.split(own.command)) if own.command else None,
+        own.args,
+    )

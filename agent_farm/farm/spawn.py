@@ -1,0 +1,189 @@
+"""`af spawn`: a builder whole, or no trace of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agent_farm.builders.config import BuilderConfig
+from agent_farm.builders.ids import Name, first_free
+from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
+from agent_farm.builders.registry import Records
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.healing import remove_traces
+from agent_farm.farm.plan import Plan
+from agent_farm.farm.running import draw_run, start_runtime
+from agent_farm.git.ignoring import exclude
+from agent_farm.git.worktrees import add_worktree
+from agent_farm.launch import as_command
+from agent_farm.paths import IGNORED_BY_GIT
+from agent_farm.ports import reserve_ports
+
+
+def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
+    """Carry out what `preflight` found possible. After any failure nothing of it is left."""
+    exclude(farm.repository, IGNORED_BY_GIT)
+    with ExitStack() as stack:
+        record, lock = _reserve(farm, plan, stack)
+        try:
+            _make_worktree(farm, plan, record, lock)
+            _start(farm, plan, record)
+            return _settle(farm, replace(record, state="running"))
+        except BaseException as error:
+            with _uninterrupted():
+                _undo(farm, record, error)
+            raise
+
+
+def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
+    """What the plan comes to under a name that is free."""
+    return BuilderConfig(
+        type=plan.work.type,
+        id=name.id,
+        branch=plan.start.existing_branch or name.branch,
+        worktree=farm.paths.worktree(name.id),
+        prompt=plan.work.prompt,
+        role=plan.role,
+        context_files=plan.work.files,
+        protocol_args=plan.work.protocol_args,
+        runtime=plan.chosen.name,
+        model=plan.chosen.model,
+        base=plan.start.base,
+    )
+
+
+def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
+    """The first of the plan's names that no record, directory or branch has; ask under the lock."""
+
+    def is_taken(name: Name) -> bool:
+        if name.id in records or farm.paths.worktree(name.id).exists():
+            return True
+        return plan.start.existing_branch is None and farm.repository.branch_commit(name.branch) is not None
+
+    return first_free(plan.work.names(), is_taken)
+
+
+def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, int]:
+    """Two spawns race here and nowhere else. The builder's lock says that this process is alive."""
+    with farm.registry.edit() as records:
+        _require_room(farm, records)
+        if plan.work.type == "spec":
+            _require_no_builder(plan, records)
+        config = config_of(farm, plan, free_name(farm, plan, records))
+        lock = stack.enter_context(file_lock(farm.paths.builder_lock(config.id), wait=0, inherit=True))
+        ports = reserve_ports(farm.root, config.id, farm.settings.number("ports.per_builder"))
+        record = _record(farm, plan, config, ports)
+        records[config.id] = record
+    return record, lock
+
+
+def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...]) -> BuilderRecord:
+    has_prompt = config.prompt is not None
+    return BuilderRecord(
+        id=config.id,
+        type=config.type,
+        branch=config.branch,
+        worktree=str(config.worktree),
+        session=farm.paths.session(config.id),
+        runtime=config.runtime,
+        model=config.model,
+        base=config.base,
+        base_commit=plan.start.base_commit,
+        prompt_file=str(farm.run(config.id).prompt) if has_prompt else None,
+        role=str(config.role) if config.role else None,
+        task_text=plan.work.task_text[:TASK_TEXT_KEPT] if plan.work.task_text is not None else None,
+        protocol_name=plan.work.protocol_name,
+        protocol_args=config.protocol_args,
+        spec=plan.work.spec,
+        files=config.context_files,
+        ports=ports,
+        conversation_id=plan.chosen.adapter.new_conversation_id(),
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        state="creating",
+        reason=None,
+        run=draw_run(),
+        permissions=plan.chosen.permissions,
+        subdirectory=plan.subdirectory,
+        new_branch=plan.start.existing_branch is None,
+        ephemeral=plan.ephemeral,
+    )
+
+
+def _require_room(farm: Farm, records: Records) -> None:
+    limit = farm.settings.number("limits.max_builders")
+    if limit and len(records) >= limit:
+        raise AgentFarmError(
+            f"There are {len(records)} builders and limits.max_builders is {limit}", hint="af prune"
+        )
+
+
+def _require_no_builder(plan: Plan, records: Records) -> None:
+    spec_id = next(plan.work.names()).id
+    if spec_id in records:
+        record = records[spec_id]
+        raise UsageError(
+            f"Project {spec_id} has a builder already ({record.state})",
+            why="It goes on with `af attach`, `af resume` or, once its work has landed, after `af prune`.",
+            evidence=[as_command("af", verb, spec_id) for verb in ("attach", "resume", "prune")],
+            hint=as_command("af", "attach", spec_id),
+        )
+
+
+def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> None:
+    add_worktree(
+        farm.repository,
+        record.worktree_path,
+        record.branch,
+        plan.start.tip,
+        lock_path=farm.paths.worktree_lock,
+        builder_lock_fd=lock,
+        new_branch=record.new_branch,
+    )
+
+
+def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
+    start_runtime(
+        farm,
+        record,
+        plan.chosen,
+        prompt=plan.work.prompt,
+        role_text=plan.role_text,
+        mcp_server=None,
+        preparation=plan.preparation(record.worktree_path),
+    )
+
+
+def _settle(farm: Farm, record: BuilderRecord) -> BuilderRecord:
+    with farm.registry.edit() as records:
+        records[record.id] = record
+    return record
+
+
+def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
+    """The first error is the one to show; what could not be undone is added to it."""
+    try:
+        kept = remove_traces(farm, record)
+    except (AgentFarmError, OSError) as second:
+        kept = [f"{record.id} could not be undone: {second}; run af doctor --fix"]
+    if kept and isinstance(error, AgentFarmError):
+        error.evidence = (*error.evidence, *kept)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C does not stop the clearing up after the first."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,51 @@
+"""What merges would give, without a checkout: one git process for any number of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """The tree a merge gives; where `conflicts` names files, these hold conflict marks in it."""
+
+    tree: str
+    conflicts: tuple[str, ...]
+
+
+def merged_trees(
+    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = None
+) -> list[MergeResult]:
+    """The result for each pair of commits, neither of which is changed; common history is not needed."""
+    if not pairs:
+        return []
+    output = run_git(
+        repository.root,
+        "-c",
+        "merge.renormalize=false",
+        "merge-tree",
+        "--write-tree",
+        "--stdin",
+        "-z",
+        "--name-only",
+        "--no-messages",
+        "--allow-unrelated-histories",
+        input="".join(f"{one} {other}\n" for one, other in pairs).encode("utf-8", "surrogateescape"),
+        timeout=timeout,
+    )
+    return list(_parsed(paths_of(output)))
+
+
+def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
+    """Each result is a digit, a tree, the names of conflicting files and an empty item."""
+    rest = iter(items)
+    for digit in rest:
+        if not digit:
+            continue
+        tree = next(rest)
+        conflicts = tuple(iter(lambda: next(rest, ""), ""))
+        yield MergeResult(tree, conflicts)

@@ -1,0 +1,107 @@
+"""`af attach`, `af path`, `af capture`, `af logs`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_farm.cli.options import current_farm, id_argument, json_option
+from agent_farm.cli.output import answer, answer_json, printable
+from agent_farm.errors import AgentFarmError
+
+if TYPE_CHECKING:
+    from agent_farm.builders.events import Event
+    from agent_farm.builders.record import BuilderRecord
+    from agent_farm.farm.farm import Farm
+    from agent_farm.tmux.snapshot import PaneFacts
+
+
+@click.command()
+@id_argument
+@click.option("--read-only", "-r", is_flag=True, help="Watch without typing.")
+def attach(id: str, read_only: bool) -> None:
+    """Attach to a builder's tmux session; inside tmux, switch this client to it.
+
+    Detach as in tmux: prefix d (by default Ctrl-b d).
+    """
+    farm = current_farm()
+    attach_to(farm, farm.require(id), read_only=read_only)
+
+
+def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
+    pane = _require_pane(farm, record)
+    farm.tmux.enter(pane.session_id, read_only=read_only)
+
+
+@click.command()
+@id_argument
+def path(id: str) -> None:
+    """Print the absolute path of a builder's worktree: cd "$(af path ID)"."""
+    answer(current_farm().require(id).worktree)
+
+
+@click.command()
+@id_argument
+@click.option(
+    "--history", "-n", metavar="LINES", type=click.IntRange(0), default=0, help="Lines above the screen."
+)
+@click.option("--escapes", "-e", is_flag=True, help="Keep colours.")
+@json_option
+def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:
+    """Print what a builder's screen shows now."""
+    farm = current_farm()
+    record = farm.require(id)
+    text = farm.tmux.capture(_require_pane(farm, record).pane_id, history=history, escapes=escapes)
+    if as_json:
+        answer_json({"id": record.id, "screen": text})
+    else:
+        answer(text.rstrip("\n"))
+
+
+@click.command()
+@id_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on printing until the builder has ended.")
+@json_option
+def logs(id: str, follow: bool, as_json: bool) -> None:
+    """Print what happened to a builder: events of its launcher and its runtime."""
+    from agent_farm.builders.events import load_events
+
+    farm = current_farm()
+    record = farm.require(id)
+    file = farm.run(record.id).events
+    if as_json:
+        from dataclasses import asdict
+
+        answer_json({"id": record.id, "events": [asdict(event) for event in load_events(file)]})
+        return
+    shown = 0
+    while True:
+        events = load_events(file)
+        for event in events[shown:]:
+            answer(_line(event))
+        shown = len(events)
+        if not follow or (events and events[-1].state in ("exited", "failed")) or not file.exists():
+            return
+        time.sleep(0.2)
+
+
+def _line(event: Event) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))
+    parts = [when, event.source.ljust(8), (event.state or "").ljust(9), event.event]
+    return printable("  ".join(parts) + (f": {event.reason}" if event.reason else "")).replace("\n", " ")
+
+
+def _require_pane(farm: Farm, record: BuilderRecord) -> PaneFacts:
+    snapshot = farm.tmux.panes()
+    pane = snapshot.panes.get(record.session)
+    if pane is not None:
+        return pane
+    if not snapshot.known:
+        raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
+    raise AgentFarmError(
+        f"{record.id} has no tmux session",
+        why=f"It is {'stopped' if record.state == 'stopped' else 'lost'}; its work is in {record.worktree}.",
+        hint=f"af resume {record.id}",
+    )

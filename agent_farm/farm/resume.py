@@ -1,0 +1,101 @@
+"""`af resume` and `af recover`: the same conversation goes on, under the same role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agent_farm.builders.events import last_conversation
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.roles import load_role
+from agent_farm.builders.status import ALIVE, Status
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status, read_statuses
+from agent_farm.farm.running import Preparation, draw_run, start_runtime
+from agent_farm.farm.runtime import Chosen, choose_runtime
+from agent_farm.farm.stop import LOCK_SECONDS, end_processes
+
+_SHELLS = frozenset({"sh", "bash", "zsh", "fish", "dash", "ksh", "tcsh", "nu"})
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    record: BuilderRecord
+    continues: bool
+
+
+def resume(farm: Farm, record: BuilderRecord) -> Resumed:
+    """Start the builder's runtime again. `continues` is False when there was no conversation to go on with."""
+    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+        _require_resumable(farm, record, read_status(farm, record))
+        chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
+        conversation = _conversation(farm, record, chosen)
+        end_processes(farm, record)
+        started = replace(
+            record,
+            run=draw_run(),
+            conversation_id=conversation or chosen.adapter.new_conversation_id(),
+            state="running",
+            reason=None,
+        )
+        _store(farm, started)
+        try:
+            _start(farm, started, chosen, continues=conversation is not None)
+        except BaseException:
+            _store(farm, record)
+            raise
+        return Resumed(started, conversation is not None)
+
+
+def lost_builders(farm: Farm) -> list[BuilderRecord]:
+    """Every builder that was neither stopped nor had ended, and whose session is gone."""
+    records = farm.records()
+    statuses = read_statuses(farm, records.values())
+    return [record for record in records.values() if statuses[record.id].state == "lost"]
+
+
+def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> None:
+    if status.state in ALIVE:
+        raise UsageError(f"{record.id} is running ({status.state})", hint=f"af attach {record.id}")
+    if status.state == "unknown":
+        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=status.reason)
+    if status.state == "creating":
+        raise AgentFarmError(f"{record.id} is being created", hint="af status")
+    if not record.worktree_path.is_dir():
+        raise AgentFarmError(f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor")
+    pane = farm.tmux.panes().panes.get(record.session)
+    if pane is not None and not pane.dead and pane.command not in _SHELLS:
+        raise AgentFarmError(
+            f"{pane.command} runs in the shell of {record.id}",
+            why="Resuming would end it.",
+            hint=f"af attach {record.id}",
+        )
+
+
+def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | None:
+    """The runtime's own name for the conversation wins over the one it was started under."""
+    if not chosen.adapter.resumes:
+        return None
+    events = farm.run(record.id).events
+    return last_conversation(events, record.run)
+
+
+def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, *, continues: bool) -> None:
+    run = farm.run(record.id)
+    fresh_prompt = None if continues or record.prompt_file is None else run.prompt.read_text()
+    start_runtime(
+        farm,
+        record,
+        chosen,
+        prompt=fresh_prompt,
+        role_text=load_role(run.role) if record.role else None,
+        mcp_server=None,
+        preparation=Preparation(setup=farm.settings.text("worktree.setup") if not continues else None),
+        resume=continues,
+    )
+
+
+def _store(farm: Farm, record: BuilderRecord) -> None:
+    with farm.registry.edit() as records:
+        records[record.id] = record

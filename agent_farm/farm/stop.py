@@ -1,0 +1,40 @@
+"""`af stop`: the runtime ends, the work stays."""
+
+from __future__ import annotations
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.processes import end_run, processes_of_run, wait_for
+
+LOCK_SECONDS = 30.0
+_ENDING_SECONDS = 5.0
+
+
+def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
+    """End the builder's runtime and its session; its worktree, branch and conversation stay."""
+    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+        with farm.registry.edit() as records:
+            if record.id not in records:
+                raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af status")
+            stopped = records[record.id].with_state("stopped", "by af stop")
+            records[record.id] = stopped
+        end_processes(farm, stopped)
+    return stopped
+
+
+def end_processes(farm: Farm, record: BuilderRecord) -> None:
+    """Close the session, which lets the launcher end the runtime; then make sure that nothing is left."""
+    snapshot = farm.tmux.panes()
+    if not snapshot.known:
+        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=snapshot.reason)
+    pane = snapshot.panes.get(record.session)
+    if pane is not None:
+        farm.tmux.kill_session(pane.session_id)
+        wait_for(lambda: not processes_of_run(record.run), _ENDING_SECONDS)
+    left = end_run(record.run)
+    if left:
+        raise AgentFarmError(
+            f"Processes of {record.id} did not end", why=f"pid {', '.join(map(str, left))}", hint="af doctor"
+        )

@@ -1,0 +1,50 @@
+"""Processes of one start of a builder: found by the AF_RUN in their environment, ended within a bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_PROC = Path("/proc")
+_POLL_SECONDS = 0.02
+
+
+def processes_of_run(run: str) -> list[int]:
+    """Every process that was started with AF_RUN=`run`, this one excepted. Linux only; elsewhere none."""
+    wanted = f"AF_RUN={run}".encode()
+    found = []
+    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid() and wanted in _environment(entry):
+            found.append(int(entry.name))
+    return found
+
+
+def end_run(run: str, *, grace: float = 3.0) -> list[int]:
+    """TERM, then KILL, until no process of the run is left; returns those that outlived even that."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in processes_of_run(run):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        if wait_for(lambda: not processes_of_run(run), grace):
+            return []
+    return processes_of_run(run)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except OSError:  # it ended meanwhile, or is another user's
+        return []

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.client import call_tmux, install_command
+from agent_farm.tmux import rarely
+from agent_farm.tmux.client import call_tmux, install_command, tmux_argv
+from agent_farm.tmux.delivery import Delivery, Pace, deliver
+from agent_farm.tmux.ending import kill_session
+from agent_farm.tmux.screen import ScreenRules
+from agent_farm.tmux.screens import capture_screen, capture_screens
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 
@@ -46,3 +51,74 @@ class TmuxServer:
     def panes(self) -> Snapshot:
         """Every builder's pane, from one call."""
         return read_snapshot(call_tmux(self.socket, (LIST_PANES,)))
+
+    def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
+        """The screen, and up to `history` lines above it."""
+        if history:
+            return rarely.capture_history(self.socket, pane_id, history, escapes=escapes)
+        return capture_screen(self.socket, pane_id, escapes=escapes)
+
+    def capture_many(self, pane_ids: Sequence[str]) -> dict[str, str]:
+        """The screens of all panes that exist, from one call."""
+        return capture_screens(self.socket, pane_ids)
+
+    def deliver(
+        self,
+        pane_id: str,
+        text: str,
+        *,
+        lock: Path,
+        screen: ScreenRules,
+        submitted: Callable[[], bool] | None = None,
+        runtime_pid: int | None = None,
+        pace: Pace | None = None,
+    ) -> Delivery:
+        return deliver(
+            self.socket,
+            pane_id,
+            text,
+            lock=lock,
+            screen=screen,
+            submitted=submitted,
+            runtime_pid=runtime_pid,
+            pace=pace,
+        )
+
+    def send_keys(self, pane_id: str, *keys: str) -> None:
+        """Named keys: `Escape`, `C-c`. Text goes through `deliver`."""
+        rarely.send_named_keys(self.socket, pane_id, keys)
+
+    def kill_session(self, session_id: str, *, seconds: float = 8.0) -> None:
+        """Returns when session, panes and launchers are gone; one that is gone already is fine."""
+        kill_session(self.socket, session_id, seconds=seconds)
+
+    def rename_session(self, session_id: str, name: str) -> None:
+        rarely.rename_session(self.socket, session_id, name)
+
+    def resize_session(self, session_id: str, *, columns: int, rows: int) -> None:
+        rarely.resize_session(self.socket, session_id, columns, rows)
+
+    def clients(self, session_id: str) -> tuple[str, ...]:
+        return rarely.attached_clients(self.socket, session_id)
+
+    def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
+        """For a terminal that is in no tmux; `session` is an id, or an exact name."""
+        flags = ("-r",) if read_only else ()
+        return (*tmux_argv(self.socket), "attach-session", *flags, "-t", _exactly(session))
+
+    def switch_client_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
+        """For a terminal that shows this server already."""
+        flags = ("-r",) if read_only else ()
+        return (*tmux_argv(self.socket), "switch-client", *flags, "-t", _exactly(session))
+
+    def is_around(self, environ: Mapping[str, str]) -> bool:
+        """Whether the caller sits in a pane of this very server, so that its client can be switched."""
+        outer = environ.get("TMUX", "").split(",")[0]
+        if not outer:
+            return False
+        answer = call_tmux(self.socket, (("display-message", "-p", "#{socket_path}"),))
+        return answer.code == 0 and Path(answer.out.strip()).resolve() == Path(outer).resolve()
+
+
+def _exactly(session: str) -> str:
+    return session if session.startswith("$") else f"={session}"

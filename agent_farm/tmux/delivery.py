@@ -1,0 +1,262 @@
+"""Text into a running program, so that "sent" means submitted.
+
+Leave copy mode; hold when a shell, a dialog or a draft would get the text; paste once, from a buffer of our
+own, in brackets; wait until it shows; Enter as a call of its own; then an event or the screen has to say
+that it went. Enter is pressed again, at most twice, only while the text is seen waiting (once where no rule
+can tell); the text is never pasted again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent_farm.disk import file_lock
+from agent_farm.errors import LockTaken, UsageError
+from agent_farm.tmux.client import Answer, call_tmux
+from agent_farm.tmux.foreground import foreground_group, is_shell
+from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
+
+_POLL_SECONDS = 0.03
+_TAIL = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """`held`: nothing was typed. `failed`: the reason says what became of the text."""
+
+    outcome: Literal["submitted", "held", "failed"]
+    reason: str | None = None
+    source: Literal["event", "screen"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds. `settle` is the least time between the paste and Enter: sooner, CLIs take it as pasted."""
+
+    lock: float = 60.0
+    ready: float = 3.0
+    settle: float = 0.15
+    paste: float = 3.0
+    confirm: float = 10.0
+    event: float = 2.0
+    again: float = 1.5
+
+
+def deliver(
+    socket: str | None,
+    pane_id: str,
+    text: str,
+    *,
+    lock: Path,
+    screen: ScreenRules,
+    submitted: Callable[[], bool] | None = None,
+    runtime_pid: int | None = None,
+    pace: Pace | None = None,
+) -> Delivery:
+    """UsageError for text that no terminal can carry; anything else that goes wrong is in the Delivery.
+
+    `lock` is the pane's own, so that two senders never mix. `submitted` says whether the runtime has
+    reported the message; `runtime_pid` is the process that has to be in the foreground.
+    """
+    require_deliverable(text)
+    pace = pace or Pace()
+    try:
+        with file_lock(lock, wait=pace.lock):
+            return _Attempt(socket, pane_id, text, screen, submitted, runtime_pid, pace).run()
+    except LockTaken:
+        return Delivery("held", "another message is being delivered")
+
+
+def require_deliverable(text: str) -> None:
+    """Control characters would be keys: ESC[201~ ends the paste, and the rest is typed."""
+    if not text.strip():
+        raise UsageError("There is no text to send")
+    for index, letter in enumerate(text):
+        if (letter < " " or "\x7f" <= letter <= "\x9f") and letter not in "\t\n":
+            line = text.count("\n", 0, index) + 1
+            raise UsageError(
+                f"The text holds the control character U+{ord(letter):04X} in line {line}",
+                why="in a terminal it would act as a key; only tab and newline can be sent",
+            )
+        if "\ud800" <= letter <= "\udfff":
+            raise UsageError("The text is not valid UTF-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at the pane."""
+
+    command: str
+    pid: int
+    in_mode: bool
+    reading: Reading
+    squeezed: str
+
+
+class _Ended(Exception):
+    """The attempt is over; the Delivery is the argument."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__(delivery.reason)
+        self.delivery = delivery
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    socket: str | None
+    pane_id: str
+    text: str
+    rules: ScreenRules
+    submitted: Callable[[], bool] | None
+    runtime_pid: int | None
+    pace: Pace
+
+    def run(self) -> Delivery:
+        try:
+            before = self.wait_for_room()
+            self.paste()
+            shown = self.wait_until_shown(before)
+            return self.submit(shown)
+        except _Ended as end:
+            return end.delivery
+
+    def look(self) -> _Look:
+        answer = self.call(
+            ("display-message", "-p", "-t", self.pane_id,
+             "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"),
+            ("capture-pane", "-p", "-e", "-t", self.pane_id),
+        )  # fmt: skip
+        facts, _, captured = answer.out.partition("\n")
+        words = facts.split(" ", 4)
+        if answer.code or len(words) < 5 or not words[3]:
+            raise _Ended(Delivery("failed", f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"))
+        if words[0] == "1":
+            raise _Ended(Delivery("failed", "the pane's program has ended"))
+        if words[1] == "1":
+            raise _Ended(Delivery("held", "input to the pane is switched off"))
+        return _Look(
+            command=words[4],
+            pid=int(words[3]),
+            in_mode=words[2] not in ("", "0"),
+            reading=read_screen(captured, self.rules),
+            squeezed=_squeezed(plain(captured)),
+        )
+
+    def wait_for_room(self) -> _Look:
+        """A look at a pane that may be typed into. A runtime that is just starting gets a moment."""
+        deadline = time.monotonic() + self.pace.ready
+        while True:
+            look = self.look()
+            if look.in_mode:
+                self.call(("copy-mode", "-q", "-t", self.pane_id))
+                look = self.look()
+            self.hold_without_runtime(look)
+            if look.reading.dialog:
+                raise _Ended(Delivery("held", f"a dialog is open: {look.reading.dialog}"))
+            if look.reading.draft:
+                raise _Ended(
+                    Delivery("held", f"an unfinished draft is in the input line: {look.reading.draft}")
+                )
+            if look.reading.ready or not self.rules.ready or time.monotonic() > deadline:
+                return look
+            time.sleep(_POLL_SECONDS)
+
+    def hold_without_runtime(self, look: _Look) -> None:
+        group = foreground_group(look.pid)
+        if self.runtime_pid is not None and group is not None:
+            if group != self.runtime_pid:
+                raise _Ended(Delivery("held", f"the pane shows {look.command}, not the runtime"))
+        elif is_shell(look.command):
+            raise _Ended(Delivery("held", f"the pane shows a shell ({look.command})"))
+
+    def paste(self) -> None:
+        buffer = f"af-{os.getpid()}-{os.urandom(4).hex()}"
+        answer = call_tmux(
+            self.socket,
+            (
+                ("load-buffer", "-b", buffer, "-"),
+                ("paste-buffer", "-p", "-d", "-b", buffer, "-t", self.pane_id),
+            ),
+            stdin=self.text.encode(),
+        )
+        if answer.code:
+            self.call(("delete-buffer", "-b", buffer))
+            raise _Ended(Delivery("failed", f"tmux did not paste: {answer.err}"))
+
+    def wait_until_shown(self, before: _Look) -> _Look:
+        """The end of the text is on the screen, or a CLI's word for it, or the screen changed and stays."""
+        began = time.monotonic()
+        latest = began + self.pace.paste + len(self.text) / 100_000
+        quiet_since, last = began, before
+        while True:
+            time.sleep(_POLL_SECONDS)
+            look, now = self.look(), time.monotonic()
+            if look.squeezed != last.squeezed:
+                quiet_since, last = now, look
+            shown = self.is_shown(before, look) or (
+                look.squeezed != before.squeezed and now - quiet_since > 4 * self.pace.settle
+            )
+            if (shown and now - began >= self.pace.settle) or now > latest:
+                return look
+
+    def is_shown(self, before: _Look, look: _Look) -> bool:
+        tail = _squeezed(self.text)[-_TAIL:]
+        return any(
+            look.squeezed.count(evidence) > before.squeezed.count(evidence)
+            for evidence in (tail, "[Pasted", "[paste")
+        )
+
+    def submit(self, shown: _Look) -> Delivery:
+        self.press_enter(shown)
+        began = time.monotonic()
+        presses, next_press, empty_since = 1, began + self.pace.again, None
+        while True:
+            time.sleep(_POLL_SECONDS)
+            if self.submitted is not None and self.submitted():
+                return Delivery("submitted", source="event")
+            look, now = self.look(), time.monotonic()
+            empty_since = (empty_since or now) if self.has_left(shown, look) else None
+            if empty_since and now - empty_since > (self.pace.event if self.submitted else self.pace.settle):
+                return Delivery("submitted", source="screen")
+            if now - began > self.pace.confirm:
+                return Delivery("failed", _not_confirmed(presses))
+            if now > next_press and self.may_press_again(look, presses):
+                self.press_enter(look)
+                presses, next_press = presses + 1, now + self.pace.again
+
+    def has_left(self, shown: _Look, look: _Look) -> bool:
+        """Whether the screen says that the text is no longer in the input line."""
+        if self.rules.draft and shown.reading.draft:
+            return look.reading.draft is None and look.reading.dialog is None
+        return self.submitted is None and look.squeezed != shown.squeezed
+
+    def may_press_again(self, look: _Look, presses: int) -> bool:
+        if look.reading.dialog:
+            return False
+        return presses < 3 if look.reading.draft else presses < 2 and not look.reading.ready
+
+    def press_enter(self, look: _Look) -> None:
+        if look.reading.dialog:
+            reason = f"the text is in the input line, but a dialog opened: {look.reading.dialog}"
+            raise _Ended(Delivery("failed", reason))
+        answer = self.call(("send-keys", "-t", self.pane_id, "Enter"))
+        if answer.code:
+            raise _Ended(Delivery("failed", f"the text was pasted, but Enter was not pressed: {answer.err}"))
+
+    def call(self, *commands: tuple[str, ...]) -> Answer:
+        return call_tmux(self.socket, commands)
+
+
+def _squeezed(text: str) -> str:
+    """Without white space, so that wrapped lines compare equal."""
+    return "".join(text.split())
+
+
+def _not_confirmed(presses: int) -> str:
+    times = "once" if presses == 1 else f"{presses} times"
+    return f"pasted and Enter pressed {times}, but neither an event nor the screen says that it was submitted"

@@ -1,0 +1,100 @@
+"""What a pane's screen says about typing into it: a dialog, an unfinished draft, an empty input line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?]*[A-Za-z]|[\x0e\x0f]")
+_DIM, _REVERSE = 2, 7
+_QUOTED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenRules:
+    """Regular expressions over the screen's lines, as an adapter knows them; an empty one matches nothing.
+
+    `ready` is an empty input line, `draft` one with unsent text, `dialog` a question Enter would answer.
+    Of several matches the lowest on the screen counts: what was said before scrolls up.
+    """
+
+    ready: str = ""
+    draft: str = ""
+    dialog: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    ready: bool
+    draft: str | None
+    dialog: str | None
+
+
+def read_screen(captured: str, rules: ScreenRules) -> Reading:
+    """`captured` with its escape sequences: dim text is a placeholder, not a draft."""
+    text = without_placeholders(captured)
+    ready, draft = _last(rules.ready, text), _last(rules.draft, text)
+    dialog = _last(rules.dialog, text)
+    ready_at = ready.start() if ready else -1
+    unsent = draft is not None and draft.start() > ready_at
+    asking = dialog is not None and dialog.start() > ready_at
+    return Reading(
+        ready=ready is not None and not unsent and not asking,
+        draft=_line_of(draft) if draft is not None and unsent else None,
+        dialog=_line_of(dialog) if dialog is not None and asking else None,
+    )
+
+
+def _last(pattern: str, text: str) -> re.Match[str] | None:
+    matches = list(re.finditer(pattern, text, re.MULTILINE)) if pattern else []
+    return matches[-1] if matches else None
+
+
+def _line_of(match: re.Match[str]) -> str:
+    text = match.string
+    begin = text.rfind("\n", 0, match.end() - 1) + 1
+    end = text.find("\n", match.end() - 1)
+    return text[begin : len(text) if end < 0 else end].strip()[:_QUOTED]
+
+
+def without_placeholders(captured: str) -> str:
+    """The text, with blanks where it is dim, and where a block cursor stands on the first dim letter."""
+    cells = list(_cells(captured))
+    text = []
+    for index, (letter, dim, reverse) in enumerate(cells):
+        under_cursor = reverse and index + 1 < len(cells) and cells[index + 1][1]
+        text.append(" " if (dim or under_cursor) and letter != "\n" else letter)
+    return "".join(text)
+
+
+def plain(captured: str) -> str:
+    return _ESCAPE.sub("", captured)
+
+
+def _cells(captured: str) -> Iterator[tuple[str, bool, bool]]:
+    """Each character with whether it is dim and whether it is reversed."""
+    style: set[int] = set()
+    end = 0
+    for escape in _ESCAPE.finditer(captured):
+        yield from ((letter, _DIM in style, _REVERSE in style) for letter in captured[end : escape.start()])
+        if escape[1] is not None:
+            _apply(style, escape[1])
+        end = escape.end()
+    yield from ((letter, _DIM in style, _REVERSE in style) for letter in captured[end:])
+
+
+def _apply(style: set[int], codes: str) -> None:
+    numbers = iter(codes.split(";"))
+    for code in numbers:
+        if code in ("38", "48", "58"):  # a colour follows: 5;n or 2;r;g;b, whose 2 is not dim
+            for _ in range({"5": 1, "2": 3}.get(next(numbers, ""), 0)):
+                next(numbers, None)
+        elif code in ("", "0"):
+            style.clear()
+        elif code == "22":
+            style.discard(_DIM)
+        elif code == "27":
+            style.discard(_REVERSE)
+        elif code in ("2", "7"):
+            style.add(int(code))

@@ -1,0 +1,47 @@
+"""What panes show, many in one question."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.tmux.client import call_tmux
+
+# tmux refuses a command line over about 16,000 characters.
+_BATCH = 100
+
+
+def capture_screen(socket: str | None, pane_id: str, *, escapes: bool) -> str:
+    flags = ("-p", "-e") if escapes else ("-p",)
+    answer = call_tmux(socket, (("capture-pane", *flags, "-t", pane_id),))
+    if answer.code:
+        raise NotFound(f"The pane {pane_id} is gone", why=answer.err, hint="af status")
+    return answer.out
+
+
+def capture_screens(socket: str | None, pane_ids: Sequence[str]) -> dict[str, str]:
+    """Panes that are gone are left out. AgentFarmError when tmux cannot be asked."""
+    screens: dict[str, str] = {}
+    waiting = list(pane_ids)
+    while waiting:
+        batch, rest = waiting[:_BATCH], waiting[_BATCH:]
+        found, gone = _captured(socket, batch)
+        screens |= found
+        waiting = [*batch[len(found) + gone :], *rest]
+    return screens
+
+
+def _captured(socket: str | None, pane_ids: Sequence[str]) -> tuple[dict[str, str], int]:
+    """The screens up to the first pane that is gone, at which tmux stops, and whether there was one."""
+    mark = f"af-{secrets.token_hex(8)}"
+    commands: list[tuple[str, ...]] = []
+    for pane_id in pane_ids:
+        commands += [("capture-pane", "-p", "-t", pane_id), ("display-message", "-p", mark)]
+    answer = call_tmux(socket, commands)
+    if answer.no_server:
+        return {}, len(pane_ids)
+    screens = answer.out.split(f"{mark}\n")[:-1]
+    if answer.code and not answer.err.startswith("can't find pane"):
+        raise AgentFarmError("tmux cannot be asked for its screens", why=answer.err, hint="af doctor")
+    return dict(zip(pane_ids, screens, strict=False)), int(answer.code != 0)

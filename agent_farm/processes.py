@@ -16,11 +16,8 @@ _POLL_SECONDS = 0.02
 def processes_of_run(run: str) -> list[int]:
     """Every process that was started with AF_RUN=`run`, this one excepted. Linux only; elsewhere none."""
     wanted = f"AF_RUN={run}".encode()
-    found = []
-    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid() and wanted in _environment(entry):
-            found.append(int(entry.name))
-    return found
+    others = (entry for entry in _PROC.glob("[0-9]*") if int(entry.name) != os.getpid())
+    return [int(entry.name) for entry in others if wanted in _environment(entry)]
 
 
 def end_run(run: str, *, grace: float = 3.0) -> list[int]:

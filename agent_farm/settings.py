@@ -96,19 +96,21 @@ class Settings:
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
     """The farm's settings; an unknown key or a value of the wrong kind is refused by name."""
-    file = root / SETTINGS_NAME
-    document = load_document(file)
-    values: dict[str, Any] = {key.name: key.default for key in KEYS}
-    sources: dict[str, str] = {}
-    runtimes = _runtimes(document.pop("runtimes", {}))
-    for name, value in _flatten(document):
-        values[name] = _checked(_key(name), value)
-        sources[name] = SETTINGS_NAME
+    given, runtimes = check_document(load_document(root / SETTINGS_NAME))
+    values: dict[str, Any] = {key.name: key.default for key in KEYS} | given
+    sources = dict.fromkeys(given, SETTINGS_NAME)
     for key in KEYS:
-        given = (os.environ if environ is None else environ).get(key.env) if key.env else None
-        if given:
-            values[key.name], sources[key.name] = given, str(key.env)
+        text = (os.environ if environ is None else environ).get(key.env) if key.env else None
+        if text:
+            values[key.name], sources[key.name] = text, str(key.env)
     return Settings(values, sources, runtimes)
+
+
+def check_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, RuntimeSettings]]:
+    """The values and the runtimes a document sets, or a SettingsError."""
+    tables = dict(document)
+    runtimes = _runtimes(tables.pop("runtimes", {}))
+    return {name: _checked(_key(name), value) for name, value in _flatten(tables)}, runtimes
 
 
 def load_document(file: Path) -> dict[str, Any]:

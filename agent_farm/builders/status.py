@@ -54,7 +54,7 @@ def judge(
     """Join what was decided, what was reported and what is there."""
     if record.state == "creating":
         return Status("creating", "process", at=now)
-    if record.state == "stopped":
+    if record.state == "stopped" and not pane.exists:
         return Status("stopped", "launcher", reason=record.reason)
     if record.state == "failed":
         return Status("failed", "launcher", reason=record.reason)

@@ -44,9 +44,7 @@ def path(id: str) -> None:
 
 @click.command()
 @id_argument
-@click.option(
-    "--history", "-n", metavar="LINES", type=click.IntRange(0), default=0, help="Lines above the screen."
-)
+@click.option("--history", "-n", metavar="LINES", type=click.IntRange(0), default=0, help="Lines above it.")
 @click.option("--escapes", "-e", is_flag=True, help="Keep colours.")
 @json_option
 def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:

@@ -54,8 +54,9 @@ class LazyGroup(click.Group):
                 for name, entry in COMMANDS.items()
                 if entry.section == section
             ]
-            with formatter.section(section):
-                formatter.write_dl(rows)
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
 
 
 @click.group(

@@ -145,7 +145,7 @@ def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
 
     from agent_farm.farm.spawn import config_of, free_name
 
-    config = asdict(config_of(farm, plan, free_name(farm, plan, farm.registry.read())))
+    config: dict[str, object] = asdict(config_of(farm, plan, free_name(farm, plan, farm.registry.read())))
     if as_json:
         answer_json({"plan": config})
         return

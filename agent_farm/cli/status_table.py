@@ -79,7 +79,7 @@ def _git(builder: Builder, now: float) -> str:
 
 def _widths(rows: list[_Row], width: int) -> list[int]:
     """Columns as wide as their content; a narrow terminal leaves out the branch, then the runtime."""
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    widths = [max(len(row[column] or "") for row in rows) for column in range(6)]
     for column in (5, 4) if width < _WIDE else ():
         if sum(widths) + len(_GAP) * 7 + _TITLE_MINIMUM * 2 > width:
             widths[column] = 0

@@ -26,7 +26,7 @@ class Resumed:
 
 
 def resume(farm: Farm, record: BuilderRecord) -> Resumed:
-    """Start the builder's runtime again. `continues` is False when there was no conversation to go on with."""
+    """Start the builder's runtime again. `continues` tells whether a conversation went on."""
     with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
         _require_resumable(farm, record, read_status(farm, record))
         chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)

@@ -1,0 +1,31 @@
+"""`af completion`."""
+
+from __future__ import annotations
+
+import click
+
+from agent_farm.cli.output import answer
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(
+    epilog="""\b
+Set it up once:
+  bash   af completion bash > ~/.local/share/bash-completion/completions/af
+  zsh    af completion zsh > "${fpath[1]}/_af"
+  fish   af completion fish > ~/.config/fish/completions/af.fish
+"""
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell: commands, options, builder ids, protocols, specs, runtimes."""
+    from click.shell_completion import get_completion_class
+
+    from agent_farm.cli.main import cli
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    for name in ("af", "agent-farm"):
+        variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
+        answer(kind(cli, {}, name, variable).source())

@@ -1,0 +1,90 @@
+"""`af config`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.output import answer, answer_json, narrate
+from agent_farm.errors import AgentFarmError
+
+
+def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agent_farm.settings import KEYS
+
+    return [CompletionItem(key.name, help=key.text) for key in KEYS if key.name.startswith(incomplete)]
+
+
+@click.group()
+def config() -> None:
+    """Show and change the farm's settings in agent-farm.toml."""
+
+
+@config.command("list")
+@json_option
+def list_settings(as_json: bool) -> None:
+    """Print every setting with its value and where it comes from."""
+    from agent_farm.settings import KEYS
+
+    settings = current_farm().settings
+    rows = [(key.name, settings.values[key.name], settings.source(key.name)) for key in KEYS]
+    for name, runtime in settings.runtimes.items():
+        fields = {field: getattr(runtime, field) for field in ("command", "args", "model", "permissions")}
+        rows += [
+            (f"runtimes.{name}.{field}", value, "agent-farm.toml", "")
+            for field, value in fields.items()
+            if value
+        ]
+    if as_json:
+        answer_json({"settings": {name: {"value": value, "source": source} for name, value, source in rows}})
+        return
+    width = max(len(row[0]) for row in rows)
+    for name, value, source in rows:
+        answer(f"{name.ljust(width)}  {_shown(value)}  ({source})")
+
+
+@config.command("get")
+@click.argument("name", shell_complete=complete_keys)
+def get_setting(name: str) -> None:
+    """Print the value of one setting; nothing and exit code 1 when it has none."""
+    from agent_farm.settings_file import find_key
+
+    settings = current_farm().settings
+    key = find_key(name)
+    value = (
+        settings.values[name]
+        if name in settings.values
+        else getattr(settings.runtime(name.split(".")[1]), key.name)
+    )
+    if value is None:
+        raise AgentFarmError(f"{name} is not set", why=f"Its default: {key.text}.")
+    answer(_shown(value))
+
+
+@config.command("set")
+@click.argument("name", shell_complete=complete_keys)
+@click.argument("value")
+def set_setting(name: str, value: str) -> None:
+    """Store a setting in agent-farm.toml; lists are comma-separated."""
+    from agent_farm.settings_file import set_value
+
+    stored = set_value(current_farm().root, name, value)
+    narrate(f"{name} = {_shown(stored)}")
+
+
+@config.command("unset")
+@click.argument("name", shell_complete=complete_keys)
+def unset_setting(name: str) -> None:
+    """Return a setting to its default."""
+    from agent_farm.settings_file import unset_value
+
+    narrate(f"{name} is unset" if unset_value(current_farm().root, name) else f"{name} was not set")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return ",".join(value) if value else "(none)"
+    return "(none)" if value is None else str(value)

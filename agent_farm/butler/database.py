@@ -1,0 +1,130 @@
+"""butler.db: SQLite in WAL mode, shared by any number of processes, tables by numbered migration."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent_farm.butler.migrations import MIGRATIONS
+from agent_farm.disk import make_directory
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+
+BUSY_SECONDS = 15.0
+
+T = TypeVar("T")
+Row = sqlite3.Row
+
+
+class Database:
+    """One connection, used by one thread at a time; an event loop reaches it through `run`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._connection = _open(path)
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self._lock, self._named_errors():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Writes that happen together or not at all; other processes wait their turn meanwhile."""
+        with self._lock, self._named_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """`function` on a worker thread, so that a slow disk never holds up the loop."""
+        import asyncio
+
+        return await asyncio.to_thread(function, *arguments)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _named(self.path, error) from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    make_directory(path.parent)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+    except (OSError, sqlite3.Error) as error:
+        raise _named(path, error) from error
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _migrate(path, connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _named(path, error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(path: Path, connection: sqlite3.Connection) -> None:
+    version = _version(connection)
+    if version > len(MIGRATIONS):
+        raise DamagedFile(
+            f"{path} has version {version}; this af reads up to version {len(MIGRATIONS)}",
+            why="A newer af wrote it.",
+            hint="pip install --upgrade codev-agent-farm",
+        )
+    if version == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(_version(connection), len(MIGRATIONS)):  # another process may have been first
+            for statement in _statements(MIGRATIONS[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """`executescript` would commit the transaction that makes a migration whole."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _named(path: Path, error: Exception) -> AgentFarmError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return LockTaken(f"{path} is busy", why=f"Other processes held it for {BUSY_SECONDS:g} s.")
+    if "not a database" in text or "malformed" in text:
+        return DamagedFile(f"{path} is damaged", why=text, hint=f"mv {path} {path}.damaged && af doctor")
+    return AgentFarmError(f"Cannot use {path}", why=text, hint=f"ls -ld {path.parent}")

@@ -1,0 +1,148 @@
+"""One run of a runtime: its prompt, its environment, its locked MCP server, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent_farm.butler import memory, telemetry
+from agent_farm.butler.credentials import CredentialStore
+from agent_farm.butler.database import Database
+from agent_farm.butler.identity import Butler
+from agent_farm.butler.order import Endpoint, SessionOrder
+from agent_farm.butler.sessions import Completion
+from agent_farm.butler.system_prompt import compose_system_prompt
+from agent_farm.errors import AgentFarmError
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.mcp_config import config_directory
+from agent_farm.runtimes.result import RuntimeResult
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRunner:
+    butler: Butler
+    database: Database
+    endpoint: Endpoint
+    credentials: CredentialStore
+    environ: Mapping[str, str]
+
+    async def run(self, order: SessionOrder) -> Completion:
+        """How the session ended. Only cancellation is raised: every other failure is an answer."""
+        worker = order.adapter.create_worker()
+        began = time.monotonic()
+        try:
+            result = await self._invoke(order, worker)
+        except Exception as error:
+            await self._reset(worker)
+            _log_failure(order.session_id, error)
+            return Completion(
+                state="failed", success=False, error=_text_of(error), duration=time.monotonic() - began
+            )
+        if not result.success:
+            telemetry.mark_failed(result.error or "failed")
+            await self._reset(worker)
+        elif self.butler.memory:
+            await memory.store_session_episode(
+                self.database, self.butler.name, order.session_id, order.prompt, result.output
+            )
+        return completion_of(result, time.monotonic() - began)
+
+    async def _invoke(self, order: SessionOrder, worker: RuntimeAdapter) -> RuntimeResult:
+        system_prompt = await self._system_prompt(order, worker)
+        token = self._token(order.session_id)
+        servers = self.endpoint.servers(self.butler.name, order.session_id, token)
+        try:
+            with telemetry.span("runtime.invoke", runtime=worker.name, session_id=order.session_id):
+                env = await self.database.run(self.environment, order, telemetry.current_trace())
+                with config_directory(self.butler.name) as directory:
+                    worker.build_config_file(servers, directory)
+                    return await worker.invoke(
+                        order.whole_prompt,
+                        system_prompt,
+                        servers,
+                        env,
+                        max_turns=order.max_turns,
+                        model=order.model,
+                        runtime_args=order.options.runtime_args,
+                        cwd=order.cwd,
+                        timeout=order.options.timeout,
+                        permissions=order.options.permissions,
+                        command=order.options.command,
+                    )
+        finally:
+            if self.endpoint.tokens:
+                self.endpoint.tokens.revoke_session(order.session_id)
+
+    def _token(self, session_id: str) -> str | None:
+        return self.endpoint.tokens.mint_for_session(session_id) if self.endpoint.tokens else None
+
+    async def _system_prompt(self, order: SessionOrder, worker: RuntimeAdapter) -> str:
+        recalled = None
+        if self.butler.memory:
+            recalled = await memory.fetch_memory_context(self.database, self.butler.name, order.prompt)
+        return await self.database.run(self._compose, worker, recalled)
+
+    def _compose(self, worker: RuntimeAdapter, recalled: str | None) -> str:
+        text = worker.parse_system_prompt_file(self.butler.directory)
+        return compose_system_prompt(text, self.butler.roster, recalled)
+
+    def environment(self, order: SessionOrder, trace: telemetry.Trace | None) -> dict[str, str]:
+        """What the runtime gets, by name; raises MissingVariable when a required one is not set."""
+        butler = self.butler
+        keys = order.adapter.keys_for(order.model)
+        declared = (*butler.optional_env, *butler.module_credentials)
+        stored = self.credentials.lookup_all({*keys, *declared, *butler.required_env})
+        source = {name: value for name, value in self.environ.items() if name != "TRACEPARENT"}
+        env = allowed_environment(
+            {**source, **stored}, key_names=keys, declared=declared, required=butler.required_env
+        )
+        env |= {"AF_SESSION": order.session_id, "AF_BUTLER": butler.name}
+        if trace:
+            env["TRACEPARENT"] = trace.traceparent
+        return env
+
+    async def _reset(self, worker: RuntimeAdapter) -> None:
+        try:
+            await worker.reset()
+        except Exception as error:
+            _log_failure(worker.name, error)
+
+
+def completion_of(result: RuntimeResult, seconds: float) -> Completion:
+    usage = result.usage
+    return Completion(
+        state="completed" if result.success else "failed",
+        success=result.success,
+        output=result.output,
+        tool_calls=tuple(_call(call) for call in result.tool_calls),
+        error=result.error,
+        duration=seconds,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cache_read_tokens,
+        cost=result.cost,
+        conversation_id=result.conversation_id,
+    )
+
+
+def _call(call: Any) -> dict[str, Any]:
+    return {**asdict(call), "input": dict(call.input)}
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, AgentFarmError):
+        return f"{error.what} ({error.why})" if error.why else error.what
+    return str(error) or type(error).__name__
+
+
+def _log_failure(what: str, error: Exception) -> None:
+    import logging
+
+    logger = logging.getLogger(__name__)
+    if isinstance(error, AgentFarmError):
+        logger.warning("%s: %s", what, error)
+    else:
+        logger.warning("%s failed", what, exc_info=error)

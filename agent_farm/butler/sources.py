@@ -1,0 +1,22 @@
+"""Who may have triggered a session, for the audit in its record."""
+
+from __future__ import annotations
+
+import re
+
+from agent_farm.errors import UsageError
+
+PLAIN_SOURCES = ("tick", "external", "trigger", "route")
+SCHEDULE_PREFIX = "schedule:"
+TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def require_trigger_source(source: str) -> None:
+    if source in PLAIN_SOURCES:
+        return
+    if source.startswith(SCHEDULE_PREFIX) and TASK_NAME.fullmatch(source.removeprefix(SCHEDULE_PREFIX)):
+        return
+    raise UsageError(
+        f"{source!r} is not a trigger source",
+        why=f"Valid: {', '.join(PLAIN_SOURCES)}, {SCHEDULE_PREFIX}<task-name>",
+    )

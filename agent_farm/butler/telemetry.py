@@ -1,0 +1,96 @@
+"""OpenTelemetry, when it is configured or the caller already traces; otherwise it is never imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PREFIX = "OTEL_"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    trace_id: str
+    traceparent: str
+
+
+def is_configured(environ: Mapping[str, str]) -> bool:
+    if (
+        environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+        or environ.get("OTEL_TRACES_EXPORTER") == "none"
+    ):
+        return False
+    return any(environ.get(name) for name in ENDPOINTS)
+
+
+def start_export(environ: Mapping[str, str], service: str) -> Callable[[], None] | None:
+    """Send spans by OTLP over HTTP when configured; the answer flushes and ends it."""
+    if not is_configured(environ):
+        return None
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    name = environ.get("OTEL_SERVICE_NAME", service)
+    provider = TracerProvider(resource=Resource.create({"service.name": name}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider.shutdown
+
+
+@contextmanager
+def span(name: str, **attributes: str | int | bool) -> Iterator[None]:
+    """A child of the current span; nothing at all while nobody traces."""
+    if not _in_use():
+        yield
+        return
+    from opentelemetry import trace
+
+    with trace.get_tracer("agent_farm").start_as_current_span(name, attributes=attributes):
+        yield
+
+
+def mark_failed(reason: str) -> None:
+    if _in_use():
+        from opentelemetry import trace
+
+        trace.get_current_span().set_status(trace.StatusCode.ERROR, reason)
+
+
+def current_trace() -> Trace | None:
+    """The active trace in W3C form, or None."""
+    if not _in_use():
+        return None
+    from opentelemetry import trace
+
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    trace_id = f"{context.trace_id:032x}"
+    return Trace(trace_id, f"00-{trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}")
+
+
+@contextmanager
+def continued(traceparent: str | None) -> Iterator[None]:
+    """Spans inside belong to the caller's trace."""
+    if not traceparent or not _in_use():
+        yield
+        return
+    from opentelemetry import context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    found = TraceContextTextMapPropagator().extract({"traceparent": traceparent})
+    token = context.attach(found)
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+def _in_use() -> bool:
+    return "opentelemetry.trace" in sys.modules

@@ -1,0 +1,113 @@
+"""Bearer tokens: who a caller is, and which tools that is good for. Only hashes are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from agent_farm.disk import make_directory, replace_file
+
+Kind = Literal["architect", "session", "builder"]
+
+SESSION_TOOLS = frozenset(
+    {
+        "trigger",
+        *("state_get", "state_set", "state_list", "state_delete"),
+        *("schedule_list", "schedule_create", "schedule_update", "schedule_delete"),
+        *("sessions_list", "sessions_get", "list_builders"),
+    }
+)
+BUILDER_TOOLS = frozenset(
+    {"report", "ask_architect", "list_builders", "message_builder", "state_get", "state_list"}
+)
+FARM_TOOLS = frozenset({"spawn", "status", "send", "wait", "diff", "prune"})
+
+TOOLS_OF: Mapping[Kind, frozenset[str]] = {
+    "architect": SESSION_TOOLS | FARM_TOOLS | {"tick", "message_builder"},
+    "session": SESSION_TOOLS,
+    "builder": BUILDER_TOOLS,
+}
+
+_BUILDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    kind: Kind
+    id: str
+
+    def may(self, tool: str) -> bool:
+        return tool in TOOLS_OF[self.kind]
+
+
+def new_token() -> str:
+    return os.urandom(32).hex()
+
+
+def hash_token(token: str) -> str:
+    """A plain hash is enough for 256 random bits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def builder_token_file(runs: Path, builder_id: str) -> Path:
+    return runs / builder_id / "token.json"
+
+
+def mint_builder_token(runs: Path, builder_id: str) -> str:
+    """A new token for the builder; the one before stops working. It ends with the run directory."""
+    token = new_token()
+    file = builder_token_file(runs, builder_id)
+    make_directory(file.parent)
+    replace_file(file, json.dumps({"version": 1, "sha256": hash_token(token)}) + "\n")
+    return token
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens one server accepts; sessions' hashes live as long as the sessions do."""
+
+    runs: Path
+    architect: str | None = None
+    _sessions: dict[str, str] = field(default_factory=dict)
+
+    def mint_for_session(self, session_id: str) -> str:
+        token = new_token()
+        self._sessions[session_id] = hash_token(token)
+        return token
+
+    def revoke_session(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def caller(self, token: str, runtime_session_id: str | None) -> Caller | None:
+        """Who carries `token`; a session or builder has to name itself, and rightly."""
+        given = hash_token(token)
+        if _same(given, self.architect):
+            return Caller("architect", "architect")
+        if not runtime_session_id:
+            return None
+        if _same(given, self._sessions.get(runtime_session_id)):
+            return Caller("session", runtime_session_id)
+        if _same(given, self._builder_hash(runtime_session_id)):
+            return Caller("builder", runtime_session_id)
+        return None
+
+    def _builder_hash(self, builder_id: str) -> str | None:
+        if not _BUILDER_ID.fullmatch(builder_id):
+            return None
+        try:
+            document = json.loads(builder_token_file(self.runs, builder_id).read_bytes())
+            return str(document["sha256"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _same(given: str, known: str | None) -> bool:
+    import hmac
+
+    return known is not None and hmac.compare_digest(given.encode(), known.encode())

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_farm.butler.identity import (
+    ButlerError,
+    butler_names,
+    load_butler,
+    packaged_claude_md,
+    require_claude_md,
+)
+from agent_farm.errors import NotFound
+from agent_farm.paths import FarmPaths
+from tests.gitrepo import write_files
+
+FULL = """
+[butler]
+name = "health"
+port = 8001
+runtime = "demo"
+model = "m"
+max_concurrent_sessions = 3
+max_queued_sessions = 7
+[butler.env]
+required = ["HEALTH_API"]
+optional = ["TZ_NAME"]
+[[butler.schedule]]
+name = "daily_digest"
+cron = "0 8 * * *"
+prompt = "Write the digest"
+timezone = "Europe/Berlin"
+[modules.memory]
+[modules.mail]
+credentials = ["MAIL_TOKEN"]
+"""
+
+
+def test_a_butler_is_what_its_file_says(tmp_path: Path) -> None:
+    write_files(tmp_path, {"codev/roster/health/butler.toml": FULL})
+    butler = load_butler(tmp_path)
+    assert (butler.name, butler.port, butler.runtime, butler.model) == ("health", 8001, "demo", "m")
+    assert (butler.max_concurrent_sessions, butler.max_queued_sessions) == (3, 7)
+    assert (butler.required_env, butler.optional_env) == (("HEALTH_API",), ("TZ_NAME",))
+    assert butler.module_credentials == ("MAIL_TOKEN",)
+    assert butler.memory
+    assert [entry.name for entry in butler.schedules] == ["daily_digest"]
+    assert butler.directory == tmp_path / "codev/roster/health"
+    assert butler.roster == tmp_path / "codev/roster"
+
+
+def test_defaults(tmp_path: Path) -> None:
+    write_files(tmp_path, {"codev/roster/plain/butler.toml": ""})
+    butler = load_butler(tmp_path, "plain")
+    assert (butler.max_concurrent_sessions, butler.max_queued_sessions, butler.memory) == (1, 100, False)
+
+
+def test_a_farm_without_a_roster_has_one_butler_named_after_itself(tmp_path: Path) -> None:
+    write_files(tmp_path, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n[env]\npass = ["EXTRA"]\n'})
+    butler = load_butler(tmp_path)
+    assert butler.name == FarmPaths(tmp_path).farm_name
+    assert butler.directory == tmp_path / ".agent-farm/butler"
+    assert (butler.runtime, butler.optional_env) == ("demo", ("EXTRA",))
+    require_claude_md(butler)
+    assert (butler.directory / "CLAUDE.md").read_text() == packaged_claude_md()
+    (butler.directory / "CLAUDE.md").write_text("mine")
+    require_claude_md(butler)
+    assert (butler.directory / "CLAUDE.md").read_text() == "mine"
+
+
+def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"codev/roster/{name}/butler.toml": "" for name in ("a", "b")})
+    assert butler_names(tmp_path) == ["a", "b"]
+    assert load_butler(tmp_path).name == FarmPaths(tmp_path).farm_name
+    assert load_butler(tmp_path).roster == tmp_path / "codev/roster"
+    assert load_butler(tmp_path, "b").name == "b"
+    with pytest.raises(NotFound, match="No butler c"):
+        load_butler(tmp_path, "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[butler]\nprot = 1", r"unknown key butler\.prot"),
+        ("[butlers]", "unknown key butlers"),
+        ('[butler]\nname = "other"', r"butler\.name is other"),
+        ("[butler]\nport = true", r"butler\.port must be a whole number"),
+        ("[butler]\nmax_concurrent_sessions = 0", "at least 1"),
+        ('[butler.env]\nrequired = "A"', r"butler\.env\.required must list"),
+        ('[butler.env]\nrequired = ["A B"]', r"butler\.env\.required must list"),
+        ('[[butler.schedule]]\nname = "a b"\ncron = "x"\nprompt = "x"', r"butler\.schedule\.name is 'a b'"),
+        ('[[butler.schedule]]\nname = "a"\nprompt = "x"', r"butler\.schedule\.cron must be a string"),
+        ('[butler]\nschedule = "daily"', r"butler\.schedule must be tables"),
+        ("[modules]\nmemory = true", r"modules\.memory must be a table"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
+    write_files(tmp_path, {"codev/roster/health/butler.toml": text})
+    with pytest.raises(ButlerError, match=message):
+        load_butler(tmp_path, "health")

@@ -25,16 +25,16 @@ def config() -> None:
 @json_option
 def list_settings(as_json: bool) -> None:
     """Print every setting with its value and where it comes from."""
-    from agent_farm.settings import KEYS
+    from agent_farm.paths import SETTINGS_NAME
+    from agent_farm.settings import KEYS, RUNTIME_KEYS
 
     settings = current_farm().settings
     rows = [(key.name, settings.values[key.name], settings.source(key.name)) for key in KEYS]
     for name, runtime in settings.runtimes.items():
-        fields = {field: getattr(runtime, field) for field in ("command", "args", "model", "permissions")}
         rows += [
-            (f"runtimes.{name}.{field}", value, "agent-farm.toml", "")
-            for field, value in fields.items()
-            if value
+            (f"runtimes.{name}.{key.name}", value, SETTINGS_NAME)
+            for key in RUNTIME_KEYS
+            if (value := getattr(runtime, key.name))
         ]
     if as_json:
         answer_json({"settings": {name: {"value": value, "source": source} for name, value, source in rows}})

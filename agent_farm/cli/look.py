@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
 import click
 
 from agent_farm.cli.options import current_farm, id_argument, json_option
-from agent_farm.cli.output import answer, answer_json, printable
+from agent_farm.cli.output import answer, answer_json, printable, require_terminal
 from agent_farm.errors import AgentFarmError
 
 if TYPE_CHECKING:
@@ -32,7 +33,13 @@ def attach(id: str, read_only: bool) -> None:
 
 def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
     pane = _require_pane(farm, record)
-    farm.tmux.enter(pane.session_id, read_only=read_only)
+    if farm.tmux.is_around(os.environ):
+        argv = farm.tmux.switch_client_argv(pane.session_id, read_only=read_only)
+    else:
+        require_terminal()
+        os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
+        argv = farm.tmux.attach_argv(pane.session_id, read_only=read_only)
+    os.execvp(argv[0], argv)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -103,7 +102,3 @@ def _completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -
         return [item for item in items(current_farm()) if item.value.startswith(incomplete)]
     except (AgentFarmError, OSError):
         return []
-
-
-def inside_tmux() -> bool:
-    return bool(os.environ.get("TMUX"))

@@ -102,6 +102,11 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def require_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise AgentFarmError("This is no terminal", why="Attaching needs one.", hint="af capture ID")
+
+
 def _why(error: AgentFarmError) -> str | None:
     return "\n".join(part for part in (error.why, *error.evidence) if part) or None
 

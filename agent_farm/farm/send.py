@@ -1,0 +1,81 @@
+"""`af send`: "sent" means submitted."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
+from agent_farm.runtimes import get_adapter
+from agent_farm.tmux.delivery import Delivery, require_deliverable
+from agent_farm.tmux.screen import ScreenRules
+
+
+def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
+    """Deliver `text` to the builder's runtime; where it was held, nothing was typed."""
+    require_deliverable(text)
+    held = _cannot_take(read_status(farm, record))
+    if held:
+        return Delivery("held", held)
+    pane = farm.tmux.panes().panes.get(record.session)
+    if pane is None:
+        return Delivery("held", "its tmux session is gone")
+    adapter = get_adapter(record.runtime, farm.root)
+    patterns = adapter.screen
+    reports = _Reports.from_now(farm.run(record.id).events, record.run, adapter.submit_event)
+    return farm.tmux.deliver(
+        pane.pane_id,
+        text,
+        lock=farm.paths.delivery_lock(record.id),
+        screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
+        submitted=reports.has_come if adapter.submit_event else None,
+        runtime_pid=_runtime_pid(farm, record),
+    )
+
+
+def _cannot_take(status: Status) -> str | None:
+    """Why nobody would read the message, or None."""
+    if status.is_finished:
+        return f"its runtime has ended ({status.state})"
+    if status.state in ("creating", "preparing"):
+        return f"its runtime has not started yet ({status.state})"
+    return None
+
+
+def _runtime_pid(farm: Farm, record: BuilderRecord) -> int | None:
+    try:
+        document = json.loads(farm.run(record.id).processes.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return int(document["runtime"]) if document.get("run") == record.run else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    """The events that come after a moment, read from where the file ended then."""
+
+    file: Path
+    offset: int
+    run: str
+    event: str
+
+    @classmethod
+    def from_now(cls, file: Path, run: str, event: str) -> _Reports:
+        return cls(file, os.path.getsize(file) if file.exists() else 0, run, event)
+
+    def has_come(self) -> bool:
+        with open(self.file, "rb") as file:
+            file.seek(self.offset)
+            for line in file:
+                try:
+                    document = json.loads(line)
+                except ValueError:  # being written
+                    continue
+                if document.get("run") == self.run and document.get("event") == self.event:
+                    return True
+        return False

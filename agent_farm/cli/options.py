@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.cli.output import is_interactive, narrate
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, UsageError
 
 if TYPE_CHECKING:
     from agent_farm.consent import Ask, Request
@@ -46,6 +46,13 @@ def id_argument(command: F) -> F:
 
 def ids_argument(*, required: bool) -> Callable[[F], F]:
     return click.argument("ids", metavar="ID", nargs=-1, required=required, shell_complete=complete_ids)
+
+
+def text_of(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{where} is not UTF-8 text", why=str(error)) from error
 
 
 def asker() -> Ask | None:

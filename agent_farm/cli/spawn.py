@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from agent_farm.cli.options import (
     complete_runtimes,
     current_farm,
     json_option,
+    text_of,
     yes_option,
 )
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint
@@ -122,11 +124,9 @@ def _task(task: str | None, file: str | None) -> str | None:
         return task
     if task is not None:
         raise UsageError("Give the task once", why="It is there as --task and as --task-file.")
-    data = click.get_binary_stream("stdin").read() if file == "-" else _read(Path(file))
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text", why=str(error)) from error
+    if file == "-":
+        return text_of(sys.stdin.buffer.read(), "Standard input")
+    return text_of(_read(Path(file)), file)
 
 
 def _read(path: Path) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_farm.builders.ids import match_builder
-from agent_farm.cli.options import complete_ids, current_farm, ids_argument, json_option
+from agent_farm.cli.options import complete_ids, current_farm, ids_argument, json_option, text_of
 from agent_farm.cli.output import answer, answer_json
 from agent_farm.errors import NotDelivered, UsageError
 
@@ -58,10 +58,7 @@ def _ids_and_text(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     *ids, text = words
     if text != "-":
         return tuple(ids), text
-    try:
-        return tuple(ids), click.get_binary_stream("stdin").read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError("Standard input is not UTF-8 text", why=str(error)) from error
+    return tuple(ids), text_of(sys.stdin.buffer.read(), "Standard input")
 
 
 def _as_json(id: str, result: Delivery) -> dict[str, str | None]:
@@ -72,9 +69,7 @@ def _as_json(id: str, result: Delivery) -> dict[str, str | None]:
 @ids_argument(required=True)
 @click.option("--for", "states", metavar="STATES", help="Comma-separated; default: idle, waiting or ended.")
 @click.option("--any", "any_is_enough", is_flag=True, help="Return as soon as one builder is there.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Then exit with code 124."
-)
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Then exit with code 124.")
 @json_option
 def wait(
     ids: tuple[str, ...], states: str | None, any_is_enough: bool, timeout: float | None, as_json: bool

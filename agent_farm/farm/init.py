@@ -1,0 +1,94 @@
+"""`af init`: what a repository needs to be a farm, and nothing that is there already."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from agent_farm.disk import cannot_write
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
+from agent_farm.farm.starter import starter_settings
+from agent_farm.git.finding import locate
+from agent_farm.paths import SETTINGS_NAME
+
+SCAFFOLD = Path(__file__).parent.parent / "scaffold"
+COMMIT = f'git add codev {SETTINGS_NAME} && git commit -m "Set up agent-farm"'
+
+
+@dataclass(frozen=True, slots=True)
+class InitReport:
+    """Paths are relative to `root`, the top of the checkout."""
+
+    root: Path
+    created: tuple[str, ...]
+    kept: tuple[str, ...]
+    ignore_lines: tuple[IgnoreLine, ...]
+
+
+def init_farm(cwd: Path) -> InitReport:
+    """Write what is missing in the checkout `cwd` lies in; what exists stays as it is.
+
+    Everything that is in the way is refused before the first file is written.
+    """
+    root = locate(cwd).checkout
+    wanted = scaffold_files()
+    missing = [name for name in wanted if not _is_there(root, name)]
+    created = [name for name in missing if _create(root / name, wanted[name])]
+    kept = [name for name in wanted if name not in created]
+    return InitReport(root, tuple(created), tuple(kept), ignore_lines(root))
+
+
+def scaffold_files() -> dict[str, bytes]:
+    """What a new farm is given, by path relative to its root."""
+    files = {
+        path.relative_to(SCAFFOLD).as_posix(): path.read_bytes()
+        for path in sorted(SCAFFOLD.rglob("*"))
+        if path.is_file()
+    }
+    return {**files, SETTINGS_NAME: starter_settings().encode()}
+
+
+def _is_there(root: Path, name: str) -> bool:
+    """Whether a file of that name exists; AgentFarmError when something else is in its place."""
+    for parent in reversed(PurePosixPath(name).parents[:-1]):
+        directory = root / parent
+        _require_inside(root, directory)
+        if os.path.lexists(directory) and not directory.is_dir():
+            raise AgentFarmError(
+                f"{directory} is not a directory",
+                why="af init wants to create files in it.",
+                hint=f"mv {directory} {directory}.old && af init",
+            )
+    target = root / name
+    if target.is_dir():
+        raise AgentFarmError(f"{target} is a directory", why="af init wants to create a file of that name.")
+    return os.path.lexists(target)  # a symbolic link that points to nothing is the user's, too
+
+
+def _require_inside(root: Path, directory: Path) -> None:
+    if directory.is_symlink() and not directory.resolve().is_relative_to(root.resolve()):
+        raise AgentFarmError(
+            f"{directory} leads out of the repository",
+            why=f"It is a symbolic link to {os.readlink(directory)}.",
+            hint=f"ls -l {directory}",
+        )
+
+
+def _create(path: Path, content: bytes) -> bool:
+    """Write a new file; False when another process was faster."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            try:
+                file.write(content)
+                file.flush()
+            except OSError:
+                path.unlink()
+                raise
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return True

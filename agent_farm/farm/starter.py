@@ -1,0 +1,42 @@
+"""The `agent-farm.toml` a new farm starts with: every key there is, none of them set."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+from agent_farm.settings import KEYS, RUNTIME_KEYS, Key
+
+_HEAD = """\
+# Settings of this farm. Every key is optional and is shown with its default, if it has one.
+# To set one, take away the "#" before its name.
+# `af config list` shows what is in force and where it comes from.
+"""
+_RUNTIME = "runtimes.claude-code"
+
+
+def starter_settings() -> str:
+    """TOML that sets nothing, with one line of explanation for each key."""
+    tables = groupby(KEYS, key=lambda key: key.name.partition(".")[0])
+    blocks = [_HEAD, *(_table(name, list(keys)) for name, keys in tables)]
+    blocks.append(f"# Settings of one runtime, by its name.\n# {_table(_RUNTIME, list(RUNTIME_KEYS))}")
+    return "\n".join(blocks)
+
+
+def _table(name: str, keys: list[Key]) -> str:
+    return "\n".join([f"[{name}]", *(line for key in keys for line in _lines(key))]) + "\n"
+
+
+def _lines(key: Key) -> list[str]:
+    name = key.name.rpartition(".")[2]
+    text = f"# {key.text}"
+    if key.choices:
+        text += f" ({', '.join(key.choices)})"
+    return [f"{text}.", f"# {name} = {_value(key)}"]
+
+
+def _value(key: Key) -> str:
+    """The default as TOML; JSON's strings, numbers, truth values and lists are TOML as well."""
+    if key.default is None:
+        return '"…"  # not set'
+    return json.dumps(list(key.default) if key.kind is list else key.default)

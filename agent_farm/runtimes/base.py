@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from agent_farm.launch import Launch
 from agent_farm.runtimes.environment import without_foreign_keys
-from agent_farm.runtimes.mcp_config import McpServer, one_server
+from agent_farm.runtimes.mcp_config import McpServer, config_directory, one_server
 from agent_farm.runtimes.result import Failure, RuntimeResult
 
 Permissions = Literal["ask", "edit", "all"]
@@ -83,7 +83,11 @@ class InteractiveOrder:
 
 @dataclass(frozen=True, slots=True)
 class HeadlessOrder:
-    """All that a headless run depends on; `invoke` makes it from its arguments."""
+    """All that a headless run depends on; `invoke` makes it from its arguments.
+
+    `scratch` is the run's own directory, gone afterwards; `home` may outlive it. Neither is made by others
+    than the adapter. `env` holds the server's token.
+    """
 
     prompt: str
     system_prompt: str
@@ -91,6 +95,8 @@ class HeadlessOrder:
     env: Mapping[str, str]
     command: tuple[str, ...]
     cwd: Path
+    scratch: Path
+    home: Path
     max_turns: int = 20
     model: str | None = None
     extra_args: tuple[str, ...] = ()
@@ -98,7 +104,6 @@ class HeadlessOrder:
     permissions: Permissions = "edit"
     conversation_id: str | None = None
     resume: bool = False
-    home: Path | None = None
 
 
 class RuntimeAdapter(ABC):
@@ -112,6 +117,8 @@ class RuntimeAdapter(ABC):
     states: ClassVar[Mapping[str, str]] = {}
     # the same, only for a start without a prompt: nothing follows that would make it working
     ready_states: ClassVar[Mapping[str, str]] = {}
+    # the event that says that a message has reached the model; empty where no hook tells
+    submit_event: ClassVar[str] = ""
     # whether hook commands must answer JSON on their standard output
     hooks_want_json: ClassVar[bool] = False
     screen: ClassVar[ScreenPatterns] = ScreenPatterns()
@@ -186,24 +193,28 @@ class RuntimeAdapter(ABC):
             return RuntimeResult(failure=Failure("not-installed", self.problem(own, command=command) or ""))
         if (reason := self.login_problem(own)) is not None:
             return RuntimeResult(failure=Failure("not-logged-in", reason))
-        order = HeadlessOrder(
-            prompt=prompt,
-            system_prompt=system_prompt,
-            mcp_server=one_server(mcp_servers),
-            env=own,
-            command=found,
-            cwd=cwd or Path.cwd(),
-            max_turns=max_turns,
-            model=model,
-            extra_args=tuple(runtime_args or ()),
-            timeout=timeout,
-            permissions=permissions,
-            conversation_id=conversation_id,
-            resume=resume,
-            home=home,
-        )
+        server = one_server(mcp_servers)
         started = time.monotonic()
-        result = await self.run_headless(order)
+        with config_directory(server.name if server else self.name, env=own) as scratch:
+            result = await self.run_headless(
+                HeadlessOrder(
+                    prompt=prompt,
+                    system_prompt=system_prompt,
+                    mcp_server=server,
+                    env={**own, **(server.environment() if server else {})},
+                    command=found,
+                    cwd=cwd or Path.cwd(),
+                    scratch=scratch,
+                    home=home or scratch / "home",
+                    max_turns=max_turns,
+                    model=model,
+                    extra_args=tuple(runtime_args or ()),
+                    timeout=timeout,
+                    permissions=permissions,
+                    conversation_id=conversation_id,
+                    resume=resume,
+                )
+            )
         return replace(result, seconds=round(time.monotonic() - started, 3))
 
     @abstractmethod

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from agent_farm.disk import replace_file
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import (
     HeadlessOrder,
@@ -32,6 +33,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     install_hint = "npm install -g @anthropic-ai/claude-code"
     key_names = (*KEYS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
     # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
+    submit_event = "UserPromptSubmit"
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
         "PermissionRequest": "waiting",
@@ -97,13 +99,20 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         return Launch(tuple(argv), order.cwd, env, tuple(files))
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        raise NotImplementedError
+        from agent_farm.runtimes.claude_headless import run_claude
+
+        env = session_environment(order.permissions)
+        if has_key(order.env):
+            home = order.home / "claude"
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(home / ".claude.json", json.dumps(seeded_config(order.env)))
+            env["CLAUDE_CONFIG_DIR"] = str(home)
+        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
+        return await run_claude(order, env)
 
     def build_config_file(
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
     ) -> Path:
-        from agent_farm.disk import replace_file
-
         path = tmp_dir / "mcp.json"
         replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
         return path

@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.lines import Event, LineParser, last_line, run_lines
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.process import Command
+from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
 
 AGENT = Path(__file__).parent / "demo_agent" / "__main__.py"
 
@@ -21,6 +23,7 @@ class DemoAdapter(RuntimeAdapter):
     title = "Demo agent"
     binary_name = "python"
     install_hint = "it is part of agent-farm"
+    submit_event = "UserPromptSubmit"
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
         "PermissionRequest": "waiting",
@@ -70,7 +73,26 @@ class DemoAdapter(RuntimeAdapter):
         return Launch((*argv, *order.extra_args), order.cwd, env, tuple(files))
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        raise NotImplementedError
+        argv = [*order.command, "headless", "--home", str(order.home), "--permissions", order.permissions]
+        if order.mcp_server:
+            argv += ["--mcp-config", str(self.build_config_file({"": order.mcp_server}, order.scratch))]
+        if order.system_prompt:
+            role = order.scratch / "role.md"
+            role.write_text(order.system_prompt, encoding="utf-8")
+            argv += ["--role-file", str(role)]
+        if order.conversation_id:
+            argv += ["--resume" if order.resume else "--conversation", order.conversation_id]
+        if order.model:
+            argv += ["--model", order.model]
+        command = Command(
+            argv=(*argv, *order.extra_args),
+            cwd=order.cwd,
+            env=order.env,
+            given=order.prompt.encode("utf-8", "surrogateescape"),
+            scratch=order.scratch,
+            timeout=order.timeout,
+        )
+        return await run_lines(command, DemoLines(order.max_turns))
 
     def build_config_file(
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
@@ -84,3 +106,25 @@ class DemoAdapter(RuntimeAdapter):
     def _mcp_file(self, order: InteractiveOrder) -> LaunchFile:
         servers = (order.mcp_server,) if order.mcp_server else ()
         return LaunchFile(order.run_directory / "demo-mcp.json", json.dumps(claude_form(servers)))
+
+
+class DemoLines(LineParser):
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "start":
+            self.conversation_id = event["conversation_id"]
+        elif kind == "turn":
+            self.turns += 1
+        elif kind == "tool":
+            key = str(len(self.calls))
+            self.call(key, event["name"], event["input"])
+            self.answer(key, event["result"], is_error=event["is_error"])
+        elif kind == "result" and "error" in event:
+            self.fail(event["error"]["kind"], event["error"]["message"])
+        elif kind == "result":
+            self.output, self.cost, self.finished = event["output"], event["cost"], True
+            self.usage = Usage(**event["usage"])
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        said = last_line(stderr) or f"ended with exit code {exit_code}"
+        return Failure("refused-argument" if said.startswith("demo: ") else "failed", said)

@@ -49,13 +49,16 @@ def claude_form(servers: tuple[McpServer, ...]) -> dict[str, object]:
 
 
 @contextmanager
-def config_directory(name: str, *, under: Path | None = None) -> Iterator[Path]:
-    """`<tmp>/butler_<name>_<uuid>/`, private, and gone afterwards whatever happened inside."""
+def config_directory(name: str, *, env: Mapping[str, str] | None = None) -> Iterator[Path]:
+    """`<tmp>/butler_<name>_<uuid>/`, private, and gone afterwards whatever happened inside.
+
+    `<tmp>` is the runtime's own, TMPDIR in its `env`, else this process's.
+    """
     import shutil
     import tempfile
     import uuid
 
-    base = under or Path(tempfile.gettempdir())
+    base = Path((env or {}).get("TMPDIR") or tempfile.gettempdir())
     directory = base / f"butler_{_file_word(name)}_{uuid.uuid4()}"
     directory.mkdir(mode=0o700, parents=True)
     try:

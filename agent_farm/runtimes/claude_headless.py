@@ -1,0 +1,138 @@
+"""Claude Code headless: what the worker is told, and what is made of what it says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from agent_farm.runtimes.base import HeadlessOrder, Permissions
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
+from agent_farm.runtimes.mcp_config import claude_form
+from agent_farm.runtimes.process import Command
+from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
+
+# -E -P instead of -I: the package may be installed for the user only
+WORKER = (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.claude_worker")
+MODES: Mapping[Permissions, str] = {"ask": "dontAsk", "edit": "acceptEdits", "all": "bypassPermissions"}
+# what may run unasked with `edit`: scripts of the directory's own skills
+SKILLS = tuple(f"Bash({runner}skills/*)" for runner in ("", "./", "sh ", "bash ", "python ", "python3 "))
+_REFUSALS = (
+    "No conversation found",
+    "already in use",
+    "unknown option",
+    "Invalid",
+    "must be",
+    "cannot be used",
+)
+
+
+async def run_claude(order: HeadlessOrder, env: Mapping[str, str]) -> RuntimeResult:
+    command = Command(
+        argv=WORKER,
+        cwd=order.cwd,
+        env={**order.env, **env},
+        given=json.dumps(_worker_order(order)).encode(),
+        scratch=order.scratch,
+        timeout=order.timeout,
+    )
+    return await run_lines(command, ClaudeLines(order.max_turns))
+
+
+def _worker_order(order: HeadlessOrder) -> dict[str, object]:
+    servers = (order.mcp_server,) if order.mcp_server else ()
+    allowed = [f"mcp__{server.name}" for server in servers]
+    return {
+        "prompt": order.prompt,
+        "cli_path": order.command[0],
+        "cwd": str(order.cwd),
+        "env": {},
+        "add_dirs": [] if _is_told_already(order) else [str(order.cwd)],
+        "model": order.model,
+        "max_turns": order.max_turns,
+        "permission_mode": MODES[order.permissions],
+        "allowed_tools": [*allowed, *(SKILLS if order.permissions == "edit" else ())],
+        "mcp_servers": claude_form(servers)["mcpServers"],
+        "resume": order.conversation_id if order.resume else None,
+        "session_id": None if order.resume else order.conversation_id,
+        "extra_args": _extra_args(order),
+    }
+
+
+def _extra_args(order: HeadlessOrder) -> dict[str, str | None]:
+    """Flags for the CLI: the role as a file, since arguments are short and seen by all, then the caller's."""
+    flags: dict[str, str | None] = {}
+    if order.system_prompt:
+        role = order.scratch / "role.md"
+        role.write_text(order.system_prompt, encoding="utf-8")
+        flags = {"append-system-prompt-file": str(role), "system-prompt-snapshot": "off"}
+    words = [*order.command[1:], *order.extra_args]
+    while words:
+        flag = words.pop(0).removeprefix("--")
+        name, equals, value = flag.partition("=")
+        has_value = not equals and bool(words) and not words[0].startswith("--")
+        flags[name] = value if equals else (words.pop(0) if has_value else None)
+    return flags
+
+
+def _is_told_already(order: HeadlessOrder) -> bool:
+    """Whether the system prompt is the directory's own CLAUDE.md, which would else be said twice."""
+    try:
+        own = (order.cwd / "CLAUDE.md").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return True
+    return own in order.system_prompt
+
+
+class ClaudeLines(LineParser):
+    counts_turns = False  # --max-turns
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "system" and event["subtype"] == "init":
+            self._init(event["data"])
+        elif kind == "assistant" and event["turn"]:
+            self.turns += 1
+        elif kind == "text":
+            self.output = event["text"]
+        elif kind == "tool_use":
+            self.call(event["id"], event["name"], event["input"])
+        elif kind == "tool_result":
+            self.answer(event["id"], text_of(event["content"]), is_error=event["error"])
+        elif kind == "failed":
+            self._failed(event)
+        elif kind == "result":
+            self._result(event)
+
+    def _init(self, data: Event) -> None:
+        self.conversation_id = data.get("session_id")
+        for server in data.get("mcp_servers") or ():
+            if server.get("status") in ("failed", "needs-auth"):
+                reason = "refused the token" if server["status"] == "needs-auth" else "does not answer"
+                self.fail("mcp-unreachable", f"MCP server {server.get('name')} {reason}")
+
+    def _failed(self, event: Event) -> None:
+        said = last_line(event["stderr"]) or last_line(event["message"])
+        refused = any(word in event["stderr"] + event["message"] for word in _REFUSALS)
+        self.failure = self.failure or Failure("refused-argument" if refused else "failed", said)
+
+    def _result(self, event: Event) -> None:
+        usage = event.get("usage") or {}
+        self.finished = True
+        self.output = event.get("result") or self.output
+        self.conversation_id = event.get("session_id") or self.conversation_id
+        self.turns = number(event.get("num_turns")) or self.turns
+        self.cost = event.get("total_cost_usd")
+        self.usage = Usage(
+            input_tokens=number(usage.get("input_tokens")),
+            output_tokens=number(usage.get("output_tokens")),
+            cache_read_tokens=number(usage.get("cache_read_input_tokens")),
+            cache_write_tokens=number(usage.get("cache_creation_input_tokens")),
+        )
+        if event.get("subtype") == "error_max_turns":
+            self.fail("turn-limit", f"ended after {self.max_turns} turns")
+        elif event.get("is_error"):
+            message = event.get("result") or "; ".join(event.get("errors") or ()) or str(event.get("subtype"))
+            found = api_failure(event.get("api_error_status"), message)
+            refused = any(word in message for word in _REFUSALS)
+            self.fail("refused-argument" if refused else found.kind, found.message)

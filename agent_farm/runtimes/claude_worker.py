@@ -1,0 +1,111 @@
+"""`claude_agent_sdk.query()` in a clean process of its own.
+
+The SDK gives its child whatever is in `os.environ`, so it runs here, where only the declared variables are.
+A JSON object on standard input says what to do; every message goes out as one line of JSON. Started as
+`python -E -P -m agent_farm.runtimes.claude_worker`; the SDK takes a second to import, which nobody else pays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    ClaudeSDKError,
+    ProcessError,
+    ResultMessage,
+    SystemMessage,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+    query,
+)
+from claude_agent_sdk.types import McpHttpServerConfig, McpServerConfig, McpSSEServerConfig
+
+
+async def run(order: Mapping[str, Any]) -> int:
+    said: list[str] = []
+    options = _options(order, said)
+    ended = False
+    try:
+        async for message in query(prompt=order["prompt"], options=options):
+            _tell(message)
+            ended = ended or isinstance(message, ResultMessage)
+    except ClaudeSDKError as error:
+        if not ended:  # an API error is told as a result first, and then raised
+            stderr = "\n".join(said[-20:])
+            code = error.exit_code if isinstance(error, ProcessError) else None
+            _emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})
+            return 1
+    return 0
+
+
+def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
+    return ClaudeAgentOptions(
+        cli_path=order["cli_path"],
+        cwd=order["cwd"],
+        env=order["env"],
+        add_dirs=order["add_dirs"],
+        model=order["model"],
+        max_turns=order["max_turns"],
+        permission_mode=order["permission_mode"],
+        allowed_tools=order["allowed_tools"],
+        mcp_servers={name: _server(form) for name, form in order["mcp_servers"].items()},
+        strict_mcp_config=True,
+        setting_sources=[],
+        system_prompt={"type": "preset", "preset": "claude_code"},
+        resume=order["resume"],
+        session_id=order["session_id"],
+        extra_args=order["extra_args"],
+        verbatim_prompts=True,
+        stderr=said.append,
+    )
+
+
+def _server(form: Mapping[str, Any]) -> McpServerConfig:
+    headers = form.get("headers") or {}
+    if form["type"] == "sse":
+        server: McpSSEServerConfig = {"type": "sse", "url": form["url"], "headers": headers}
+        return {**server, "alwaysLoad": True}  # type: ignore[return-value]
+    http: McpHttpServerConfig = {"type": "http", "url": form["url"], "headers": headers}
+    return {**http, "alwaysLoad": True}  # type: ignore[return-value]
+
+
+def _tell(message: object) -> None:
+    if isinstance(message, SystemMessage):
+        _emit({"type": "system", "subtype": message.subtype, "data": _plain(message.data)})
+    elif isinstance(message, AssistantMessage):
+        _emit({"type": "assistant", "turn": not message.parent_tool_use_id})
+        for block in message.content:
+            if isinstance(block, ToolUseBlock):
+                _emit({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+            elif isinstance(block, TextBlock):
+                _emit({"type": "text", "text": block.text})
+    elif isinstance(message, UserMessage) and isinstance(message.content, list):
+        for block in message.content:
+            if isinstance(block, ToolResultBlock):
+                error = bool(block.is_error)
+                _emit(
+                    {"type": "tool_result", "id": block.tool_use_id, "content": block.content, "error": error}
+                )
+    elif isinstance(message, ResultMessage):
+        _emit({"type": "result", **_plain(vars(message))})
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
+
+
+def _emit(line: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run(json.load(sys.stdin))))

@@ -1,0 +1,134 @@
+"""From a CLI's stream of JSON lines, and the way it ended, to one RuntimeResult."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent_farm.runtimes.process import Command, Ended, run_guarded
+from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage
+
+Event = Mapping[str, Any]
+
+
+class LineParser(ABC):
+    """Subclasses take events; this keeps what they found and judges the end.
+
+    `turns` counts answers of the model. Runtimes without a limit of their own are ended when it passes
+    `max_turns`; `counts_turns` is False where the CLI keeps the limit itself.
+    """
+
+    counts_turns = True
+
+    def __init__(self, max_turns: int) -> None:
+        self.max_turns = max_turns
+        self.output = ""
+        self.calls: dict[str, ToolCall] = {}
+        self.usage = Usage()
+        self.cost: float | None = None
+        self.conversation_id: str | None = None
+        self.turns = 0
+        self.failure: Failure | None = None
+        self.finished = False
+
+    @abstractmethod
+    def event(self, event: Event) -> None:
+        """Take in one event; set `finished` when it is the one that ends a run, `failure` when it failed."""
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        """Why it ended with `exit_code` and no event that says so."""
+        return Failure("failed", last_line(stderr) or f"ended with exit code {exit_code}")
+
+    def line(self, text: str) -> str | None:
+        try:
+            event = json.loads(text)
+        except ValueError:
+            return None
+        if not isinstance(event, dict):
+            return None
+        self.event(event)
+        if self.failure and self.failure.kind == "mcp-unreachable":
+            return "mcp-unreachable"
+        if self.counts_turns and self.turns > self.max_turns:
+            self.fail("turn-limit", f"ended after {self.max_turns} turns")
+            return "turn-limit"
+        return None
+
+    def fail(self, kind: FailureKind, message: str) -> None:
+        """The first failure is the cause; later ones are its consequences."""
+        self.failure = self.failure or Failure(kind, message)
+
+    def call(self, key: str, name: str, given: object) -> None:
+        self.calls[key] = ToolCall(name, given if isinstance(given, Mapping) else {"input": given})
+
+    def answer(self, key: str, result: str | None, *, is_error: bool = False) -> None:
+        if key in self.calls:
+            self.calls[key] = replace(self.calls[key], result=result, is_error=is_error)
+
+    def result(self, ended: Ended, timeout: float | None) -> RuntimeResult:
+        return RuntimeResult(
+            output=self.output,
+            tool_calls=tuple(self.calls.values()),
+            usage=self.usage,
+            cost=self.cost,
+            conversation_id=self.conversation_id,
+            turns=self.turns,
+            failure=self._judge(ended, timeout),
+        )
+
+    def _judge(self, ended: Ended, timeout: float | None) -> Failure | None:
+        if ended.cannot_start:
+            return Failure("not-installed", f"cannot be started: {ended.cannot_start}")
+        if ended.timed_out:
+            return Failure("time-limit", f"ended after {timeout:g} seconds")
+        if self.failure:
+            return self.failure
+        if ended.signal:
+            return Failure("killed", f"killed by {ended.signal}")
+        if ended.exit_code:
+            return self.explain(ended.stderr, ended.exit_code)
+        if not self.finished:
+            return Failure("failed", last_line(ended.stderr) or "ended without a result")
+        return None
+
+
+async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
+    ended = await run_guarded(command, parser.line)
+    return parser.result(ended, command.timeout)
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, without colours."""
+    import re
+
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    return lines[-1][:500] if lines else ""
+
+
+def api_failure(status: int | None, message: str) -> Failure:
+    """An API error; one about the key or the login is told apart."""
+    return Failure("not-logged-in" if status in (401, 403) else "api-error", message)
+
+
+def text_of(content: object) -> str:
+    """The text of a tool's result in any of the forms CLIs use."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        for field in ("text", "content", "output", "result"):
+            if field in content:
+                return text_of(content[field])
+        return json.dumps(content)
+    if isinstance(content, (list, tuple)):
+        return "\n".join(text_of(part) for part in content)
+    return str(content)
+
+
+def number(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0

@@ -1,0 +1,99 @@
+"""An MCP server with one tool, over streamable HTTP and over the older SSE; it wants its bearer token."""
+
+from __future__ import annotations
+
+import queue
+import uuid
+from typing import Any
+from urllib.parse import parse_qs
+
+SseSession = tuple["queue.Queue[Any]", str]
+_EMPTY_LISTS = {
+    "resources/list": "resources",
+    "prompts/list": "prompts",
+    "resources/templates/list": "resourceTemplates",
+}
+_TOOL = {
+    "name": "echo_note",
+    "description": "Echo a note back.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    },
+}
+
+
+def answer_http(handler: Any, query: str, body: Any) -> None:
+    if not _is_allowed(handler):
+        return
+    answers = [_rpc(message, query) for message in (body if isinstance(body, list) else [body])]
+    answers = [answer for answer in answers if answer]
+    if not answers:
+        handler.send_empty(202)
+        return
+    first = isinstance(body, dict) and body.get("method") == "initialize"
+    handler.send_json(
+        answers if isinstance(body, list) else answers[0],
+        headers={"Mcp-Session-Id": uuid.uuid4().hex} if first else {},
+    )
+
+
+def open_sse(handler: Any, query: str) -> None:
+    if not _is_allowed(handler):
+        return
+    session, answers = uuid.uuid4().hex, queue.Queue[Any]()
+    handler.api.sse[session] = (answers, query)
+    handler.start_events()
+    handler.send_event("/messages?session_id=" + session, "endpoint")
+    try:
+        while True:
+            handler.send_event(answers.get(timeout=60), "message")
+    except (OSError, queue.Empty):
+        handler.api.sse.pop(session, None)
+
+
+def answer_sse(handler: Any, query: str, body: Any) -> None:
+    session = (parse_qs(query).get("session_id") or [""])[0]
+    if session not in handler.api.sse:
+        handler.send_json({"error": "no session"}, 404)
+        return
+    answers, opened_with = handler.api.sse[session]
+    handler.send_empty(202)
+    answer = _rpc(body, opened_with)
+    if answer:
+        answers.put(answer)
+
+
+def _is_allowed(handler: Any) -> bool:
+    if handler.headers.get("Authorization") == f"Bearer {handler.api.token}":
+        return True
+    handler.send_json({"error": "unauthorized"}, 401, {"WWW-Authenticate": "Bearer"})
+    return False
+
+
+def _rpc(message: dict[str, Any], query: str) -> dict[str, Any] | None:
+    if message.get("id") is None:
+        return None
+    result = _result(str(message.get("method")), message.get("params") or {}, query)
+    if result is None:
+        error = {"code": -32601, "message": f"no method {message.get('method')}"}
+        return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+def _result(method: str, params: dict[str, Any], query: str) -> dict[str, Any] | None:
+    if method == "initialize":
+        return {
+            "protocolVersion": params.get("protocolVersion", "2025-06-18"),
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake-mcp", "version": "1"},
+        }
+    if method == "tools/list":
+        return {"tools": [_TOOL]}
+    if method == "tools/call":
+        text = (params.get("arguments") or {}).get("text")
+        return {"content": [{"type": "text", "text": f"echo[{query}] {text}"}], "isError": False}
+    if method in ("ping", "logging/setLevel"):
+        return {}
+    return {_EMPTY_LISTS[method]: []} if method in _EMPTY_LISTS else None

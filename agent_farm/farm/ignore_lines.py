@@ -100,9 +100,8 @@ def _vite(configs: ToolConfigs) -> Iterator[IgnoreLine]:
     if file is None or not configs.depends_on("vite"):
         return
     text = configs.text(file) or ""
-    if f"{WORKTREES_NAME}/**" not in re.sub(r"exclude\s*:[^\]]*\]", "", text) and not re.search(
-        r"\broot\s*:", text
-    ):
+    told = re.search(rf"\bwatch\s*:[^}}]*{re.escape(WORKTREES_NAME)}", text)
+    if not told and not re.search(r"\broot\s*:", text):
         line = f'server: {{ watch: {{ ignored: [path.resolve("{WORKTREES_NAME}/**")] }} }}'
         yield IgnoreLine("vite", file, line)
 
@@ -123,13 +122,10 @@ def _prettier(configs: ToolConfigs) -> Iterator[IgnoreLine]:
 def _black(configs: ToolConfigs) -> Iterator[IgnoreLine]:
     """black reads .gitignore and no other ignore file of git's."""
     settings = configs.tool("black")
-    line = _WORKTREES
-    if (
-        settings is not None
-        and WORKTREES_NAME not in str(settings)
-        and not configs.ignores(".gitignore", line)
-    ):
-        yield IgnoreLine("black", ".gitignore", line)
+    if settings is None or WORKTREES_NAME in str(settings):
+        return
+    if not configs.ignores(".gitignore", _WORKTREES):
+        yield IgnoreLine("black", ".gitignore", _WORKTREES)
 
 
 def _hatch(configs: ToolConfigs) -> Iterator[IgnoreLine]:

@@ -1,0 +1,95 @@
+"""`af ask` and `af chat`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_farm.cli.options import json_option
+from agent_farm.cli.output import answer, answer_json, narrate, printable
+
+if TYPE_CHECKING:
+    from agent_farm.lctx import SubagentRunner
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agent_farm.errors import AgentFarmError
+    from agent_farm.lctx import ConfigManager
+
+    try:
+        names = ConfigManager().sources
+    except (AgentFarmError, OSError):
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def sources_option(command: F) -> F:
+    return click.option(
+        "--source",
+        "-s",
+        "sources",
+        metavar="NAME",
+        multiple=True,
+        shell_complete=complete_sources,
+        help="A source to read; may be given several times.",
+    )(command)
+
+
+@click.command()
+@click.argument("question", required=False)
+@sources_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End it after this long.",
+)
+@json_option
+def ask(question: str | None, sources: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+    """Ask a question about local sources; your own AI CLI answers it.
+
+    It runs in a directory of its own that holds links to the sources and nothing else, without MCP servers,
+    and is removed afterwards. The answer is on stdout, progress on stderr.
+
+    \b
+      af sources add app ~/code/app
+      af ask -s app "Where are requests retried?"
+      af ask -s app -s docs - < question.md
+    """
+    done = _runner().ask(sources=sources, question=_text(question), timeout=timeout)
+    if as_json:
+        answer_json({**done})
+        return
+    text = done["answer"].removesuffix("\n")
+    answer(printable(text) if sys.stdout.isatty() else text)
+
+
+@click.command()
+@sources_option
+def chat(sources: tuple[str, ...]) -> None:
+    """Talk with your own AI CLI about local sources, in this terminal.
+
+    \b
+      af chat -s app -s docs
+    """
+    _runner().chat(sources=sources)
+
+
+def _runner() -> SubagentRunner:
+    from agent_farm.lctx import ConfigManager, SourcesManager, SubagentRunner
+
+    config = ConfigManager()
+    return SubagentRunner(config, SourcesManager(config), narrate=lambda text: narrate(printable(text)))
+
+
+def _text(question: str | None) -> str:
+    """`-` is standard input; no question at all is an empty one, which is refused with the form."""
+    if question == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return question or ""

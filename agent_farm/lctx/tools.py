@@ -1,0 +1,31 @@
+"""What a server offers to other agents: the same two questions, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_farm.lctx.config import ConfigManager
+from agent_farm.lctx.runner import Answer, SubagentRunner
+from agent_farm.lctx.sources import SourcesManager
+
+TOOL_SECONDS = 900.0
+
+
+def list_sources(config: ConfigManager | None = None) -> list[dict[str, Any]]:
+    """Name, type, path and, for git, URL without password and pin; `problem` is null for a readable one."""
+    return [source.shown() for source in SourcesManager(config or ConfigManager()).list()]
+
+
+def ask_sources(
+    sources: Sequence[str],
+    question: str,
+    *,
+    timeout: float | None = TOOL_SECONDS,
+    config: ConfigManager | None = None,
+) -> Answer:
+    """The answer of the default agent. Blocks: a server calls it in a thread. Raises AgentFarmError."""
+    config = config or ConfigManager()
+    return SubagentRunner(config, SourcesManager(config)).ask(
+        sources=sources, question=question, timeout=timeout
+    )

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from agent_farm.pane.lifeline import lifeline
+
 _TERMINAL = 0
 _DEFAULTS = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTERM,
@@ -27,9 +29,11 @@ def start_job(
     """Run `argv` in the foreground. `started` gets the process id before the program runs."""
     go_read, go_write = os.pipe()
     error_read, error_write = os.pipe()
+    tie_to_parent = lifeline()
     pid = os.fork()
     if pid == 0:
         os.close(go_write)  # else the child would wait for itself when the launcher dies
+        tie_to_parent()
         _become(argv, env, cwd, go_read, error_write)
     os.close(go_read)
     os.close(error_write)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -26,10 +27,8 @@ def main(argv: list[str]) -> None:
         plan = load_plan(Path(os.fsdecode(bytes.fromhex(directory))))
     except (NotLaunchable, ValueError) as error:
         _end(str(error), None)
-        return
     if plan.env is None:
         _end(f"{plan.builder} was started from here already.", plan)
-        return
     env = plan.env | {name: os.environ[name] for name in _FROM_THE_PANE if name in os.environ}
     if not stage:
         _start_again(env, session, directory)
@@ -42,7 +41,7 @@ def _start_again(env: dict[str, str], session: str, directory: str) -> None:
     os.execve(again[0], again, env)
 
 
-def _end(message: str, plan: Plan | None) -> None:
+def _end(message: str, plan: Plan | None) -> NoReturn:
     """A pane that somebody respawned: no environment is left to start anything in but a shell."""
     print(f"[agent-farm] {message}")
     if plan is not None:
@@ -50,6 +49,7 @@ def _end(message: str, plan: Plan | None) -> None:
         if plan.worktree.is_dir():
             os.chdir(plan.worktree)
         os.execvp(plan.shell[0], list(plan.shell))
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 
 _SECONDS = 15.0
+_GOING_AWAY_SECONDS = 2.0
 
 # What design names for a runtime, and what tmux itself reads to find its socket and its configuration.
 # A server started by us keeps these as its global environment, so nothing else may be in here.
@@ -34,6 +36,11 @@ class Answer:
             or (self.err.startswith("error connecting to ") and _is_absence(self.err))
         )
 
+    @property
+    def going_away(self) -> bool:
+        """The server ended while it was asked."""
+        return self.code != 0 and self.err.startswith(("server exited", "lost server"))
+
 
 def _is_absence(message: str) -> bool:
     return "(No such file or directory)" in message or "(Connection refused)" in message
@@ -45,10 +52,9 @@ def clean_environment(caller: Mapping[str, str]) -> dict[str, str]:
 
 
 def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:
-    """-u: without it tmux turns everything beyond ASCII, separators included, into underscores."""
     if not socket:
-        return ("tmux", "-u", *arguments)
-    return ("tmux", "-u", "-S" if "/" in socket else "-L", socket, *arguments)
+        return ("tmux", *arguments)
+    return ("tmux", "-S" if "/" in socket else "-L", socket, *arguments)
 
 
 def call_tmux(
@@ -64,7 +70,8 @@ def call_tmux(
     Raises ToolMissing without tmux, UsageError for a working directory that is gone. A server that does
     not answer in time is an Answer with code 124.
     """
-    argv = tmux_argv(socket, *_chained(commands))
+    # without -u tmux turns everything beyond ASCII, separators included, into underscores
+    argv = tmux_argv(socket, "-u", *_chained(commands))
     try:
         done = subprocess.run(
             argv,
@@ -83,6 +90,16 @@ def call_tmux(
     except OSError as error:
         raise AgentFarmError("tmux cannot be run", why=str(error)) from error
     return Answer(done.returncode, _text(done.stdout), _text(done.stderr).strip())
+
+
+def ask_tmux(socket: str | None, commands: Sequence[Sequence[str]]) -> Answer:
+    """For commands that change nothing: asked again while the server is just going away."""
+    deadline = time.monotonic() + _GOING_AWAY_SECONDS
+    while True:
+        answer = call_tmux(socket, commands)
+        if not answer.going_away or time.monotonic() > deadline:
+            return answer
+        time.sleep(0.01)
 
 
 def _chained(commands: Sequence[Sequence[str]]) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import time
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.client import call_tmux
+from agent_farm.tmux.client import ask_tmux, call_tmux
 from agent_farm.tmux.rarely import end_session
 from agent_farm.tmux.snapshot import LIST_PANES, PaneFacts, Snapshot, read_snapshot
 
@@ -32,7 +32,7 @@ def kill_session(socket: str | None, session_id: str, *, seconds: float) -> None
 
 
 def _asked(socket: str | None) -> Snapshot:
-    snapshot = read_snapshot(call_tmux(socket, (LIST_PANES,)))
+    snapshot = read_snapshot(ask_tmux(socket, (LIST_PANES,)))
     if not snapshot.known:
         raise AgentFarmError("tmux cannot be asked for its panes", why=snapshot.reason, hint="af doctor")
     return snapshot

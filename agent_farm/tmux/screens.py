@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
 
 from agent_farm.errors import AgentFarmError, NotFound
-from agent_farm.tmux.client import call_tmux
+from agent_farm.tmux.client import ask_tmux
 
 # tmux refuses a command line over about 16,000 characters.
 _BATCH = 100
@@ -14,7 +14,7 @@ _BATCH = 100
 
 def capture_screen(socket: str | None, pane_id: str, *, escapes: bool) -> str:
     flags = ("-p", "-e") if escapes else ("-p",)
-    answer = call_tmux(socket, (("capture-pane", *flags, "-t", pane_id),))
+    answer = ask_tmux(socket, (("capture-pane", *flags, "-t", pane_id),))
     if answer.code:
         raise NotFound(f"The pane {pane_id} is gone", why=answer.err, hint="af status")
     return answer.out
@@ -34,11 +34,11 @@ def capture_screens(socket: str | None, pane_ids: Sequence[str]) -> dict[str, st
 
 def _captured(socket: str | None, pane_ids: Sequence[str]) -> tuple[dict[str, str], int]:
     """The screens up to the first pane that is gone, at which tmux stops, and whether there was one."""
-    mark = f"af-{secrets.token_hex(8)}"
+    mark = f"af-{os.urandom(8).hex()}"
     commands: list[tuple[str, ...]] = []
     for pane_id in pane_ids:
         commands += [("capture-pane", "-p", "-t", pane_id), ("display-message", "-p", mark)]
-    answer = call_tmux(socket, commands)
+    answer = ask_tmux(socket, commands)
     if answer.no_server:
         return {}, len(pane_ids)
     screens = answer.out.split(f"{mark}\n")[:-1]

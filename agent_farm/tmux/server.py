@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux import rarely
-from agent_farm.tmux.client import call_tmux, install_command, tmux_argv
+from agent_farm.tmux.client import ask_tmux, install_command, tmux_argv
 from agent_farm.tmux.delivery import Delivery, Pace, deliver
 from agent_farm.tmux.ending import kill_session
 from agent_farm.tmux.screen import ScreenRules
@@ -26,14 +26,10 @@ class TmuxServer:
 
     socket: str | None = None
 
-    @classmethod
-    def chosen(cls, setting: str | None, environ: Mapping[str, str]) -> TmuxServer:
-        return cls(environ.get("AF_TMUX_SOCKET") or setting or None)
-
     def problem(self) -> str | None:
         """None, or why tmux cannot be used here and what to do."""
         try:
-            answer = call_tmux(None, (("-V",),))
+            answer = ask_tmux(None, (("-V",),))
         except AgentFarmError as error:
             return f"{error.what}: {error.hint or error.why}"
         version = re.search(r"(\d+)\.(\d+)", answer.out)
@@ -50,7 +46,7 @@ class TmuxServer:
 
     def panes(self) -> Snapshot:
         """Every builder's pane, from one call."""
-        return read_snapshot(call_tmux(self.socket, (LIST_PANES,)))
+        return read_snapshot(ask_tmux(self.socket, (LIST_PANES,)))
 
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
@@ -116,7 +112,7 @@ class TmuxServer:
         outer = environ.get("TMUX", "").split(",")[0]
         if not outer:
             return False
-        answer = call_tmux(self.socket, (("display-message", "-p", "#{socket_path}"),))
+        answer = ask_tmux(self.socket, (("display-message", "-p", "#{socket_path}"),))
         return answer.code == 0 and Path(answer.out.strip()).resolve() == Path(outer).resolve()
 
 

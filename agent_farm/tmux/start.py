@@ -46,9 +46,7 @@ def _started(
         *_keep_newest(name),
     )  # fmt: skip
     answer = call_tmux(socket, commands, cwd=cwd)
-    if "server exited unexpectedly" in answer.err:  # the last server is just going away
-        answer = call_tmux(socket, commands, cwd=cwd)
-    return answer
+    return call_tmux(socket, commands, cwd=cwd) if answer.going_away else answer
 
 
 def _keep_newest(name: str) -> tuple[tuple[str, ...], ...]:

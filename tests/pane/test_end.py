@@ -1,0 +1,179 @@
+"""An end is recorded when the runtime ended by itself, and nothing survives when tmux did."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent_farm.errors import AgentFarmError
+from tests.pane.stage import SESSION, Stage, is_alive, wait_gone
+from tests.tmux.stage import tmux
+from tests.waiting import wait_until
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 255])
+def test_exit_codes(stage: Stage, code: int) -> None:
+    stage.start_program(str(code))
+    record = stage.exit()
+    assert (record["exit_code"], record["signal"], record["run"]) == (code, None, "abcdef012345")
+    end = stage.wait_for_end()
+    assert end["state"] == ("exited" if code == 0 else "failed")
+    assert end["reason"] == (None if code == 0 else f"exit code {code}")
+    stage.wait_for_shell()
+    assert end["state"] in stage.screen()
+    assert "af resume task-1" in stage.screen()
+    assert "af prune task-1" in stage.screen()
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGHUP"])
+def test_signals(stage: Stage, name: str) -> None:
+    stage.start_program(name)
+    record = stage.exit()
+    assert (record["exit_code"], record["signal"]) == (None, name)
+    assert stage.wait_for_end()["reason"] == f"killed by {name}"
+
+
+def test_ctrl_c_and_ctrl_z_are_the_runtimes_own(stage: Stage) -> None:
+    stage.start("cat")
+    wait_until(lambda: "working" in stage.states(), what="the start")
+    stage.type("C-z")
+    stage.type("still here", "Enter")
+    wait_until(lambda: stage.screen().count("still here") == 2, what="the echo")
+    stage.type("C-c")
+    assert stage.exit()["signal"] == "SIGINT"
+    stage.wait_for_shell()
+
+
+def test_the_shell_is_in_the_worktree_with_the_declared_environment(stage: Stage) -> None:
+    tmux("new-session", "-d", "sleep 60")
+    tmux("set-environment", "-g", "UNDECLARED", "secret")
+    stage.start_program("0")
+    stage.wait_for_shell()
+    stage.type("pwd; echo [$UNDECLARED]; trap; kill -0 $$ && echo ok", "Enter")
+    wait_until(lambda: "\nok" in stage.screen(), what="the answer")
+    assert f"\n{stage.worktree}\n[]\nok" in stage.screen()
+    stage.type("sleep 60", "Enter")
+    wait_until(lambda: stage.server.panes().panes[SESSION].command == "sleep", what="the job")
+    stage.type("C-c")
+    wait_until(lambda: stage.server.panes().panes[SESSION].command == "sh", what="the shell")
+
+
+def test_a_spoiled_terminal_is_restored(stage: Stage) -> None:
+    stage.start_program("spoil")
+    stage.wait_for_shell()
+    assert stage.address
+    modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag} #{scroll_region_upper} #{scroll_region_lower}"
+    assert tmux("display-message", "-p", "-t", stage.address.pane_id, modes) == "0 0 1 0 49"
+    stage.type("echo fi", "ne", "Enter")
+    wait_until(lambda: "\nfine\n" in stage.screen(), what="a sane terminal")
+
+
+def test_keys_for_the_runtime_never_reach_the_shell(stage: Stage) -> None:
+    stage.start(
+        "sh",
+        "-c",
+        f"stty -echo; touch {stage.root}/ready; while ! test -e {stage.root}/go; do sleep 0.02; done",
+    )
+    wait_until((stage.root / "ready").exists, what="the program")
+    stage.type("touch typed", "Enter")
+    (stage.root / "go").touch()
+    stage.wait_for_shell()
+    stage.type("echo next", "Enter")
+    wait_until(lambda: "\nnext\n" in stage.screen(), what="the next command")
+    assert not (stage.worktree / "typed").exists()
+
+
+@pytest.mark.parametrize("what", ["child", "deaf-child"])
+def test_what_the_runtime_leaves_behind_is_ended(stage: Stage, what: str) -> None:
+    stage.start_program(what)
+    assert stage.exit()["exit_code"] == 0
+    wait_gone(int((stage.root / "child").read_text()))
+
+
+@pytest.mark.parametrize("what", ["stay", "deaf"])
+@pytest.mark.parametrize("how", ["kill-session", "kill-server", "SIGTERM", "SIGHUP", "kill -9 server"])
+def test_a_dying_pane_leaves_no_process_and_no_record(stage: Stage, what: str, how: str) -> None:
+    address = stage.start_program(what)
+    runtime, launcher = stage.facts()["pid"], stage.pane_pid()
+    if how == "kill-session":
+        tmux("kill-session", "-t", address.session_id)
+    elif how == "kill-server":
+        tmux("kill-server")
+    elif how == "kill -9 server":
+        os.kill(int(tmux("display-message", "-p", "#{pid}")), signal.SIGKILL)
+    else:
+        os.kill(launcher, signal.Signals[how])
+    wait_gone(runtime)
+    wait_gone(launcher) if "kill" in how else None
+    assert stage.states() == ["preparing", "working"]
+    assert not (stage.run / "exit.json").exists()
+
+
+def test_a_killed_launcher_leaves_no_record_and_no_runtime(stage: Stage) -> None:
+    stage.start_program("deaf")
+    runtime = stage.facts()["pid"]
+    os.kill(stage.pane_pid(), signal.SIGKILL)
+    wait_until(lambda: stage.server.panes().panes[SESSION].dead, what="the dead pane")
+    assert not (stage.run / "exit.json").exists()
+    assert stage.states() == ["preparing", "working"]
+    wait_gone(runtime)
+
+
+def test_killing_the_session_means_that_everything_is_gone(stage: Stage) -> None:
+    address = stage.start_program("deaf")
+    runtime, launcher = stage.facts()["pid"], stage.pane_pid()
+    stage.server.kill_session(address.session_id)
+    assert not is_alive(runtime)
+    assert not is_alive(launcher)
+    assert stage.server.panes().panes == {}
+    stage.server.kill_session(address.session_id)  # gone already
+
+
+def test_killing_a_session_whose_window_another_one_shows(stage: Stage) -> None:
+    address = stage.start_program("stay")
+    runtime = stage.facts()["pid"]
+    tmux("new-session", "-d", "-s", "watching", "-t", f"={SESSION}")
+    tmux("new-session", "-d", "-s", "mine", "sleep 60")
+    stage.server.kill_session(address.session_id)
+    assert not is_alive(runtime)
+    assert "mine" in tmux("list-sessions", "-F", "#{session_name}")
+
+
+def test_a_launcher_that_does_not_end_is_told(stage: Stage) -> None:
+    address = stage.start_program("stay")
+    launcher, runtime = stage.pane_pid(), stage.facts()["pid"]
+    os.kill(launcher, signal.SIGSTOP)
+    try:
+        with pytest.raises(AgentFarmError, match="not all of it is gone"):
+            stage.server.kill_session(address.session_id, seconds=0.3)
+    finally:
+        os.kill(launcher, signal.SIGCONT)
+    wait_gone(runtime)
+
+
+def test_commands_at_the_end_outlive_the_pane(stage: Stage) -> None:
+    script = 'sleep 0.3; printf "%s|%s|%s|%s" "$AF_BUILDER_ID" "$AF_STATE" "$AF_REASON" "$AF_WORKTREE" >"$1.part"; mv "$1.part" "$1"'
+    notified, ended = stage.root / "notified", stage.root / "ended"
+    address = stage.start_program(
+        "3",
+        notify=["/bin/sh", "-c", script, "sh", str(notified)],
+        at_end=["/bin/sh", "-c", script, "sh", str(ended)],
+    )
+    stage.wait_for_end()
+    stage.server.kill_session(address.session_id)
+    wait_until(lambda: notified.exists() and ended.exists(), what="both commands")
+    assert notified.read_text() == f"task-1|failed|exit code 3|{stage.worktree}"
+
+
+def test_a_command_that_cannot_be_run_is_said(stage: Stage) -> None:
+    stage.start_program("0", notify=["/no/such/notifier"])
+    stage.wait_for_shell()
+    assert "/no/such/notifier" in stage.screen()
+
+
+def test_a_shell_that_is_not_there_is_replaced(stage: Stage, tmp_path: Path) -> None:
+    stage.start_program("0", shell=["/no/such/shell"])
+    stage.wait_for_shell()

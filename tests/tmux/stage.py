@@ -1,0 +1,58 @@
+"""A pane with the receiver in it, and the files around a delivery."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.tmux.delivery import Delivery, Pace
+from agent_farm.tmux.screen import ScreenRules
+from agent_farm.tmux.server import TmuxServer
+from agent_farm.tmux.start import PaneAddress
+from tests.waiting import wait_until
+
+RULES = ScreenRules(ready=r"^rx>\s*$", draft=r"^rx> +\S", dialog=r"^rx\? ")
+QUICK = Pace(lock=20, ready=0.3, paste=1, confirm=3, event=0.5, again=0.4)
+RECEIVER = Path(__file__).with_name("receiver.py")
+
+
+def tmux(*words: str) -> str:
+    done = subprocess.run(["tmux", *words], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip("\n")
+
+
+@dataclass
+class Stage:
+    server: TmuxServer
+    address: PaneAddress
+    file: Path
+    lock: Path
+
+    def send(self, text: str, *, event: bool = True, rules: ScreenRules = RULES, **more: object) -> Delivery:
+        before = len(self.messages())
+        arrived = {"submitted": lambda: len(self.messages()) > before} if event else {}
+        arguments: dict[str, Any] = {"lock": self.lock, "screen": rules, "pace": QUICK, **arrived, **more}
+        return self.server.deliver(self.address.pane_id, text, **arguments)
+
+    def messages(self) -> list[bytes]:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return [bytes.fromhex(line) for line in lines]
+
+    def screen(self) -> str:
+        return self.server.capture(self.address.pane_id)
+
+    def wait_for(self, text: str) -> None:
+        wait_until(lambda: text in self.screen(), what=f"{text!r} on the screen")
+
+
+def start_receiver(directory: Path, *options: str) -> Stage:
+    file = directory / "messages"
+    server = TmuxServer()
+    argv = (sys.executable, "-I", str(RECEIVER), str(file), *options)
+    stage = Stage(server, server.start_session("af-rx-1", argv, cwd=directory), file, directory / "lock")
+    stage.wait_for("welcome")
+    return stage

@@ -87,6 +87,11 @@ class RunPaths:
         return self.directory / "launch.json"
 
     @property
+    def record(self) -> Path:
+        """The builder's record as of its last start, from which a lost registry is made again."""
+        return self.directory / "record.json"
+
+    @property
     def prompt(self) -> Path:
         return self.directory / "prompt.md"
 

@@ -14,9 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.running import Preparation, draw_run, start_runtime
 from agent_farm.farm.runtime import Chosen, choose_runtime
-from agent_farm.farm.stop import LOCK_SECONDS, end_processes
-
-_SHELLS = frozenset({"sh", "bash", "zsh", "fish", "dash", "ksh", "tcsh", "nu"})
+from agent_farm.farm.stop import LOCK_SECONDS, end_processes, program_in_shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +62,10 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
         raise AgentFarmError(f"{record.id} is being created", hint="af status")
     if not record.worktree_path.is_dir():
         raise AgentFarmError(f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor")
-    pane = farm.tmux.panes().panes.get(record.session)
-    if pane is not None and not pane.dead and pane.command not in _SHELLS:
+    program = program_in_shell(farm.tmux.panes().panes.get(record.session))
+    if program:
         raise AgentFarmError(
-            f"{pane.command} runs in the shell of {record.id}",
+            f"{program} runs in the shell of {record.id}",
             why="Resuming would end it.",
             hint=f"af attach {record.id}",
         )

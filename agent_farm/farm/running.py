@@ -64,6 +64,7 @@ def start_runtime(
         replace_file(file.path, file.content, mode=file.mode)
     document = _launch_document(farm, record, launch, chosen.adapter.states_for(order), preparation)
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
+    replace_file(run.record, json.dumps(record.to_json(), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
     farm.tmux.start_session(record.session, argv, cwd=record.worktree_path)
 

@@ -7,6 +7,8 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.processes import end_run, processes_of_run, wait_for
+from agent_farm.tmux.foreground import foreground_group
+from agent_farm.tmux.snapshot import PaneFacts
 
 LOCK_SECONDS = 30.0
 _ENDING_SECONDS = 5.0
@@ -22,6 +24,14 @@ def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
             records[record.id] = stopped
         end_processes(farm, stopped)
     return stopped
+
+
+def program_in_shell(pane: PaneFacts | None) -> str | None:
+    """What somebody runs in the shell that an ended runtime left, None when the shell just waits."""
+    if pane is None or pane.dead:
+        return None
+    group = foreground_group(pane.pid)
+    return None if group in (None, pane.pid) else pane.command
 
 
 def end_processes(farm: Farm, record: BuilderRecord) -> None:

@@ -1,0 +1,51 @@
+"""`af doctor`."""
+
+from __future__ import annotations
+
+import click
+
+from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.output import answer, answer_json, narrate_hint, printable, style
+
+_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Heal what can be healed; nothing that a person made is removed.")
+@json_option
+def doctor(fix: bool, as_json: bool) -> int:
+    """Find, explain and heal what is broken.
+
+    Exit code 1 when a problem is left.
+    """
+    from agent_farm.farm.doctor import examine
+
+    outcomes = []
+    for outcome in examine(current_farm(), fix=fix):
+        outcomes.append(outcome)
+        if as_json:
+            continue
+        mark, colour = _MARKS[outcome.finding.level]
+        answer(f"{style(mark.ljust(8), colour)}{printable(outcome.finding.what)}")
+        if outcome.healed:
+            answer(f"{style('healed'.ljust(8), 'green')}{printable(outcome.healed)}")
+        elif outcome.error:
+            answer(f"{style('failed'.ljust(8), 'red')}{printable(outcome.error)}")
+        elif outcome.finding.remedy:
+            narrate_hint(outcome.finding.remedy)
+    left = [o for o in outcomes if o.finding.level == "problem" and not o.healed]
+    if as_json:
+        rows = [
+            {
+                "level": outcome.finding.level,
+                "what": outcome.finding.what,
+                "healed": outcome.healed,
+                "error": outcome.error,
+                "remedy": outcome.finding.remedy,
+            }
+            for outcome in outcomes
+        ]
+        answer_json({"findings": rows, "problems": len(left)})
+    elif not fix and any(outcome.finding.heal for outcome in left):
+        narrate_hint("af doctor --fix")
+    return 1 if left else 0

@@ -1,0 +1,162 @@
+"""`af prune`, `af restore`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_farm.cli.options import current_farm, ids_argument, json_option
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, show_error
+from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
+
+
+@click.command(
+    epilog="""\b
+Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
+checkout's HEAD or a remote-tracking branch (also rebased or squashed), and nothing is uncommitted.
+
+\b
+Everything removed is salvaged first and comes back with af restore ID, until it is expired:
+  af prune --expire 30d
+
+\b
+Exit code 4: refused, because work would be lost; the evidence is printed.
+"""
+)
+@ids_argument(required=False)
+@click.option("--discard-changes", is_flag=True, help="Remove although files are uncommitted or untracked.")
+@click.option("--discard-commits", is_flag=True, help="Remove although commits have not landed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@click.option("--expire", metavar="AGE", help="Delete for good what was removed longer ago than AGE.")
+@json_option
+def prune(
+    ids: tuple[str, ...],
+    discard_changes: bool,
+    discard_commits: bool,
+    dry_run: bool,
+    expire: str | None,
+    as_json: bool,
+) -> int:
+    """Remove builders: without ids all that are finished and have landed."""
+    if expire is not None:
+        return _expire(expire, bool(ids), as_json)
+    from agent_farm.farm.evidence import gather, require_removable
+    from agent_farm.farm.prune import finished_and_landed
+    from agent_farm.farm.prune import prune as remove
+
+    farm = current_farm()
+    if ids:
+        chosen = [farm.require_exact(id) for id in dict.fromkeys(ids)]
+    else:
+        chosen, others = finished_and_landed(farm)
+        for id, evidence in others.items():
+            narrate(f"{id} stays: {evidence.summary()}")
+    removed, refused = [], []
+    for record in chosen:
+        try:
+            if dry_run:
+                evidence = gather(farm, record)
+                require_removable(
+                    record, evidence, discard_changes=discard_changes, discard_commits=discard_commits
+                )
+                answer(f"{record.id} would be removed")
+                continue
+            pruned = remove(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
+        except WorkWouldBeLost as error:
+            refused.append(error)
+            if len(chosen) == 1:
+                raise
+            show_error(error, as_json=False)
+            continue
+        removed.append(pruned)
+        if not as_json:
+            answer(f"{pruned.id} removed" + (f", with {pruned.branch}" if pruned.branch else ""))
+            for path in pruned.kept:
+                narrate(f"  kept: {path}")
+            narrate_hint(f"af restore {pruned.id}")
+    if as_json:
+        answer_json(
+            {
+                "removed": [
+                    {"id": one.id, "branch": one.branch, "salvage": one.ref, "kept": list(one.kept)}
+                    for one in removed
+                ],
+                "refused": [error.what for error in refused],
+            }
+        )
+    elif not chosen:
+        narrate("Nothing to remove: no builder is finished and has landed.")
+    return WorkWouldBeLost.exit_code if refused else 0
+
+
+def _expire(age: str, has_ids: bool, as_json: bool) -> int:
+    from agent_farm.farm.trash import expire, parse_age
+
+    if has_ids:
+        raise UsageError("--expire takes no ids", hint="af prune --help")
+    gone = expire(current_farm(), parse_age(age))
+    if as_json:
+        answer_json({"expired": [{"id": kept.record.id, "epoch": kept.epoch} for kept in gone]})
+        return 0
+    for kept in gone:
+        answer(f"{kept.record.id} of {_when(kept.epoch)} deleted for good")
+    if not gone:
+        narrate("Nothing is that old.")
+    return 0
+
+
+def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agent_farm.farm.trash import list_kept
+
+    try:
+        kept = list_kept(current_farm())
+    except (AgentFarmError, OSError):
+        return []
+    ids = dict.fromkeys(one.record.id for one in kept)
+    return [CompletionItem(id) for id in ids if id.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("id", required=False, shell_complete=complete_removed)
+@click.option("--at", "epoch", type=int, metavar="EPOCH", help="The removal of this second, not the newest.")
+@click.option("--list", "listing", is_flag=True, help="Show what can be restored.")
+@json_option
+def restore(id: str | None, epoch: int | None, listing: bool, as_json: bool) -> None:
+    """Bring a removed builder back: branch, worktree, uncommitted state and record."""
+    from agent_farm.farm.restore import find_kept
+    from agent_farm.farm.restore import restore as bring_back
+
+    farm = current_farm()
+    if listing or id is None:
+        if not listing:
+            raise UsageError(
+                "Name a builder", why="--list shows what can be restored.", hint="af restore --list"
+            )
+        _list(id, as_json)
+        return
+    record = bring_back(farm, find_kept(farm, id, epoch))
+    if as_json:
+        answer_json({"builder": record.to_json()})
+        return
+    answer(f"{record.id} restored to {record.worktree} on {record.branch}")
+    narrate_hint(f"af resume {record.id}")
+
+
+def _list(id: str | None, as_json: bool) -> None:
+    from agent_farm.farm.trash import list_kept
+
+    kept = list_kept(current_farm(), id)
+    if as_json:
+        rows = [{"id": one.record.id, "epoch": one.epoch, "salvage": one.ref} for one in kept]
+        answer_json({"removed": rows})
+        return
+    for one in kept:
+        answer(f"{one.record.id}  {one.epoch}  {_when(one.epoch)}  {one.record.title[:60]}")
+    if not kept:
+        narrate("Nothing can be restored.")
+
+
+def _when(epoch: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(epoch))

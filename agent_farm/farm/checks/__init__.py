@@ -1,0 +1,1 @@
+"""What `af doctor` looks for, by what it is about."""

@@ -1,0 +1,177 @@
+"""What is left of builders that are gone, and of processes that died."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from agent_farm.disk import is_locked, make_directory
+from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.trash import delete_tree, list_kept
+from agent_farm.git.landed import landing_targets, unlanded_commits
+from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
+from agent_farm.launch import as_command
+from agent_farm.ports import forget_farm, release_ports, reserved_ports
+
+_PREFIX = "builder/"
+
+
+def check_branches(farm: Farm) -> Iterator[Finding]:
+    """Branches of builders that have neither a record nor a worktree."""
+    known = {record.branch for record in farm.registry.read().values()}
+    for branch in farm.repository.branches():
+        if not branch.startswith(_PREFIX) or branch in known:
+            continue
+        if branch_checked_out_at(farm.repository, branch) is not None:
+            continue
+        targets = landing_targets(farm.repository, None)
+        commits = unlanded_commits(farm.repository, [f"refs/heads/{branch}"], targets)
+        if commits:
+            yield Finding(
+                "note",
+                f"the branch {branch} has {len(commits)} commits that have not landed, and no builder",
+                as_command("af", "spawn", "--branch", branch, "--shell"),
+            )
+        else:
+            yield Finding(
+                "problem",
+                f"the branch {branch} belongs to no builder; its work has landed",
+                heal=partial(_delete_branch, farm, branch),
+            )
+
+
+def _delete_branch(farm: Farm, branch: str) -> str:
+    commit = farm.repository.branch_commit(branch)
+    if commit:
+        delete_branch(farm.repository, branch, commit)
+    return f"{branch} is deleted (it was {str(commit)[:12]})"
+
+
+def check_registrations(farm: Farm) -> Iterator[Finding]:
+    """git remembers worktrees under .builders/ whose directory is gone."""
+    known = {record.worktree for record in farm.registry.read().values()}
+    for tree in list_worktrees(farm.repository):
+        gone = not os.path.lexists(tree.path) and str(tree.path) not in known
+        if gone and tree.path.parent == farm.paths.worktrees and tree.locked_reason is None:
+            yield Finding(
+                "problem",
+                f"git has {tree.path} registered, which is gone",
+                heal=partial(_drop, farm, tree.path),
+            )
+
+
+def _drop(farm: Farm, path: Path) -> str:
+    drop_admin_entry(farm.repository, path)
+    return f"{path} is no longer registered"
+
+
+def check_run_directories(farm: Farm) -> Iterator[Finding]:
+    records = farm.registry.read()
+    for path in sorted(farm.paths.runs.glob("*")):
+        if path.name not in records:
+            yield Finding(
+                "problem",
+                f"the run directory of {path.name} belongs to no builder",
+                heal=partial(_to_trash, farm, path),
+            )
+
+
+def _to_trash(farm: Farm, path: Path) -> str:
+    make_directory(farm.paths.trash)
+    target = farm.paths.trash / f"run-{path.name}-{time.time_ns()}"
+    os.rename(path, target)
+    return f"it is moved to {target}"
+
+
+def check_locks(farm: Farm) -> Iterator[Finding]:
+    """Lock files hold nothing by themselves; those of builders that are gone are only untidy."""
+    records = farm.registry.read()
+    for path in sorted(farm.paths.locks.glob("*-*.lock")):
+        id = path.stem.partition("-")[2]
+        if id not in records and not is_locked(path):
+            yield Finding(
+                "note",
+                f"the lock file {path.name} is of a builder that is gone",
+                heal=partial(_unlink, path),
+            )
+
+
+def _unlink(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} is removed"
+
+
+def check_ports(farm: Farm) -> Iterator[Finding]:
+    records = farm.registry.read()
+    for root, blocks in reserved_ports().items():
+        if root == str(farm.root):
+            for id in sorted(blocks.keys() - records.keys()):
+                yield Finding(
+                    "problem",
+                    f"ports {blocks[id][0]} to {blocks[id][-1]} are reserved for {id}, which is gone",
+                    heal=partial(_release, farm, id),
+                )
+        elif not os.path.isdir(root):
+            yield Finding(
+                "problem",
+                f"ports are reserved for {root}, which is gone",
+                heal=partial(_forget_farm, root),
+            )
+
+
+def _release(farm: Farm, id: str) -> str:
+    release_ports(farm.root, [id])
+    return f"the ports of {id} are free"
+
+
+def _forget_farm(root: str) -> str:
+    forget_farm(root)
+    return f"the ports of {root} are free"
+
+
+def check_server(farm: Farm) -> Iterator[Finding]:
+    file = farm.paths.state / "server.json"
+    try:
+        pid = int(json.loads(file.read_bytes())["pid"])
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError):
+        pid = 0
+    if not _is_alive(pid):
+        yield Finding(
+            "problem",
+            f"{file} names a server that has ended",
+            heal=partial(_unlink, file),
+        )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
+
+
+def check_trash(farm: Farm) -> Iterator[Finding]:
+    kept = list_kept(farm)
+    if kept:
+        yield Finding("ok", f"{len(kept)} removed builders can be restored", "af prune --expire 30d")
+    for path in farm.paths.trash.glob("*/.*.deleting"):
+        yield Finding(
+            "note",
+            f"{path} was not deleted to the end",
+            heal=partial(_delete, path),
+        )
+
+
+def _delete(path: Path) -> str:
+    delete_tree(path)
+    return f"{path.name} is deleted"

@@ -1,0 +1,79 @@
+"""The programs and the environment a farm depends on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.farm import Farm
+from agent_farm.git.command import run_git
+from agent_farm.runtimes import adapter_names, get_adapter
+
+_OLDEST_GIT = (2, 39)
+_PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+_CERTIFICATES = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+)
+
+
+def check_git(farm: Farm) -> Iterator[Finding]:
+    version = run_git(farm.root, "version").split()[2]
+    numbers = tuple(int(part) for part in version.split(".")[:2])
+    if numbers < _OLDEST_GIT:
+        yield Finding("problem", f"git {version} is older than 2.39", "sudo apt-get install git")
+    else:
+        yield Finding("ok", f"git {version}")
+
+
+def check_tmux(farm: Farm) -> Iterator[Finding]:
+    problem = farm.tmux.problem()
+    if problem:
+        yield Finding("problem", problem)
+        return
+    snapshot = farm.tmux.panes()
+    if snapshot.known:
+        yield Finding("ok", f"tmux, {len(snapshot.panes)} builder sessions on this server")
+    else:
+        yield Finding("problem", f"tmux could not be asked: {snapshot.reason}")
+
+
+def check_runtimes(farm: Farm) -> Iterator[Finding]:
+    usable = []
+    for name in adapter_names(farm.root):
+        command = farm.settings.runtime(name).command
+        if get_adapter(name, farm.root).problem(os.environ, command=[command] if command else None) is None:
+            usable.append(name)
+    if usable == ["demo"]:
+        yield Finding("note", "no runtime but demo is usable", "af runtimes")
+    else:
+        yield Finding("ok", f"runtimes: {', '.join(usable)}")
+
+
+def check_environment(farm: Farm) -> Iterator[Finding]:
+    """What git inside a builder needs and the declared environment leaves out."""
+    passed = set(farm.settings.items("env.pass"))
+    for names, why in ((_PROXIES, "a proxy"), (_CERTIFICATES, "certificates of your own")):
+        missing = [name for name in names if os.environ.get(name) and name not in passed]
+        if missing:
+            yield Finding(
+                "note",
+                f"this shell uses {why} ({', '.join(missing)}); builders do not see it",
+                f"af config set env.pass {','.join([*sorted(passed), *missing])}",
+            )
+    if os.environ.get("SSH_AUTH_SOCK") and "SSH_AUTH_SOCK" not in passed and _has_ssh_remote(farm):
+        yield Finding(
+            "note",
+            "a remote uses ssh; builders do not see SSH_AUTH_SOCK and cannot push with the agent's keys",
+            f"af config set env.pass {','.join([*sorted(passed), 'SSH_AUTH_SOCK'])}",
+        )
+
+
+def _has_ssh_remote(farm: Farm) -> bool:
+    output = run_git(farm.root, "config", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
+    urls = [line.partition(" ")[2] for line in output.splitlines()]
+    return any(url.startswith("ssh://") or ("@" in url and "://" not in url) for url in urls)

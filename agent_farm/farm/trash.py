@@ -1,0 +1,165 @@
+"""`.agent-farm/trash/`: what a removed builder leaves behind until it is expired."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.disk import load_json, make_directory, replace_file
+from agent_farm.errors import DamagedFile, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.salvage import delete_salvage, load_salvage, salvage_ref
+
+_MANY_FILES = 2000
+_AGE = re.compile(r"(\d+)([smhdw]?)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One removed builder: `directory` holds its record, run files and whatever git could not keep.
+
+    `tip` is where its branch was, `remaining` the paths of the worktree that exist nowhere else.
+    """
+
+    record: BuilderRecord
+    epoch: int
+    directory: Path
+    tip: str | None = None
+    remaining: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        return salvage_ref(self.record.id, self.epoch)
+
+    @property
+    def worktree(self) -> Path:
+        return self.directory / "worktree"
+
+    @property
+    def run(self) -> Path:
+        return self.directory / "run"
+
+
+def new_place(farm: Farm, record: BuilderRecord) -> Kept:
+    """A directory of its own for this removal; a taken second moves on to the next free one."""
+    make_directory(farm.paths.trash)
+    epoch = int(time.time())
+    while True:
+        directory = farm.paths.trash / f"{record.id}-{epoch}"
+        try:
+            directory.mkdir(mode=0o700)
+        except FileExistsError:
+            epoch += 1
+            continue
+        return Kept(record, epoch, directory)
+
+
+def store_kept(kept: Kept) -> None:
+    """From here on the removal can be finished, and undone, by any other process."""
+    document = {
+        "version": 1,
+        "epoch": kept.epoch,
+        "tip": kept.tip,
+        "remaining": kept.remaining,
+        "builder": kept.record.to_json(),
+    }
+    replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
+
+
+def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
+    """Removed builders, newest first."""
+    found = [
+        kept
+        for file in farm.paths.trash.glob("*/record.json")
+        if (kept := _load(file)) and (id is None or kept.record.id == id)
+    ]
+    return sorted(found, key=lambda kept: kept.epoch, reverse=True)
+
+
+def thin_out(kept: Kept) -> None:
+    """Delete the removed worktree except the paths that exist nowhere else."""
+    if not kept.worktree.is_dir():
+        return
+    saved = kept.directory / "kept"
+    for path in kept.remaining:
+        target = saved / path
+        if not os.path.lexists(target):
+            make_directory(target.parent)
+            os.rename(kept.worktree / path, target)
+    delete_tree(kept.worktree)
+    if saved.exists():
+        os.rename(saved, kept.worktree)
+    admin = kept.directory / "admin"
+    if admin.is_dir() and not (admin / "modules").is_dir():
+        shutil.rmtree(admin, ignore_errors=True)
+
+
+def delete_tree(path: Path) -> None:
+    """Gone from its place at once; a large tree is deleted in the background."""
+    doomed = path.with_name(f".{path.name}.deleting")
+    os.rename(path, doomed)
+    if _has_many_files(doomed):
+        subprocess.Popen(
+            ["rm", "-rf", "--", str(doomed)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    else:
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def expire(farm: Farm, age: float) -> list[Kept]:
+    """Delete for good what was removed at least `age` seconds ago."""
+    limit = time.time() - age
+    old = [kept for kept in list_kept(farm) if kept.epoch <= limit]
+    for kept in old:
+        salvaged = load_salvage(farm.root, kept.ref) if _has_ref(farm, kept) else None
+        if salvaged is not None:
+            delete_salvage(farm.repository, salvaged)
+        delete_tree(kept.directory)
+    return old
+
+
+def parse_age(text: str) -> float:
+    """`30d`, `12h`, `0`; a number alone is days."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--expire: {text!r} is no age", why="Write 30d, 12h, 45m or 0.")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _has_ref(farm: Farm, kept: Kept) -> bool:
+    from agent_farm.git.divergence import resolve_commits
+
+    return resolve_commits(farm.repository, [kept.ref])[kept.ref] is not None
+
+
+def _has_many_files(path: Path) -> bool:
+    count = 0
+    for _, _, files in os.walk(path):
+        count += len(files)
+        if count > _MANY_FILES:
+            return True
+    return False
+
+
+def _load(file: Path) -> Kept | None:
+    """None for a directory that is not a whole removal: doctor tells of those."""
+    try:
+        document = load_json(file)
+        assert isinstance(document, dict)
+        record = record_from_json(str(document["builder"]["id"]), document["builder"])
+        remaining = tuple(document["remaining"])
+        return Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining)
+    except (DamagedFile, AssertionError, KeyError, TypeError, OSError):
+        return None

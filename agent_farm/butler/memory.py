@@ -10,7 +10,37 @@ from agent_farm.butler.database import Database
 HEADING = "## From earlier sessions"
 WORD = re.compile(r"\w{4,}")
 SAYS_NOTHING = frozenset(
-    ["about", "again", "could", "from", "have", "here", "into", "just", "more", "please", "should", "some", "that", "their", "them", "then", "there", "these", "they", "this", "those", "what", "when", "where", "which", "will", "with", "would", "your"]
+    [
+        "about",
+        "again",
+        "could",
+        "from",
+        "have",
+        "here",
+        "into",
+        "just",
+        "more",
+        "please",
+        "should",
+        "some",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "what",
+        "when",
+        "where",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    ]
 )
 MOST_WORDS = 40
 

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from agent_farm.disk import file_lock, is_locked
+from agent_farm.disk import file_lock
 
 
 def owner_lock(locks: Path, owner: str) -> Path:
     return locks / f"sessions-{owner}.lock"
 
 
+def is_held(path: Path) -> bool:
+    """Whether a live process holds the lock. Asked with a shared lock, so that two who ask do not meet."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+
+
 def is_alive(locks: Path, owner: str) -> bool:
-    path = owner_lock(locks, owner)
-    return path.exists() and is_locked(path)
+    return is_held(owner_lock(locks, owner))
 
 
 def forget_owner(locks: Path, owner: str) -> None:

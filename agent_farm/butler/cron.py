@@ -1,0 +1,62 @@
+"""Cron expressions: when a schedule is due, in its own time zone, daylight saving included."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from agent_farm.errors import UsageError
+
+MOST_DUES = 1000
+
+
+def require_cron(cron: str, timezone: str | None = None) -> None:
+    next_due(cron, timezone, 0.0)
+
+
+def next_due(cron: str, timezone: str | None, after: float) -> float:
+    """The first due time later than `after`, both in seconds since the epoch."""
+    from cronsim import CronSim, CronSimError
+
+    zone = _zone(timezone)
+    try:
+        return next(CronSim(cron, datetime.fromtimestamp(after, zone))).timestamp()
+    except (CronSimError, StopIteration) as error:
+        raise UsageError(
+            f"{cron!r} is not a cron expression",
+            why=str(error) or "It is never due.",
+            hint="five fields: minute hour day month weekday, as in '0 8 * * 1-5'",
+        ) from error
+
+
+def last_due(cron: str, timezone: str | None, after: float, until: float) -> tuple[float | None, int]:
+    """The newest due time in (after, until], and how many there were (at most MOST_DUES are counted)."""
+    newest, count, at = None, 0, after
+    while count < MOST_DUES:
+        at = next_due(cron, timezone, at)
+        if at > until:
+            return newest, count
+        newest, count = at, count + 1
+    # Only a minutely schedule after a long absence comes here: look again close to the end.
+    close = max(after, until - 86400.0)
+    return (last_due(cron, timezone, close, until)[0] if close > at else newest), count
+
+
+def _zone(name: str | None) -> tzinfo:
+    from zoneinfo import ZoneInfo
+
+    chosen = name or _local_name()
+    try:
+        return ZoneInfo(chosen) if chosen else UTC
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{chosen!r} is not a time zone", hint="a name as in 'Europe/Berlin'") from error
+
+
+def _local_name() -> str | None:
+    """The machine's own zone: TZ, else where /etc/localtime points; None is UTC."""
+    if name := os.environ.get("TZ", "").lstrip(":"):
+        return name
+    target = os.path.realpath("/etc/localtime")
+    _, found, name = target.partition("/zoneinfo/")
+    return name if found and Path(target).exists() else None

@@ -1,0 +1,150 @@
+"""The server's routes: /mcp, /sse, /run for `af run` and `af trigger`, /healthz."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from agent_farm.butler.guard import Guard
+from agent_farm.butler.mcp_server import build_mcp_server
+from agent_farm.butler.order import Progress, RunOptions
+from agent_farm.butler.requests import caller_of
+from agent_farm.butler.result import refused
+from agent_farm.butler.service import ButlerService
+from agent_farm.butler.tool_box import text_of
+from agent_farm.errors import AgentFarmError
+
+MOST_BYTES = 16 * 1024 * 1024
+# The guard has looked at Host and Origin already, for every route alike.
+_GUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+Event = dict[str, Any]
+
+
+def build_app(service: ButlerService, touch: Callable[[], None] = lambda: None) -> ASGIApp:
+    server = build_mcp_server(service)
+    mcp = server.streamable_http_app(
+        stateless_http=True, json_response=True, transport_security=_GUARDED, max_request_body_size=MOST_BYTES
+    )
+    sse = server.sse_app(transport_security=_GUARDED, max_request_body_size=MOST_BYTES)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with mcp.router.lifespan_context(mcp):
+            yield
+
+    async def healthz(request: Request) -> JSONResponse:
+        return JSONResponse({"butler": service.butler.name, "accepting": service.spawner.admission.accepting})
+
+    async def run(request: Request) -> StreamingResponse | JSONResponse:
+        caller = caller_of(request.scope)
+        if caller is None or caller.kind != "architect":
+            return JSONResponse({"error": "only for the architect"}, status_code=403)
+        try:
+            asked = _asked(await request.json())
+        except (ValueError, KeyError, TypeError) as error:
+            return JSONResponse({"error": f"not a request to run: {error}"}, status_code=400)
+        return StreamingResponse(_events(service, asked), media_type="application/x-ndjson")
+
+    routes = [
+        Route("/healthz", healthz),
+        Route("/run", run, methods=["POST"]),
+        *sse.routes,
+        Mount("/", app=mcp),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), service.tokens, touch)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The body of POST /run. `attached`: the session ends when the caller goes away."""
+
+    prompt: str
+    context: str | None
+    max_turns: int
+    runtime: str | None
+    permissions: str | None
+    attached: bool
+    options: RunOptions
+
+
+def _asked(body: dict[str, Any]) -> Asked:
+    cwd, timeout = body.get("cwd"), body.get("timeout")
+    return Asked(
+        prompt=str(body["prompt"]),
+        context=body.get("context"),
+        max_turns=int(body.get("max_turns", 20)),
+        runtime=body.get("runtime"),
+        permissions=body.get("permissions"),
+        attached=bool(body.get("attached", False)),
+        options=RunOptions(
+            model=body.get("model"),
+            cwd=Path(cwd) if cwd else None,
+            timeout=float(timeout) if timeout else None,
+        ),
+    )
+
+
+async def _events(service: ButlerService, asked: Asked) -> AsyncIterator[bytes]:
+    """One JSON object a line: queued, running, tool, …, at last `result` or `error`."""
+    queue: asyncio.Queue[Event] = asyncio.Queue()
+    task = asyncio.create_task(_trigger(service, asked, queue))
+    try:
+        while True:
+            event = await queue.get()
+            yield json.dumps(event).encode() + b"\n"
+            if event["event"] in ("result", "error"):
+                return
+    finally:
+        if asked.attached and not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _trigger(service: ButlerService, asked: Asked, queue: asyncio.Queue[Event]) -> None:
+    def observe(progress: Progress) -> None:
+        queue.put_nowait({"event": progress.event, "session_id": progress.session_id, **progress.detail})
+
+    try:
+        result = await service.trigger(
+            asked.prompt,
+            asked.context,
+            max_turns=asked.max_turns,
+            runtime=asked.runtime,
+            permissions=asked.permissions,
+            options=asked.options,
+            observer=observe,
+        )
+    except AgentFarmError as error:
+        queue.put_nowait(_error_event(error))
+        return
+    except Exception as error:
+        queue.put_nowait({"event": "result", "result": refused(str(error)).to_json()})
+        raise
+    queue.put_nowait({"event": "result", "result": result.to_json()})
+
+
+def _error_event(error: AgentFarmError) -> Event:
+    return {
+        "event": "error",
+        "code": error.code,
+        "exit_code": error.exit_code,
+        "what": error.what,
+        "why": error.why,
+        "evidence": list(error.evidence),
+        "hint": error.hint,
+        "text": text_of(error),
+    }

@@ -1,0 +1,136 @@
+"""The MCP door: which tools there are, who may call which, and what is recorded of each call."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp_types import CallToolResult, ListToolsResult, TextContent
+
+from agent_farm.butler.builder_tools import add_builder_tools
+from agent_farm.butler.farm_tools import add_farm_tools
+from agent_farm.butler.order import Progress
+from agent_farm.butler.requests import caller_in
+from agent_farm.butler.service import ButlerService
+from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
+from agent_farm.butler.tokens import Caller
+from agent_farm.butler.tool_calls import ServedCall, record_served_call
+from agent_farm.farm.farm import Farm
+
+INSTRUCTIONS = (
+    "The server of an agent-farm. Builders: report how you are; ask_architect instead of waiting. "
+    "Sessions: state_get and state_set keep facts, trigger starts another session."
+)
+ARCHITECT_INSTRUCTIONS = (
+    "You are the architect of an agent-farm: spawn builders, watch their status, send them messages, "
+    "wait for them, look at their diff, prune those whose work has landed."
+)
+
+
+def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
+    """The server that sessions, builders and the architect reach over HTTP."""
+    from agent_farm import __version__
+    from agent_farm.farm.farm import open_farm
+
+    server: MCPServer[Any] = MCPServer(
+        service.butler.name,
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        log_level="WARNING",
+        middleware=[_Permissions(), _Recording(service)],
+    )
+
+    def farm() -> Farm:
+        return open_farm(service.root)
+
+    add_session_tools(server, service)
+    add_state_tools(server, service)
+    add_schedule_tools(server, service)
+    add_builder_tools(server, farm)
+    add_farm_tools(server, farm)
+    return server
+
+
+def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
+    """What `af mcp` serves over stdio."""
+    from agent_farm import __version__
+
+    server: MCPServer[Any] = MCPServer(
+        "agent-farm", version=__version__, instructions=ARCHITECT_INSTRUCTIONS, log_level="WARNING"
+    )
+    add_farm_tools(server, open_farm)
+    return server
+
+
+class _Permissions:
+    """A token is good for named tools; the others are neither listed nor run."""
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "tools/call":
+            caller, name = caller_in(ctx), _tool_name(ctx.params)
+            if not caller.may(name):
+                _logger().warning("Refused %s %s the tool %r", caller.kind, caller.id, name)
+                return _error(f"{name!r} is not a tool for a {caller.kind}")
+        result = await call_next(ctx)
+        if ctx.method == "tools/list":
+            return _listed_for(caller_in(ctx), result)
+        return result
+
+
+class _Recording:
+    """Every served call of a session or builder is kept under its id."""
+
+    def __init__(self, service: ButlerService) -> None:
+        self._service = service
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method != "tools/call":
+            return await call_next(ctx)
+        caller, began = caller_in(ctx), time.monotonic()
+        result = await call_next(ctx)
+        if caller.kind != "architect":
+            await self._record(caller, ctx.params or {}, result, time.monotonic() - began)
+        return result
+
+    async def _record(
+        self, caller: Caller, params: Mapping[str, Any], result: HandlerResult, seconds: float
+    ) -> None:
+        text, failed = _outcome(result)
+        call = ServedCall(_tool_name(params), dict(params.get("arguments") or {}), text, failed)
+        await record_served_call(self._service.database, caller.id, call, seconds)
+        self._service.tell(Progress(caller.id, "tool", {"name": call.name, "failed": failed}))
+
+
+def _tool_name(params: Mapping[str, Any] | None) -> str:
+    return str((params or {}).get("name", ""))
+
+
+def _outcome(result: HandlerResult) -> tuple[str | None, bool]:
+    if isinstance(result, CallToolResult):
+        texts = [part.text for part in result.content if isinstance(part, TextContent)]
+        return "\n".join(texts), bool(result.is_error)
+    if isinstance(result, dict):
+        return json.dumps(result.get("content")), bool(result.get("isError"))
+    return None, False
+
+
+def _listed_for(caller: Caller, result: HandlerResult) -> HandlerResult:
+    if isinstance(result, ListToolsResult):
+        return result.model_copy(update={"tools": [tool for tool in result.tools if caller.may(tool.name)]})
+    if isinstance(result, dict) and "tools" in result:
+        return {**result, "tools": [tool for tool in result["tools"] if caller.may(tool["name"])]}
+    return result
+
+
+def _error(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger(__name__)

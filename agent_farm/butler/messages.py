@@ -1,0 +1,61 @@
+"""What builders say through the server: their state, a question to the architect, a word to each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.pane.journal import record_event
+from agent_farm.pane.notify import facts, start_detached
+
+REPORTED_STATES = ("working", "waiting", "idle")
+REPORT = "report"
+QUESTION = "ask_architect"
+_REASON_LENGTH = 2000
+
+
+def report(farm: Farm, record: BuilderRecord, state: str, message: str) -> None:
+    """A builder says how it is; `message` is the reason that `af status` shows."""
+    if state not in REPORTED_STATES:
+        raise UsageError(f"{state!r} cannot be reported", why=f"Valid: {', '.join(REPORTED_STATES)}")
+    _record(farm, record, REPORT, state, message)
+
+
+def ask_architect(farm: Farm, record: BuilderRecord, question: str) -> None:
+    """The builder waits for an answer, which comes as a message (`af send`)."""
+    if not question.strip():
+        raise UsageError("The question is empty")
+    _record(farm, record, QUESTION, "waiting", question)
+
+
+def _record(farm: Farm, record: BuilderRecord, event: str, state: str, reason: str) -> None:
+    run = farm.run(record.id)
+    entry: dict[str, Any] = {
+        "at": time.time(),
+        "run": record.run,
+        "source": "hook",
+        "event": event,
+        "state": state,
+        "reason": " ".join(reason.split())[:_REASON_LENGTH] or None,
+        "conversation_id": None,
+    }
+    before = record_event(str(run.directory), entry)
+    if state == "waiting" and before != "waiting":
+        _notify(farm, record, entry)
+
+
+def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> None:
+    """The command that the person wants to be told by, as the builder's own hooks would run it."""
+    try:
+        launch = json.loads(farm.run(record.id).launch.read_bytes())
+    except (OSError, ValueError):
+        return
+    if launch.get("notify"):
+        told = facts(record.id, record.runtime, record.worktree, entry)
+        start_detached([str(word) for word in launch["notify"]], {**os.environ, **told}, str(farm.root))

@@ -1,0 +1,76 @@
+"""Which runtime a headless session gets, with the settings that hold for it in this farm."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from agent_farm.butler.credentials import CredentialStore
+from agent_farm.butler.identity import Butler
+from agent_farm.butler.order import RunOptions
+from agent_farm.errors import ToolMissing, UsageError, nearest
+from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.settings import load_settings
+
+
+def choose(
+    root: Path,
+    butler: Butler,
+    credentials: CredentialStore,
+    environ: Mapping[str, str],
+    *,
+    runtime: str | None = None,
+    permissions: str | None = None,
+    options: RunOptions | None = None,
+) -> RunOptions:
+    """`options` with the runtime asked for, else the butler's, else the first that is usable."""
+    given = options or RunOptions()
+    settings = load_settings(root, environ)
+    name = runtime or butler.runtime
+    adapter = _named(root, name) if name else _first_usable(credentials, environ)
+    own = settings.runtime(adapter.name)
+    chosen = permissions or own.permissions or settings.text("spawn.permissions")
+    return replace(
+        given,
+        adapter=adapter,
+        model=given.model or own.model or butler.model,
+        permissions=cast(Permissions, chosen),
+        command=tuple(shlex.split(own.command)) if own.command else None,
+        runtime_args=own.args or None,
+    )
+
+
+def _named(root: Path, name: str) -> RuntimeAdapter:
+    try:
+        return get_adapter(name, root)
+    except ValueError as error:
+        known = adapter_names(root)
+        close = nearest(name, known)
+        raise UsageError(
+            f"No runtime {name}",
+            why=f"Did you mean {close}?" if close else f"There are: {', '.join(known)}",
+            hint="af runtimes",
+        ) from error
+
+
+def _first_usable(credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:
+    """A key in the credential store counts like one in the environment."""
+    problems = []
+    for name in ADAPTERS:
+        if name == "demo":  # it does no real work: only when asked for
+            continue
+        adapter = get_adapter(name)
+        problem = adapter.problem({**environ, **credentials.lookup_all(adapter.key_names)})
+        if problem is None:
+            return adapter
+        problems.append(f"{name}: {problem}")
+    raise ToolMissing(
+        "No runtime is usable",
+        why="Install one and log in, or try the demo runtime, which needs no account.",
+        evidence=problems,
+        hint='af run --runtime demo "…"',
+    )

@@ -1,0 +1,87 @@
+"""Fires what is due, once each, however many servers look; what was missed is made up once or passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_farm.butler.cron import last_due
+from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.schedules import Schedule, ScheduleStore
+from agent_farm.butler.sources import SCHEDULE_PREFIX
+from agent_farm.errors import AgentFarmError
+
+CATCH_UP_SECONDS = 3600.0
+LONGEST_SLEEP = 20.0
+
+Fire = Callable[[str, str], Awaitable[SpawnerResult]]
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """`fire(prompt, trigger_source)` runs one session. A schedule never runs twice at the same time."""
+
+    store: ScheduleStore
+    fire: Fire
+    clock: Callable[[], float] = time.time
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def tick(self) -> list[str]:
+        """Fire what is due now; the names of the schedules that this call fired."""
+        schedules = await self.store.database.run(self.store.all)
+        return [schedule.name for schedule in schedules if schedule.enabled and await self._look(schedule)]
+
+    async def run(self) -> None:
+        """Tick for ever; a failure is logged and the next tick comes all the same."""
+        while True:
+            try:
+                await self.tick()
+            except AgentFarmError as error:
+                _logger().error("Schedules could not be looked at: %s", error)
+            await asyncio.sleep(self._pause())
+
+    def _pause(self) -> float:
+        """Due times are whole minutes; look shortly after each."""
+        return min(LONGEST_SLEEP, 60.0 - self.clock() % 60.0 + 0.05)
+
+    async def _look(self, schedule: Schedule) -> bool:
+        now = self.clock()
+        due, count = last_due(schedule.cron, schedule.timezone, schedule.looked_until, now)
+        if due is None:
+            return False
+        if count > 1:
+            _logger().warning("Schedule %s missed %d due times", schedule.name, count - 1)
+        outcome = self._outcome(schedule, now - due)
+        claimed = await self.store.database.run(self.store.claim, schedule.name, due, outcome)
+        await self.store.database.run(self.store.look_until, schedule.name, due)
+        if not claimed:
+            return False
+        if outcome != "fired":
+            _logger().warning("Schedule %s was not fired: %s", schedule.name, outcome)
+            return False
+        self._running[schedule.name] = asyncio.create_task(self._fire(schedule))
+        return True
+
+    def _outcome(self, schedule: Schedule, late: float) -> str:
+        if late > CATCH_UP_SECONDS:
+            return f"missed by {late:.0f} s"
+        running = self._running.get(schedule.name)
+        return "still running" if running and not running.done() else "fired"
+
+    async def _fire(self, schedule: Schedule) -> None:
+        try:
+            result = await self.fire(schedule.prompt, SCHEDULE_PREFIX + schedule.name)
+        except AgentFarmError as error:
+            _logger().error("Schedule %s could not run: %s", schedule.name, error)
+            return
+        if not result.success:
+            _logger().warning("Schedule %s failed: %s", schedule.name, result.error)
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger(__name__)

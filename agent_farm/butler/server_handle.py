@@ -1,0 +1,279 @@
+"""The farm's server, from outside: is it there, where is it, start it without waiting for it.
+
+`af spawn` passes through here: nothing heavy is imported, and a server that runs costs one lock and one read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_farm.butler.ownership import is_held
+from agent_farm.butler.tokens import mint_builder_token as _mint
+from agent_farm.butler.tokens import new_token
+from agent_farm.disk import file_lock, load_json, make_directory, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.paths import FarmPaths
+
+if TYPE_CHECKING:
+    import socket
+
+VERSION = 1
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+LOG_LIMIT = 5_000_000
+STOP_SECONDS = 15.0
+RESERVATION = "(server)"  # no builder can be called that
+
+# What the server may see: it passes on to a session only what that session's butler declares.
+NAMES = (
+    *("PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TMPDIR", "TMUX_TMPDIR", "SSH_AUTH_SOCK"),
+    *("GH_TOKEN", "GITHUB_TOKEN", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"),
+)
+PREFIXES = (
+    *("LC_", "AF_", "XDG_", "OTEL_", "ANTHROPIC_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
+    *(
+        "OPENAI_",
+        "CODEX_",
+        "GEMINI_",
+        "GOOGLE_",
+        "COPILOT_",
+        "OPENCODE_",
+        "OPENROUTER_",
+        "GROQ_",
+        "MISTRAL_",
+        "XAI_",
+    ),
+)
+PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN", "AF_RUN_DIR", "AF_WORKTREE")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """Where one butler's server keeps its own; the farm's own butler has the documented names."""
+
+    state: Path
+    butler: str | None = None
+
+    @property
+    def directory(self) -> Path:
+        return self.state / "butlers" / self.butler if self.butler else self.state
+
+    @property
+    def address(self) -> Path:
+        return self.directory / "server.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "locks" / "server.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        return self.directory / "locks" / "server-start.lock"
+
+    @property
+    def token(self) -> Path:
+        return self.directory / "architect.token"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "butler.log"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """`pid` is None until the server has come up for the first time."""
+
+    port: int
+    token_file: Path
+    started_at: float
+    pid: int | None = None
+    supervisor: int | None = None
+    stopping: bool = False
+
+    def mcp_url(self, runtime_session_id: str, *, sse: bool = False) -> str:
+        path = "sse" if sse else "mcp"
+        return f"http://localhost:{self.port}/{path}?runtime_session_id={runtime_session_id}"
+
+    @property
+    def token(self) -> str:
+        """The architect's."""
+        return self.token_file.read_text().strip()
+
+
+def server_files(root: Path, butler: str | None = None) -> ServerFiles:
+    return ServerFiles(FarmPaths(root).state, butler)
+
+
+def running_server(root: Path, butler: str | None = None) -> ServerAddress | None:
+    """The address of a live server that is not about to end, or None."""
+    files = server_files(root, butler)
+    address = load_address(files) if is_held(files.lock) else None
+    return None if address is None or address.stopping else address
+
+
+def ensure_server(
+    root: Path, butler: str | None = None, *, environ: Mapping[str, str] | None = None
+) -> ServerAddress:
+    """The running server, else one that is being started: its port accepts connections already."""
+    address = running_server(root, butler)
+    if address:
+        return address
+    files = server_files(root, butler)
+    with file_lock(files.start_lock, wait=30):
+        address = running_server(root, butler)  # somebody else may have been first
+        return address or _start(root, files, os.environ if environ is None else environ)
+
+
+def mint_builder_token(root: Path, builder_id: str) -> str:
+    """The bearer token of a builder, good until a new one is minted or its run directory goes."""
+    return _mint(FarmPaths(root).runs, builder_id)
+
+
+def load_address(files: ServerFiles) -> ServerAddress | None:
+    try:
+        document = load_json(files.address)
+    except FileNotFoundError:
+        return None
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise DamagedFile(
+            f"{files.address} is damaged or newer than this version",
+            hint=f"mv {files.address} {files.address}.old",
+        )
+    return ServerAddress(
+        port=int(document["port"]),
+        token_file=Path(document["token_file"]),
+        started_at=float(document["started_at"]),
+        pid=document["pid"],
+        supervisor=document.get("supervisor"),
+        stopping=bool(document.get("stopping")),
+    )
+
+
+def store_address(files: ServerFiles, address: ServerAddress) -> None:
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "pid": address.pid,
+        "supervisor": address.supervisor,
+        "port": address.port,
+        "token_file": str(address.token_file),
+        "started_at": address.started_at,
+        "stopping": address.stopping,
+    }
+    replace_file(files.address, json.dumps(document) + "\n")
+
+
+def server_environment(environ: Mapping[str, str], declared: tuple[str, ...] = ()) -> dict[str, str]:
+    """The server's own environment: what a session may ask for, and nothing of the terminal it came from."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in NAMES or name in declared or name.startswith(PREFIXES)) and name not in PRIVATE
+    }
+
+
+def python_argv(module: str, *words: str) -> list[str]:
+    """Python on one of our modules; what lies in the working directory cannot stand in for it."""
+    home = str(Path(__file__).parents[2])
+    code = f"import sys; sys.path.append({home!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-I", "-c", code, *words]
+
+
+def require_token(files: ServerFiles) -> None:
+    if not files.token.exists():
+        replace_file(files.token, new_token() + "\n")
+
+
+def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:
+    make_directory(files.directory)
+    require_token(files)
+    _turn_log(files.log)
+    butler = _declared(root, files.butler)
+    names = (*butler.required_env, *butler.optional_env, *butler.module_credentials)
+    _wait_for_the_last_one(files)
+    with ExitStack() as stack:
+        sockets = open_port(root, files, butler.port)
+        for opened in sockets:
+            stack.enter_context(opened)
+        address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
+        store_address(files, address)  # before the lock: who sees it held reads the right port
+        lock = stack.enter_context(file_lock(files.lock, wait=2))
+        process = _launch(root, files, lock, sockets, server_environment(environ, names))
+    return replace(address, supervisor=process.pid)
+
+
+def _wait_for_the_last_one(files: ServerFiles) -> None:
+    """A server that is ending still has the port."""
+    try:
+        with file_lock(files.lock, wait=STOP_SECONDS):
+            pass
+    except LockTaken as error:
+        raise AgentFarmError("The last server has not ended yet", hint="af butler stop --now") from error
+
+
+def _declared(root: Path, name: str | None) -> Any:
+    from agent_farm.butler.identity import load_butler
+
+    return load_butler(root, name)
+
+
+def open_port(root: Path, files: ServerFiles, configured: int) -> list[socket.socket]:
+    """The farm's port: the configured one, else the one it always had, else a reserved one."""
+    from agent_farm.butler.listening import listen
+    from agent_farm.ports import release_ports, reserve_ports
+
+    reservation = f"({files.butler})" if files.butler else RESERVATION
+    if configured:
+        try:
+            return listen(configured)
+        except OSError as error:
+            raise AgentFarmError(
+                f"Port {configured} is taken",
+                why=os.strerror(error.errno or 0),
+                hint="af config get server.port",
+            ) from error
+    known = load_address(files)
+    if known:
+        with suppress(OSError):
+            return listen(known.port)
+    for _ in range(5):
+        port = reserve_ports(root, reservation, 1)[0]
+        try:
+            return listen(port)
+        except OSError:
+            release_ports(root, [reservation])  # another program took it meanwhile
+    return listen(0)
+
+
+def _launch(
+    root: Path, files: ServerFiles, lock: int, sockets: list[socket.socket], env: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    descriptors = [lock, *(opened.fileno() for opened in sockets)]
+    server = python_argv("agent_farm.butler.server", str(root), files.butler or "", *map(str, descriptors))
+    with open(files.log, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(SUPERVISOR), ",".join(map(str, descriptors)), *server],
+            cwd=root,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    process.returncode = 0  # it outlives this process, which has nothing to wait for
+    return process
+
+
+def _turn_log(log: Path) -> None:
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_LIMIT:
+            os.replace(log, log.with_suffix(".log.1"))
+    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))

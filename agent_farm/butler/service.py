@@ -1,0 +1,137 @@
+"""ButlerService: one butler with everything it works through, for the server and for `af run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_farm.butler.credentials import CredentialStore, default_key_file
+from agent_farm.butler.database import Database
+from agent_farm.butler.identity import Butler, load_butler, require_claude_md
+from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions
+from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.runtime_choice import choose
+from agent_farm.butler.scheduler import Scheduler
+from agent_farm.butler.schedules import ScheduleStore
+from agent_farm.butler.sessions import SessionLog
+from agent_farm.butler.spawner import Spawner
+from agent_farm.butler.state import StateStore
+from agent_farm.butler.tokens import Tokens
+from agent_farm.paths import FarmPaths
+from agent_farm.runtimes import get_adapter
+
+Watchers = dict[str, Observer]
+
+
+@dataclass(slots=True)
+class ButlerService:
+    root: Path
+    butler: Butler
+    database: Database
+    environ: Mapping[str, str]
+    tokens: Tokens
+    credentials: CredentialStore
+    spawner: Spawner
+    sessions: SessionLog
+    state: StateStore
+    schedules: ScheduleStore
+    scheduler: Scheduler = field(init=False)
+    watchers: Watchers = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.schedules, self._fire)
+
+    async def trigger(
+        self,
+        prompt: str,
+        context: str | None = None,
+        *,
+        trigger_source: str = "external",
+        max_turns: int = 20,
+        runtime: str | None = None,
+        permissions: str | None = None,
+        options: RunOptions | None = None,
+        observer: Observer | None = None,
+    ) -> SpawnerResult:
+        """A session on the runtime asked for, else on the butler's own."""
+
+        def pick() -> RunOptions:
+            return choose(
+                self.root,
+                self.butler,
+                self.credentials,
+                self.environ,
+                runtime=runtime,
+                permissions=permissions,
+                options=options,
+            )
+
+        chosen = await self.database.run(pick)
+        watch = self._watch(observer) if observer else None
+        return await self.spawner.trigger(
+            prompt,
+            context,
+            trigger_source=trigger_source,
+            max_turns=max_turns,
+            options=chosen,
+            observer=watch,
+        )
+
+    def tell(self, progress: Progress) -> None:
+        """Something happened in a session that somebody may be watching."""
+        if watcher := self.watchers.get(progress.session_id):
+            watcher(progress)
+
+    def close(self) -> None:
+        self.spawner.close()
+        self.database.close()
+
+    def _watch(self, observer: Observer) -> Callable[[Progress], None]:
+        def observe(progress: Progress) -> None:
+            if progress.event == "queued":
+                self.watchers[progress.session_id] = observer
+            elif progress.event == "ended":
+                self.watchers.pop(progress.session_id, None)
+            observer(progress)
+
+        return observe
+
+    async def _fire(self, prompt: str, trigger_source: str) -> SpawnerResult:
+        return await self.trigger(prompt, trigger_source=trigger_source)
+
+
+def open_database(root: Path) -> Database:
+    return Database(FarmPaths(root).state / "butler.db")
+
+
+def open_sessions(root: Path) -> SessionLog:
+    paths = FarmPaths(root)
+    return SessionLog(open_database(root), paths.locks)
+
+
+def open_service(
+    root: Path, name: str | None, *, port: int, tokens: Tokens, environ: Mapping[str, str]
+) -> ButlerService:
+    """To be called inside the loop that the service will live in."""
+    butler = load_butler(root, name)
+    require_claude_md(butler)
+    paths = FarmPaths(root)
+    database = open_database(root)
+    credentials = CredentialStore(database, environ, default_key_file())
+    spawner = Spawner(
+        butler,
+        get_adapter("demo"),  # each trigger brings the runtime that holds for it
+        database,
+        Endpoint(port, "http", tokens),
+        credentials=credentials,
+        environ=environ,
+    )
+    sessions = SessionLog(database, paths.locks)
+    sessions.heal()
+    schedules = ScheduleStore(database, butler.name)
+    schedules.take_from_file(butler.schedules)
+    return ButlerService(
+        root, butler, database, environ, tokens, credentials, spawner, sessions,
+        StateStore(database, butler.name), schedules,
+    )  # fmt: skip

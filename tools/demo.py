@@ -137,7 +137,8 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
 
 def land_and_prune(scratch: Scratch, builders: tuple[str, str]) -> None:
     _say("Land the work, end the builders, remove what has landed:")
-    scratch.show("af", "merge", *builders)
+    for branch in _branches(scratch):
+        scratch.show("git", "merge", "--quiet", "--no-edit", branch)
     scratch.show("af", "stop", *builders)
     scratch.show("af", "prune")
     scratch.show("af", "status")

@@ -40,6 +40,21 @@ def answer_json(document: Mapping[str, Any]) -> None:
     _write(sys.stdout, json.dumps({"version": 1, **document}, default=str) + "\n")
 
 
+def page(text: str) -> None:
+    """Through the user's pager on a terminal, as git does it; `less` leaves a short text standing."""
+    if not sys.stdout.isatty():
+        answer(text)
+        return
+    import shlex
+    import subprocess
+
+    pager = shlex.split(os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less")
+    try:
+        subprocess.run(pager, input=text.encode(errors="surrogateescape"), env={"LESS": "FRX", **os.environ})
+    except OSError:
+        answer(text)
+
+
 def narrate(text: str) -> None:
     """What goes on meanwhile; scripts that read stdout do not see it."""
     _write(sys.stderr, text + "\n")
@@ -51,7 +66,7 @@ def narrate_hint(command: str) -> None:
 
 def style(text: str, name: str | None, stream: TextIO | None = None) -> str:
     """Coloured on a terminal, plain elsewhere and under NO_COLOR."""
-    if name is None or not _has_colour(stream or sys.stdout):
+    if name is None or not has_colour(stream):
         return text
     return f"\x1b[{_CODES[name]}m{text}\x1b[0m"
 
@@ -111,7 +126,8 @@ def _why(error: AgentFarmError) -> str | None:
     return "\n".join(part for part in (error.why, *error.evidence) if part) or None
 
 
-def _has_colour(stream: TextIO) -> bool:
+def has_colour(stream: TextIO | None = None) -> bool:
+    stream = stream or sys.stdout
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 

@@ -11,6 +11,7 @@ from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
+from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.pristine import own_content
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_admin_entry, remove_worktree
 from agent_farm.ports import release_ports
@@ -28,8 +29,16 @@ def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list
         with suppress(LockTaken), file_lock(farm.paths.builder_lock(record.id), wait=wait):
             current = farm.registry.read().get(record.id)
             if current is not None and current.state == "creating":
-                done += _settle(farm, current)
+                done += _tried(farm, current)
     return done
+
+
+def _tried(farm: Farm, record: BuilderRecord) -> list[str]:
+    """One builder that cannot be settled (its disk is full, say) leaves every other command usable."""
+    try:
+        return _settle(farm, record)
+    except (AgentFarmError, OSError) as error:
+        return [f"{record.id}: its start was cut short and cannot be undone: {error}"]
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
@@ -61,6 +70,8 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
 
 def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
     path = record.worktree_path
+    with file_lock(farm.paths.worktree_lock):
+        drop_half_made(farm.repository, path)
     if not path.exists():
         drop_admin_entry(farm.repository, path)
         return []
@@ -81,6 +92,8 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
 
 def _remove_branch(farm: Farm, record: BuilderRecord) -> list[str]:
     """Only a branch that this spawn made, and that still is where it began."""
+    if record.new_branch:
+        drop_stale_ref_lock(farm.repository, record.branch)
     commit = farm.repository.branch_commit(record.branch) if record.new_branch else None
     if commit is None:
         return []

@@ -1,0 +1,119 @@
+"""`af diff`, `af merge`, `af conflicts`."""
+
+from __future__ import annotations
+
+import click
+
+from agent_farm.builders.ids import match_builder
+from agent_farm.cli.options import asker, current_farm, id_argument, ids_argument, json_option, yes_option
+from agent_farm.cli.output import answer, answer_json, has_colour, narrate, narrate_hint, page
+from agent_farm.settings import STRATEGIES
+
+
+@click.command()
+@id_argument
+@click.option("--stat", is_flag=True, help="Only which files, and how much.")
+@click.option("--committed", is_flag=True, help="Leave out what is uncommitted or untracked.")
+@json_option
+def diff(id: str, stat: bool, committed: bool, as_json: bool) -> None:
+    """Show what a builder changed since it began, uncommitted and untracked files included."""
+    from agent_farm.farm.land import diff as show
+
+    farm = current_farm()
+    record = farm.require(id)
+    text = show(farm, record, committed=committed, stat=stat, color=has_colour() and not as_json)
+    if as_json:
+        answer_json({"id": record.id, "diff": text})
+    elif text:
+        page(text.rstrip("\n"))
+    else:
+        narrate(f"{record.id} has changed nothing.")
+
+
+@click.command()
+@ids_argument(required=True)
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="Default: [merge] strategy, else merge.")
+@click.option("--message", "-m", metavar="TEXT", help="Message of the merge or squash commit.")
+@click.option("--here", is_flag=True, help="Land on the branch checked out now, also if it is not the base.")
+@click.option("--prune", "then_prune", is_flag=True, help="Stop and prune each builder that has landed.")
+@yes_option
+@json_option
+def merge(
+    ids: tuple[str, ...],
+    strategy: str | None,
+    message: str | None,
+    here: bool,
+    then_prune: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Land builders' branches on the main checkout's branch, in the order given.
+
+    Refused, with nothing changed, when it would conflict or touch files with uncommitted changes, or when
+    [merge] check fails.
+    """
+    from agent_farm.farm.land import land
+
+    farm = current_farm()
+    records = farm.records()
+    chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
+    rows = []
+    for record in chosen:
+        landed = land(farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker())
+        merged = landed.merged
+        changed = merged.before != merged.after
+        rows.append({"id": record.id, "into": merged.into, "before": merged.before, "after": merged.after})
+        if not as_json:
+            what = (
+                f"landed on {merged.into}, now at {merged.after[:10]}" if changed else "has nothing to land"
+            )
+            answer(f"{record.id} {what}")
+        for path in landed.left_behind:
+            narrate(f"  not committed, so not landed: {path}")
+        if then_prune and not landed.left_behind:
+            _prune(record.id)
+        elif not as_json and not landed.left_behind:
+            narrate_hint(f"af stop {record.id} && af prune {record.id}")
+    if as_json:
+        answer_json({"merged": rows})
+
+
+def _prune(id: str) -> None:
+    from agent_farm.builders.status import ALIVE
+    from agent_farm.farm.listing import read_status
+    from agent_farm.farm.prune import prune
+    from agent_farm.farm.stop import stop
+
+    farm = current_farm()
+    record = farm.require_exact(id)
+    if read_status(farm, record).state in ALIVE:
+        record = stop(farm, record)
+    prune(farm, record)
+    narrate(f"{id} removed")
+
+
+@click.command()
+@ids_argument(required=False)
+@json_option
+def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
+    """Foresee which builders' committed work conflicts, with each other and with their base.
+
+    Exit code 1 when there are conflicts.
+    """
+    from agent_farm.farm.land import foresee_conflicts
+
+    farm = current_farm()
+    records = farm.records()
+    chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)] or list(
+        records.values()
+    )
+    found = foresee_conflicts(farm, chosen)
+    if as_json:
+        rows = [{"one": one.one, "other": one.other, "files": list(one.files)} for one in found]
+        answer_json({"conflicts": rows})
+    else:
+        for conflict in found:
+            answer(f"{conflict.one}  {conflict.other}  {', '.join(conflict.files)}")
+        if not found:
+            narrate(f"No conflicts among {len(chosen)} builders and their bases.")
+    return 1 if found else 0

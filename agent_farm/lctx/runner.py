@@ -151,7 +151,7 @@ def _find_program(agent: Agent, program: str, env: Mapping[str, str]) -> str:
     if found is None:
         install = INSTALL.get(os.path.basename(program))
         raise ToolMissing(
-            f"{program}, the command of agent {agent.name}, is not installed",
+            f"Agent {agent.name} needs {program}, which is not installed",
             why=None if install else "it is not on PATH",
             hint=install or f"set the commands of agents.{agent.name} in config.json",
         )

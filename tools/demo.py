@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 AF = Path(sys.executable).parent / "af"
@@ -77,7 +77,17 @@ class Scratch:
         self.env_file.write_text("\n".join([*lines, f"cd {shlex.quote(str(self.repository))}", ""]))
 
     def ask(self, *command: str) -> str:
-        """A command's stdout; DemoFailed with all it said when it fails."""
+        return self._run(command).stdout.strip("\n")
+
+    def show(self, *command: str) -> str:
+        """Run a command as the reader would type it."""
+        print(f"\n$ {' '.join(map(_typed, command))}", flush=True)
+        done = self._run(command)
+        print(f"{done.stdout}{done.stderr}".rstrip("\n") or "(says nothing: done)", flush=True)
+        return done.stdout.strip("\n")
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """DemoFailed with all that a command said when it fails."""
         done = subprocess.run(
             command,
             cwd=self.repository,
@@ -90,14 +100,7 @@ class Scratch:
         )
         if done.returncode:
             raise DemoFailed(f"{shlex.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout.strip("\n")
-
-    def show(self, *command: str) -> str:
-        """Run a command as the reader would type it."""
-        print(f"\n$ {' '.join(map(_typed, command))}", flush=True)
-        output = self.ask(*command)
-        print(output, flush=True)
-        return output
+        return done
 
     def remove(self) -> None:
         for socket in self.sockets.glob("tmux-*/*"):
@@ -138,7 +141,7 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
 def land_and_prune(scratch: Scratch, builders: tuple[str, str]) -> None:
     _say("Land the work, end the builders, remove what has landed:")
     for branch in _branches(scratch):
-        scratch.show("git", "merge", "--quiet", "--no-edit", branch)
+        scratch.show("git", "merge", "--no-edit", branch)
     scratch.show("af", "stop", *builders)
     scratch.show("af", "prune")
     scratch.show("af", "status")

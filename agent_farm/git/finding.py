@@ -35,13 +35,19 @@ def locate(cwd: Path) -> Place:
         "--git-common-dir",
         _MARK,
         "--show-prefix",
+        _MARK,
+        "--show-object-format",
     )
     if status:
         _raise_no_place(cwd, stderr.decode("utf-8", "replace"))
     answers = output.decode("utf-8", "surrogateescape").split(f"\n{_MARK}\n")
     checkout, git_dir, common_dir = (Path(answer) for answer in answers[:3])
     root = checkout if _same(git_dir, common_dir) else _main_checkout(checkout, common_dir)
-    return Place(root, common_dir, checkout, answers[3].removesuffix("\n").rstrip("/"))
+    if answers[4].strip() != "sha1":
+        raise AgentFarmError(
+            f"The repository in {checkout} uses SHA-256", why="af works with SHA-1 repositories only."
+        )
+    return Place(root, common_dir, checkout, answers[3].rstrip("/"))
 
 
 def _same(one: Path, other: Path) -> bool:

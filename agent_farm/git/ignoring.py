@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent_farm.disk import cannot_write, file_lock, replace_file
@@ -46,7 +46,13 @@ def ignored_files(checkout: Path, patterns: Sequence[str]) -> list[str]:
 def ignored_entries(checkout: Path) -> list[str]:
     """Everything ignored, directories collapsed, without builders' worktrees and our own files."""
     output = run_git(checkout, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    return [path for path in paths_of(output) if not path.startswith(_OURS)]
+    found = list[str]()
+    for path in sorted(paths_of(output)):  # a directory sorts before what is in it, which git may repeat
+        if not path.startswith(_OURS) and not path.startswith(
+            tuple(one for one in found[-1:] if one[-1] == "/")
+        ):
+            found.append(path)
+    return found
 
 
 def _pattern(line: str) -> str:
@@ -91,3 +97,46 @@ def _append(file: Path, lines: Sequence[str]) -> None:
         before += b"\n"
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
     replace_file(file, before + "".join(f"{line}\n" for line in lines).encode(), mode=mode)
+
+
+def ignored_edited(worktree: Path, copied: Mapping[str, Path]) -> list[str]:
+    """Ignored paths, except those in `copied` (path in the worktree: source) that still equal their source.
+
+    Directories that are ignored as a whole are one entry, unless something was copied into them.
+    """
+    unchanged = {path for path, source in copied.items() if _same_file(worktree / path, source)}
+    found = []
+    for entry in ignored_entries(worktree):
+        if entry in unchanged or entry.rstrip("/") in unchanged:
+            continue
+        if entry.endswith("/") and any(path.startswith(entry) for path in unchanged):
+            found += [path for path in _files_below(worktree, entry) if path not in unchanged]
+        else:
+            found.append(entry)
+    return found
+
+
+def _files_below(worktree: Path, folder: str) -> list[str]:
+    return sorted(
+        os.path.relpath(os.path.join(current, name), worktree)
+        for current, _, files in os.walk(worktree / folder)
+        for name in files
+    )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        if one.is_symlink() or other.is_symlink():
+            return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
+        if one.is_dir():
+            return other.is_dir() and _same_directory(one, other)
+        return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
+
+
+def _same_directory(one: Path, other: Path) -> bool:
+    names = {entry.name for entry in one.iterdir()}
+    if names != {entry.name for entry in other.iterdir()}:
+        return False
+    return all(_same_file(one / name, other / name) for name in names)

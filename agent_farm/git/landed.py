@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from agent_farm.errors import TimedOut
 from agent_farm.git.command import GitError, paths_of, run_git
-from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.divergence import merge_base, resolve_commits
 from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.objects import open_repo
 from agent_farm.git.patches import patch_ids, span_patch_ids
 from agent_farm.git.repository import Repository
 
@@ -129,7 +130,7 @@ def _by_effect(
     for (target, tip), result in zip(pairs, merged_trees(repository, pairs, timeout=timeout), strict=True):
         if result.conflicts or result.tree != trees[target]:
             continue
-        base = _merge_base(repository, target, tip)
+        base = merge_base(repository, target, tip)
         changed = _changed_paths(repository, base, tip, timeout) if base else []
         if changed and not _merged_by_driver(repository, changed):
             landed |= candidates.below(tip)
@@ -191,7 +192,7 @@ def _chains(
         while ahead and ahead[0] in candidates.parents and len(line) < _MOST_SPANS:
             line.append(ahead[0])
             ahead = list(candidates.parents[ahead[0]][:1])
-        bases = dict.fromkeys(_merge_base(repository, target, tip) for target in targets) if line else {}
+        bases = dict.fromkeys(merge_base(repository, target, tip) for target in targets) if line else {}
         chains += [(base, line) for base in bases if base][:_MOST_BASES]
     return chains
 
@@ -237,10 +238,6 @@ def _common(repository: Repository, commits: Sequence[str]) -> list[str]:
     return run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
 
 
-def _merge_base(repository: Repository, one: str, other: str) -> str | None:
-    return run_git(repository.root, "merge-base", one, other, ok=(0, 1)).strip() or None
-
-
 def _trees(repository: Repository, commits: Sequence[str]) -> dict[str, str]:
     unique = list(dict.fromkeys(commits))
     question = "".join(f"{commit}^{{tree}}\n" for commit in unique).encode()
@@ -251,7 +248,5 @@ def _trees(repository: Repository, commits: Sequence[str]) -> dict[str, str]:
 def _described(repository: Repository, commits: Sequence[str]) -> list[Commit]:
     if not commits:
         return []
-    from git import Repo  # 80 ms, paid only where there is something to tell
-
-    with Repo(repository.root) as repo:
+    with open_repo(repository.root, repository.common_dir) as repo:
         return [Commit(sha, str(repo.commit(sha).summary)) for sha in commits]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.repository import Repository
 
 
@@ -49,3 +50,18 @@ def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
         tree = next(rest)
         conflicts = tuple(iter(lambda: next(rest, ""), ""))
         yield MergeResult(tree, conflicts)
+
+
+def merge_tree_conflicts(
+    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = None
+) -> list[tuple[str, ...] | None]:
+    """For each pair of branches or commits the files that would conflict; None where one does not exist."""
+    commits = resolve_commits(repository, {name for pair in pairs for name in pair}, timeout=timeout)
+    known = list(dict.fromkeys((commits[one], commits[other]) for one, other in pairs))
+    asked = [(one, other) for one, other in known if one and other]
+    results = dict(zip(asked, merged_trees(repository, asked, timeout=timeout), strict=True))
+    answers: list[tuple[str, ...] | None] = []
+    for one, other in pairs:
+        first, second = commits[one], commits[other]
+        answers.append(results[first, second].conflicts if first and second else None)
+    return answers

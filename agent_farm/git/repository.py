@@ -10,6 +10,7 @@ from typing import Literal, NoReturn
 from agent_farm.errors import AgentFarmError, NotFound, nearest
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.finding import locate
+from agent_farm.git.objects import open_repo
 
 EntryKind = Literal["blob", "tree"]
 
@@ -92,9 +93,7 @@ class Repository:
             raise NotFound(f"{path} is not in commit {commit[:12]}", why=error.why) from error
 
     def branches(self) -> list[str]:
-        from git import Repo  # 80 ms that only a mistake or a rare command has to pay
-
-        with Repo(self.root) as repo:
+        with open_repo(self.root, self.common_dir) as repo:
             return [head.name for head in repo.heads]
 
     def remote_branches(self) -> list[str]:
@@ -104,9 +103,7 @@ class Repository:
         return [name for name, symbolic in pairs if not symbolic]
 
     def _unknown(self, ref: str) -> NotFound:
-        from git import Repo  # as above
-
-        with Repo(self.root) as repo:
+        with open_repo(self.root, self.common_dir) as repo:
             known = [reference.name for reference in repo.references]
         close = nearest(ref, known)
         return NotFound(

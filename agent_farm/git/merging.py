@@ -1,0 +1,204 @@
+"""Landing a branch on the main checkout's branch: made in the object store, then taken over in one step.
+
+Until the last step nothing that a person can see has changed, so a refusal leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.git.changes import tree_state
+from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
+from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.repository import Repository
+
+Strategy = Literal["merge", "squash", "rebase", "ff"]
+
+
+class MergeRefused(AgentFarmError):
+    """Nothing was changed; the evidence names files."""
+
+    code = "merge-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The main checkout's branch, before and after; equal when there was nothing to merge."""
+
+    into: str
+    before: str
+    after: str
+
+
+def merge_branch(
+    repository: Repository, branch: str, strategy: Strategy, message: str | None = None
+) -> Merged:
+    """Bring `branch` into the branch of the main checkout, whose own uncommitted changes stay.
+
+    Refused when it would conflict, or would touch a file that has uncommitted changes. `branch` itself stays
+    as it is, also with `rebase`, which copies its commits.
+    """
+    head = repository.head(repository.root)
+    if head.branch is None:
+        raise MergeRefused(f"The main checkout {repository.root} is on no branch", hint="git switch <branch>")
+    tip = repository.branch_commit(branch)
+    if tip is None:
+        raise NotFound(f"There is no branch {branch}")
+    if _contains(repository, head.commit, tip):
+        return Merged(head.branch, head.commit, head.commit)
+    after = _prepared(repository, head.commit, tip, branch, strategy, message)
+    if after != head.commit:
+        _require_untouched(repository, head.commit, after)
+        _take_over(repository, after)
+    return Merged(head.branch, head.commit, after)
+
+
+def _prepared(
+    repository: Repository, head: str, tip: str, branch: str, strategy: Strategy, message: str | None
+) -> str:
+    """The commit the main branch is to move to."""
+    if strategy == "ff":
+        if not _contains(repository, tip, head):
+            raise MergeRefused(
+                f"{branch} is not ahead of the main checkout's branch alone",
+                why="Both have commits of their own, so there is no fast-forward.",
+                hint="af merge --strategy merge, or rebase",
+            )
+        return tip
+    if strategy == "rebase":
+        return _replayed(repository, head, tip, branch)
+    tree = _merged_tree(repository, head, tip, branch)
+    if strategy == "squash":
+        if tree == _tree(repository, head):
+            return head
+        text = message or _squash_message(repository, head, tip, branch)
+        return _commit(repository, tree, [head], text.encode("utf-8", "surrogateescape"))
+    text = message or f"Merge branch '{branch}'\n"
+    return _commit(repository, tree, [head, tip], text.encode("utf-8", "surrogateescape"))
+
+
+def _merged_tree(repository: Repository, one: str, other: str, branch: str) -> str:
+    result = merged_trees(repository, [(one, other)])[0]
+    if result.conflicts:
+        raise MergeRefused(
+            f"{branch} conflicts with the main checkout's branch",
+            evidence=result.conflicts,
+            hint="ask its builder to merge the base branch and to resolve the conflicts",
+        )
+    return result.tree
+
+
+def _replayed(repository: Repository, head: str, tip: str, branch: str) -> str:
+    """The branch's commits copied onto `head`; the ones whose change is there already are left out."""
+    commits = run_git(
+        repository.root, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{head}..{tip}"
+    ).split()
+    current = head
+    for commit in commits:
+        parent = run_git(repository.root, "rev-parse", "--verify", "--quiet", f"{commit}^", ok=(0, 1)).strip()
+        if not parent:
+            raise MergeRefused(f"{branch} has a commit without a parent", why="It cannot be rebased.")
+        # With the original's parent as its only one, a merge of this commit is a pick of the original.
+        here = _commit(repository, _tree(repository, current), [parent], b"replay\n", signed=False)
+        tree = _merged_tree(repository, here, commit, branch)
+        if tree != _tree(repository, current):
+            current = _copied(repository, commit, tree, current)
+    return current
+
+
+def _copied(repository: Repository, commit: str, tree: str, parent: str) -> str:
+    """The same author, date and message over another tree."""
+    facts = run_git(repository.root, "log", "-1", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, "--")
+    name, email, date = facts.rstrip("\n").split("\0")
+    raw = run_git_bytes(repository.root, "log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
+    author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
+    return _commit(repository, tree, [parent], raw.rstrip(b"\n") + b"\n", author=author)
+
+
+def _commit(
+    repository: Repository,
+    tree: str,
+    parents: Sequence[str],
+    message: bytes,
+    *,
+    author: dict[str, str] | None = None,
+    signed: bool = True,
+) -> str:
+    arguments = [argument for parent in parents for argument in ("-p", parent)]
+    if signed and _signs(repository):  # unlike `git commit`, `commit-tree` does not look this up
+        arguments.append("-S")
+    plain = ("-c", "i18n.commitEncoding=utf-8")
+    return run_git(
+        repository.root, *plain, "commit-tree", tree, *arguments, input=message, env=author
+    ).strip()
+
+
+def _signs(repository: Repository) -> bool:
+    answer = run_git(repository.root, "config", "--type=bool", "commit.gpgSign", ok=(0, 1))
+    return answer.strip() == "true"
+
+
+def _squash_message(repository: Repository, head: str, tip: str, branch: str) -> str:
+    subjects = run_git(
+        repository.root, "log", "--reverse", "--no-merges", "--format=* %s", f"{head}..{tip}", "--"
+    )
+    return f"Squash {branch}\n\n{subjects}"
+
+
+def _require_untouched(repository: Repository, before: str, after: str) -> None:
+    """The main checkout has nothing under way, and no uncommitted change where the merge writes."""
+    state = tree_state(repository.root, each_file=True)
+    if state.operation is not None:
+        raise MergeRefused(
+            f"A {state.operation} is in progress in the main checkout",
+            hint=f"git -C {repository.root} status",
+        )
+    written = set(
+        paths_of(
+            run_git(repository.root, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+        )
+    )
+    both = sorted(written.intersection((*state.dirty, *state.untracked)))
+    if both:
+        raise MergeRefused(
+            "The main checkout has uncommitted changes in files that the merge writes",
+            evidence=both,
+            hint=f"git -C {repository.root} status",
+        )
+
+
+def _take_over(repository: Repository, commit: str) -> None:
+    """Move branch, index and files, or none of them; ignored files in the way are no exception."""
+    status, _, stderr = ask_git(
+        repository.root,
+        "merge",
+        "--ff-only",
+        "--quiet",
+        "--no-stat",
+        "--no-autostash",
+        "--no-overwrite-ignore",
+        "--no-verify-signatures",
+        commit,
+    )
+    if status:
+        lines = stderr.decode("utf-8", "replace").splitlines()
+        raise MergeRefused(
+            "git refused to update the main checkout",
+            why=next((line.removeprefix("error: ") for line in lines if line.strip()), None),
+            evidence=[line.strip() for line in lines if line.startswith("\t")],
+            hint=f"git -C {repository.root} status",
+        )
+
+
+def _contains(repository: Repository, commit: str, ancestor: str) -> bool:
+    status, _, stderr = ask_git(repository.root, "merge-base", "--is-ancestor", ancestor, commit)
+    if status > 1:
+        raise GitError("The history cannot be read", why=stderr.decode("utf-8", "replace").strip())
+    return status == 0
+
+
+def _tree(repository: Repository, commit: str) -> str:
+    return run_git(repository.root, "rev-parse", f"{commit}^{{tree}}").strip()

@@ -1,0 +1,190 @@
+"""States of checkouts and branches, for many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_farm.errors import TimedOut
+from agent_farm.git.changes import operation_of, states, tree_state
+from agent_farm.git.command import run_git
+from agent_farm.git.divergence import Divergence, ahead_behind
+from agent_farm.git.nested import nested_repositories
+from agent_farm.git.repository import find_repository
+from tests.gitrepo import commit_files, git, make_repo, write_files
+
+
+def test_a_clean_checkout(repo: Path) -> None:
+    state = tree_state(repo)
+    assert state.clean
+    assert (state.head, state.branch) == (git(repo, "rev-parse", "HEAD"), "main")
+
+
+def test_every_kind_of_change_is_seen_whatever_the_configuration(repo: Path) -> None:
+    commit_files(
+        repo, {name: f"{name}\n" * 9 for name in ("mod", "del", "ren", "staged", "spa ce\n", "mode")}
+    )
+    git(repo, "config", "status.showUntrackedFiles", "no")
+    git(repo, "config", "status.relativePaths", "true")
+    write_files(repo, {"mod": "x\n", "staged": "x\n", "spa ce\n": "x\n", "new/a": "x\n", "new/b": "x\n"})
+    (repo / "del").unlink()
+    (repo / "mode").chmod(0o755)
+    git(repo, "add", "staged")
+    git(repo, "mv", "ren", "renamed")
+    state = tree_state(repo)
+    assert sorted(state.dirty) == ["del", "mod", "mode", "ren", "renamed", "spa ce\n", "staged"]
+    assert state.untracked == ("new/",)
+    assert tree_state(repo, each_file=True).untracked == ("new/a", "new/b")
+    assert not state.clean
+
+
+def test_an_empty_repository_and_a_detached_head(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    git(tmp_path / "empty", "init", "-q")
+    assert tree_state(tmp_path / "empty").head is None
+    git(repo, "checkout", "-q", "--detach")
+    assert tree_state(repo).branch is None
+
+
+def conflicting(repo: Path) -> None:
+    git(repo, "checkout", "-q", "-b", "other")
+    commit_files(repo, {"README.md": "theirs\n"})
+    git(repo, "checkout", "-q", "main")
+    commit_files(repo, {"README.md": "ours\n"})
+
+
+def begin_bisect(repo: Path) -> None:
+    git(repo, "bisect", "start")
+
+
+OPERATIONS: dict[str, Callable[[Path], object]] = {
+    "merge": lambda repo: git(repo, "merge", "other", check=False),
+    "rebase": lambda repo: git(repo, "rebase", "other", check=False),
+    "cherry-pick": lambda repo: git(repo, "cherry-pick", "other", check=False),
+    "revert": lambda repo: git(repo, "revert", "--no-edit", "HEAD~1", check=False),
+    "bisect": begin_bisect,
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("linked", [False, True])
+def test_an_operation_in_progress_is_named(repo: Path, name: str, linked: bool) -> None:
+    conflicting(repo)
+    commit_files(repo, {"README.md": "ours again\n"})
+    where = repo
+    if linked:
+        git(repo, "worktree", "add", "-q", "-b", "linked", ".builders/x")
+        where = repo / ".builders/x"
+    assert operation_of(where) is None
+    OPERATIONS[name](where)
+    state = tree_state(where)
+    assert state.operation == name
+    assert state.unmerged == (() if name == "bisect" else ("README.md",))
+    assert not state.clean
+
+
+def test_many_at_once_with_unknown_for_what_cannot_be_asked(repo: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        git(repo, "worktree", "add", "-q", f".builders/{name}")
+    write_files(repo / ".builders/b", {"README.md": "x\n"})
+    trees = [repo / ".builders/a", repo / ".builders/b", repo / ".builders/gone", tmp_path]
+    found = list(states(trees).values())
+    assert found[0] is not None
+    assert found[0].clean
+    assert found[1] is not None
+    assert found[1].dirty == ("README.md",)
+    assert found[2:] == [None, None]
+
+
+def test_a_slow_worktree_is_unknown_after_its_time(repo: Path) -> None:
+    commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
+    git(repo, "config", "filter.slow.clean", "sleep 60; cat")
+    write_files(repo, {"slow": "y\n"})
+    assert states([repo], timeout=0.3) == {repo: None}
+    with pytest.raises(TimedOut):
+        run_git(repo, "status", timeout=0.3)
+
+
+def test_status_takes_no_lock(repo: Path) -> None:
+    index = repo / ".git/index"
+    before = index.stat().st_ino
+    write_files(repo, {"README.md": "# scratch\n"})
+    assert tree_state(repo).clean
+    assert index.stat().st_ino == before
+
+
+def test_how_far_branches_are_apart(repo: Path, tmp_path: Path) -> None:
+    old = git(repo, "rev-parse", "HEAD")
+    for name in ("a", "b"):
+        git(repo, "checkout", "-q", "-b", name, old)
+        commit_files(repo, {name: "1\n"})
+    git(repo, "checkout", "-q", "main")
+    commit_files(repo, {"m": "1\n"})
+    commit_files(repo, {"m": "2\n"})
+    git(repo, "checkout", "-q", "a")
+    git(repo, "merge", "-q", "-m", "take main in", "main~1")
+    git(repo, "checkout", "-q", "--orphan", "alone")
+    git(repo, "commit", "-q", "-m", "root")
+    repository = find_repository(repo)
+    names = [("a", "main"), ("b", "main"), ("main", "main"), (old, "main"), ("nope", "main"), ("b", "a")]
+    found = ahead_behind(repository, names)
+    assert [(one.ahead, one.behind) if one else None for one in found] == [
+        (2, 1),
+        (1, 2),
+        (0, 0),
+        (0, 2),
+        None,
+        (1, 3),
+    ]
+    assert ahead_behind(repository, [("alone", "main"), ("b", "main")]) == [
+        Divergence(1, 3),
+        Divergence(1, 2),
+    ]
+    assert ahead_behind(repository, []) == []
+
+
+def test_repositories_inside_are_found(repo: Path, tmp_path: Path) -> None:
+    write_files(repo, {".gitignore": "ignored/\n"})
+    git(repo, "add", ".gitignore")
+    git(repo, "commit", "-q", "-m", "ignore")
+    make_repo(repo / "inside/a")
+    make_repo(repo / "ignored/deep/b")
+    write_files(repo, {"plain/file": "x"})
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    assert [(one.path, one.kind) for one in nested_repositories(repo)] == [
+        ("ignored/deep/b", "repository"),
+        ("inside/a", "repository"),
+    ]
+
+
+def test_a_submodule_counts_when_it_has_work_of_its_own(repo: Path, tmp_path: Path) -> None:
+    make_repo(tmp_path / "other")
+    git(repo, "submodule", "add", "-q", str(tmp_path / "other"), "sub")
+    git(repo, "commit", "-q", "-m", "sub")
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    tree = repo / ".builders/x"
+    assert nested_repositories(tree) == []
+    git(tree, "submodule", "update", "-q", "--init")
+    assert nested_repositories(tree) == []
+
+    def reason() -> str:
+        (found,) = nested_repositories(tree)
+        assert (found.path, found.kind) == ("sub", "submodule")
+        return found.reason
+
+    write_files(tree / "sub", {"README.md": "stashed\n"})
+    assert reason() == "uncommitted changes"
+    git(tree / "sub", "stash")
+    assert "on none of its remote branches" in reason()
+    git(tree / "sub", "stash", "drop", "-q")
+    assert nested_repositories(tree) == []
+    commit_files(tree / "sub", {"new": "x\n"})
+    assert reason() == "1 commits that are on none of its remote branches"
+    git(tree / "sub", "push", "-q", "origin", "HEAD:refs/heads/work")
+    assert nested_repositories(tree) == []
+    make_repo(tree / "sub/inner")
+    assert reason() == "uncommitted changes"
+    (tree / "sub/.git").write_text("gitdir: /nowhere\n")
+    assert "cannot be read" in reason()

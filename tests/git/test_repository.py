@@ -1,0 +1,210 @@
+"""The repository is found from everywhere, and where there is none the next command is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
+from agent_farm.git.command import GitError, run_git
+from agent_farm.git.repository import Repository, find_repository
+from tests.gitrepo import commit_files, git, make_repo
+
+NAMES = ["with space", "ünï", "#(touch x)", "#{pane_id};", "-rf", "two\nlines", "$HOME", "~", "a'b\"c", "*"]
+
+
+def test_the_main_checkout_is_found_from_a_subdirectory(repo: Path) -> None:
+    (repo / "a/b").mkdir(parents=True)
+    found = find_repository(repo / "a/b")
+    assert found == Repository(repo, repo / ".git", repo, "a/b")
+
+
+def test_the_main_checkout_is_found_from_a_linked_worktree(repo: Path) -> None:
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    (repo / ".builders/x/sub").mkdir()
+    found = find_repository(repo / ".builders/x/sub")
+    assert found == Repository(repo, repo / ".git", repo / ".builders/x", "sub")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_path_will_do(tmp_path: Path, name: str) -> None:
+    root = make_repo(tmp_path / name)
+    git(root, "worktree", "add", "-q", ".builders/x")
+    for cwd in (root, root / ".builders/x"):
+        found = find_repository(cwd)
+        assert (found.root, found.checkout) == (root, cwd)
+        with pytest.raises(NotFound):
+            found.resolve_commit("nope")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_submodule_is_a_repository(repo: Path, tmp_path: Path, linked: bool) -> None:
+    make_repo(tmp_path / "other")
+    git(repo, "submodule", "add", "-q", str(tmp_path / "other"), "sub")
+    if linked:
+        git(repo / "sub", "worktree", "add", "-q", ".builders/x")
+    found = find_repository(repo / "sub/.builders/x" if linked else repo / "sub")
+    assert found.root == repo / "sub"
+    assert found.common_dir == repo / ".git/modules/sub"
+
+
+def test_a_git_directory_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "main").mkdir()
+    git(tmp_path / "main", "init", "-q", "--separate-git-dir", str(tmp_path / "kept"))
+    commit_files(tmp_path / "main", {"a": "a"})
+    git(tmp_path / "main", "worktree", "add", "-q", ".builders/x")
+    assert find_repository(tmp_path / "main/.builders/x").root == tmp_path / "main"
+    git(tmp_path / "main", "worktree", "add", "-q", str(tmp_path / "far"))
+    with pytest.raises(AgentFarmError, match="main checkout"):
+        find_repository(tmp_path / "far")
+
+
+def test_git_variables_of_a_hook_do_not_matter(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_repo(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    found = find_repository(repo)
+    assert found.root == repo
+    with pytest.raises(NotFound):
+        found.resolve_commit("nope")
+
+
+def test_identity_and_ssh_settings_are_kept(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Someone")
+    assert run_git(repo, "var", "GIT_AUTHOR_IDENT").startswith("Someone <")
+
+
+def message_of(cwd: Path) -> tuple[str, str | None]:
+    with pytest.raises(AgentFarmError) as caught:
+        find_repository(cwd)
+    return caught.value.what, caught.value.hint
+
+
+def test_outside_a_repository(tmp_path: Path) -> None:
+    assert message_of(tmp_path) == (f"{tmp_path} is not in a git repository", "git init")
+
+
+def test_in_a_bare_repository(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "b.git")
+    what, hint = message_of(tmp_path / "b.git")
+    assert "is bare" in what
+    assert hint is not None
+    assert hint.startswith("git clone")
+
+
+def test_in_a_worktree_of_a_bare_repository(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(repo), "b.git")
+    git(tmp_path / "b.git", "worktree", "add", "-q", "../w")
+    assert "is bare" in message_of(tmp_path / "w")[0]
+
+
+def test_inside_the_git_directory(repo: Path) -> None:
+    assert "inside a git directory" in message_of(repo / ".git/refs")[0]
+
+
+def test_in_a_directory_that_is_gone(repo: Path) -> None:
+    assert "does not exist" in message_of(repo / "gone")[0]
+
+
+def test_in_a_worktree_whose_git_directory_is_gone(repo: Path) -> None:
+    (repo / "lost").mkdir()
+    (repo / "lost/.git").write_text("gitdir: /nowhere\n")
+    what, hint = message_of(repo / "lost")
+    assert "is gone" in what
+    assert hint is not None
+
+
+def test_of_another_user(repo: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    for path in [repo, repo / ".git"]:
+        os.chown(path, 12345, 12345)
+    what, hint = message_of(repo)
+    assert "does not trust" in what
+    assert hint is not None
+    assert hint.startswith("git config --global --add safe.directory")
+
+
+def test_with_another_hash(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256")
+    assert "SHA-256" in message_of(tmp_path)[0]
+
+
+def test_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing, match="not installed"):
+        find_repository(repo)
+
+
+def test_the_head_of_a_branch_and_a_detached_one(repo: Path) -> None:
+    found = find_repository(repo)
+    commit = git(repo, "rev-parse", "HEAD")
+    assert (found.head().commit, found.head().branch) == (commit, "main")
+    git(repo, "checkout", "-q", "--detach")
+    assert (found.head().commit, found.head().branch) == (commit, None)
+
+
+def test_an_empty_repository_has_no_head(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with pytest.raises(AgentFarmError, match="no commit yet") as caught:
+        find_repository(tmp_path).head()
+    assert "git commit" in (caught.value.hint or "")
+
+
+def test_revisions_are_resolved_and_unknown_ones_get_the_nearest_name(repo: Path) -> None:
+    found = find_repository(repo)
+    commit = git(repo, "rev-parse", "HEAD")
+    git(repo, "tag", "v1.0")
+    for ref in ("main", "HEAD", "v1.0", commit[:10], "HEAD^{}"):
+        assert found.resolve_commit(ref) == commit
+    with pytest.raises(NotFound) as caught:
+        found.resolve_commit("mian")
+    assert "main" in (caught.value.why or "")
+    for ref in ("", "--all", "a\0b", "HEAD~5", "HEAD:README.md"):
+        with pytest.raises(NotFound):
+            found.resolve_commit(ref)
+
+
+def test_branches(repo: Path) -> None:
+    found = find_repository(repo)
+    assert found.branch_commit("main") == git(repo, "rev-parse", "HEAD")
+    assert found.branch_commit("main~0") is None
+    assert found.branch_commit("nope") is None
+    for name in ("builder/task-1", "ö"):
+        assert found.is_valid_branch(name)
+    for name in ("", "-x", "HEAD", "a..b", "a b", "a.lock", "@{-1}", "a\0", "/a"):
+        assert not found.is_valid_branch(name)
+
+
+def test_what_a_commit_holds(repo: Path) -> None:
+    names = ["dir/a", "dir/two\nlines", "dir/ö", "-x", "deep/er/b"]
+    commit = commit_files(repo, {name: f"{name}\r\n" for name in names})
+    found = find_repository(repo)
+    assert found.list_directory(commit, "dir/") == ["a", "two\nlines", "ö"]
+    assert found.list_directory(commit, "nope") == []
+    assert found.list_directory(commit, "dir/a") == []
+    asked = [*names, "no\nmissing\n", "dir", "deep/er/", "nope", ""]
+    kinds = found.entry_kinds(commit, asked)
+    assert list(kinds) == asked
+    assert list(kinds.values()) == ["blob"] * 5 + [None, "tree", "tree", None, "tree"]
+    assert found.entry_kind(commit, "dir/a") == "blob"
+    assert found.read_blob(commit, "dir/two\nlines") == b"dir/two\nlines\r\n"
+    with pytest.raises(NotFound):
+        found.read_blob(commit, "nope")
+
+
+def test_an_error_carries_gits_meaning(repo: Path) -> None:
+    with pytest.raises(GitError) as caught:
+        run_git(repo, "switch", "nope")
+    assert caught.value.what == "git switch failed"
+    assert caught.value.why == "invalid reference: nope"
+    assert caught.value.status == 128

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -86,8 +88,8 @@ def _copy_file(source: Path, target: Path) -> None:
 
 def _reflink(source: int, target: int) -> bool:
     """Shares the blocks where the file system can; says so honestly, unlike `cp --reflink=auto`."""
-    import fcntl
-
+    if not sys.platform.startswith("linux"):
+        return False
     try:
         fcntl.ioctl(target, _FICLONE, source)
     except OSError:

@@ -9,12 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from agent_farm.pane.lifeline import lifeline
+from agent_farm.pane.signals import default_signals
 
 _TERMINAL = 0
-_DEFAULTS = (
-    signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTERM,
-    signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
@@ -61,8 +58,7 @@ def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, repo
         if os.read(go, 1) != b"1":
             os._exit(127)
         give_terminal(os.getpid())
-        for number in _DEFAULTS:
-            signal.signal(number, signal.SIG_DFL)
+        default_signals()
         os.chdir(cwd)
         os.execvpe(argv[0], list(argv), dict(env))
     except BaseException as error:

@@ -15,6 +15,8 @@ if __name__ == "__main__":  # started as a file: nothing but the standard librar
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
+from agent_farm.pane.shell import become_shell
+from agent_farm.pane.terminal import say
 from agent_farm.pane.work import run_builder
 
 # What only the pane knows; everything else comes from launch.json.
@@ -43,13 +45,11 @@ def _start_again(env: dict[str, str], session: str, directory: str) -> None:
 
 def _end(message: str, plan: Plan | None) -> NoReturn:
     """A pane that somebody respawned: no environment is left to start anything in but a shell."""
-    print(f"[agent-farm] {message}")
-    if plan is not None:
-        print(f"[agent-farm] af resume {plan.builder}", flush=True)
-        if plan.worktree.is_dir():
-            os.chdir(plan.worktree)
-        os.execvp(plan.shell[0], list(plan.shell))
-    sys.exit(1)
+    say(f"[agent-farm] {message}")
+    if plan is None:
+        sys.exit(1)
+    say(f"[agent-farm] go on:   af resume {plan.builder}")
+    become_shell(plan.shell, plan.worktree, dict(os.environ))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from agent_farm.pane.journal import write_json
 
 VERSION = 1
 
@@ -67,11 +68,12 @@ def forget_environment(directory: Path) -> None:
     path = directory / "launch.json"
     raw = _load(path)
     raw["env"] = None
-    temporary = path.with_name(".launch.json.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w") as file:
-        json.dump(raw, file, indent=1)
-    os.replace(temporary, path)
+    try:
+        write_json(str(directory), "launch.json", raw)
+    except OSError:  # a full disk still takes what is shorter than before
+        with open(path, "r+") as file:
+            json.dump(raw, file)
+            file.truncate()
 
 
 def _load(path: Path) -> dict[str, Any]:

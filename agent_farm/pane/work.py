@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
-from types import FrameType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from agent_farm.pane.copies import copy_files
@@ -14,14 +14,9 @@ from agent_farm.pane.job import CannotStart, end_group, start_job, take_terminal
 from agent_farm.pane.journal import launcher_event, record_event, write_json
 from agent_farm.pane.launchfile import Plan, forget_environment
 from agent_farm.pane.notify import facts, start_detached
+from agent_farm.pane.shell import become_shell
+from agent_farm.pane.signals import HungUp, ignore_signals, take_signals
 from agent_farm.pane.terminal import restore_terminal, saved_modes, say, terminal_is_gone
-
-
-class HungUp(BaseException):
-    """tmux is dying, or somebody ends the pane: no record, since the runtime did not end by itself."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 class Failed(Exception):
@@ -30,14 +25,17 @@ class Failed(Exception):
 
 def run_builder(plan: Plan, env: dict[str, str]) -> NoReturn:
     """Ends as the shell, or without a word when the pane is being ended."""
-    _take_signals()
+    take_signals()
     builder = _Builder(plan, env)
     try:
-        builder.run()
+        try:
+            builder.run()
+        except Exception as error:  # whatever it is: a person finds it on the screen, and a shell
+            builder.close("failed", f"the launcher failed: {error!r}", None)
         take_terminal()
-        _leave_shell(plan, env)
+        become_shell(plan.shell, plan.worktree, env)
     except HungUp as hangup:
-        _ignore_signals()
+        ignore_signals()
         builder.end_jobs()
         os._exit(128 + hangup.number)
 
@@ -50,27 +48,39 @@ class _Builder:
         self.modes = saved_modes()
 
     def run(self) -> None:
-        forget_environment(self.plan.directory)
+        with self.saying_trouble():
+            forget_environment(self.plan.directory)
         self.record("preparing", "preparing")
         try:
             self.prepare()
             status, seconds = self.run_runtime()
         except (Failed, KeyboardInterrupt) as error:
+            self.require_terminal()
             self.close("failed", str(error) or "interrupted while preparing", None)
             return
-        if terminal_is_gone():  # it ended because tmux did
-            raise HungUp(signal.SIGHUP)
+        self.require_terminal()
         code, killer = _reading(status)
         self.write_exit(code, killer, seconds)
         state, reason = ("exited", None) if code == 0 else ("failed", _reason(code, killer))
         self.close(state, reason, seconds)
 
+    def require_terminal(self) -> None:
+        """What ended because tmux did has not ended by itself."""
+        if terminal_is_gone():
+            raise HungUp(signal.SIGHUP)
+
+    @contextmanager
+    def saying_trouble(self) -> Iterator[None]:
+        """A disk that takes no record is no reason to end what runs."""
+        try:
+            yield
+        except OSError as error:
+            say(f"[agent-farm] not recorded: {error}")
+
     def prepare(self) -> None:
         if not self.plan.worktree.is_dir():
             raise Failed(f"the worktree {self.plan.worktree} is gone")
-        for line in copy_files(self.plan.copies, self.plan.worktree):
-            say(f"[agent-farm] {line}")
-            self.record("copy", None, line)
+        self.copy()
         if self.plan.setup:
             say(f"[agent-farm] setup: {self.plan.setup}")
             code, killer = _reading(
@@ -78,6 +88,16 @@ class _Builder:
             )
             if code != 0:
                 raise Failed(f"setup was ended by {killer}" if killer else f"setup exited {code}")
+
+    def copy(self) -> None:
+        """Only here a Ctrl-C is meant for the launcher itself."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            for line in copy_files(self.plan.copies, self.plan.worktree):
+                say(f"[agent-farm] {line}")
+                self.record("copy", None, line)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def run_runtime(self) -> tuple[int, float]:
         if not self.plan.cwd.is_dir():
@@ -93,7 +113,8 @@ class _Builder:
             self.groups.append(pid)
             if runtime:
                 processes = {"run": self.plan.run, "launcher": os.getpid(), "runtime": pid}
-                write_json(str(self.plan.directory), "processes.json", processes)
+                with self.saying_trouble():
+                    write_json(str(self.plan.directory), "processes.json", processes)
                 self.record("started", self.plan.states.get("started", "working"))
 
         try:
@@ -108,22 +129,21 @@ class _Builder:
             end_group(self.groups.pop())
 
     def write_exit(self, code: int | None, killer: str | None, seconds: float) -> None:
-        write_json(
-            str(self.plan.directory),
-            "exit.json",
-            {
-                "version": 1,
-                "run": self.plan.run,
-                "at": time.time(),
-                "exit_code": code,
-                "signal": killer,
-                "seconds": round(seconds, 3),
-            },
-        )
+        record = {
+            "version": 1,
+            "run": self.plan.run,
+            "at": time.time(),
+            "exit_code": code,
+            "signal": killer,
+            "seconds": round(seconds, 3),
+        }
+        with self.saying_trouble():
+            write_json(str(self.plan.directory), "exit.json", record)
 
     def record(self, name: str, state: str | None, reason: str | None = None) -> dict[str, object]:
         event = launcher_event(self.plan.run, name, state, reason)
-        record_event(str(self.plan.directory), event)
+        with self.saying_trouble():
+            record_event(str(self.plan.directory), event)
         return event
 
     def close(self, state: str, reason: str | None, seconds: float | None) -> None:
@@ -155,35 +175,3 @@ def _reading(status: int) -> tuple[int | None, str | None]:
 
 def _reason(code: int | None, killer: str | None) -> str:
     return f"killed by {killer}" if killer else f"exit code {code}"
-
-
-def _take_signals() -> None:
-    def hang_up(number: int, frame: FrameType | None) -> None:
-        raise HungUp(number)
-
-    signal.signal(signal.SIGHUP, hang_up)
-    signal.signal(signal.SIGTERM, hang_up)
-    for number in (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP, signal.SIGQUIT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _ignore_signals() -> None:
-    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _leave_shell(plan: Plan, env: dict[str, str]) -> NoReturn:
-    """In place of this process: the pane's program is then the shell, which tmux and `af` can see."""
-    for directory in (plan.worktree, plan.worktree.parent, env.get("HOME", "/"), "/"):
-        if os.path.isdir(directory):
-            os.chdir(directory)
-            break
-    for number in (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP, signal.SIGQUIT, signal.SIGPIPE,
-                   signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # fmt: skip
-        signal.signal(number, signal.SIG_DFL)
-    for shell in (plan.shell, ("/bin/sh", "-i")):
-        try:
-            os.execvpe(shell[0], list(shell), env)
-        except OSError as error:
-            say(f"[agent-farm] {shell[0]}: {error.strerror}")
-    sys.exit(1)

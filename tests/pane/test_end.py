@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -155,7 +154,8 @@ def test_a_launcher_that_does_not_end_is_told(stage: Stage) -> None:
 
 
 def test_commands_at_the_end_outlive_the_pane(stage: Stage) -> None:
-    script = 'sleep 0.3; printf "%s|%s|%s|%s" "$AF_BUILDER_ID" "$AF_STATE" "$AF_REASON" "$AF_WORKTREE" >"$1.part"; mv "$1.part" "$1"'
+    said = 'printf "%s|%s|%s|%s" "$AF_BUILDER_ID" "$AF_STATE" "$AF_REASON" "$AF_WORKTREE"'
+    script = f'sleep 0.3; {said} >"$1.part"; mv "$1.part" "$1"'
     notified, ended = stage.root / "notified", stage.root / "ended"
     address = stage.start_program(
         "3",
@@ -174,6 +174,6 @@ def test_a_command_that_cannot_be_run_is_said(stage: Stage) -> None:
     assert "/no/such/notifier" in stage.screen()
 
 
-def test_a_shell_that_is_not_there_is_replaced(stage: Stage, tmp_path: Path) -> None:
-    stage.start_program("0", shell=["/no/such/shell"])
+def test_a_shell_that_is_not_there_is_replaced(stage: Stage) -> None:
+    stage.start_program("0", **{"shell": ["/no/such/shell"]})
     stage.wait_for_shell()

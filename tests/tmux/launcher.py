@@ -1,4 +1,4 @@
-"""Stands in for the pane launcher: the same name, the same words after it, and it just stays, or ends with 00NN."""
+"""Stands in for the pane launcher: the same name and words; it stays, or ends with 00NN."""
 
 from __future__ import annotations
 

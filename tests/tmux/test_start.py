@@ -1,4 +1,4 @@
-"""A session starts whole, with its own options, whatever is in the user's tmux.conf or in a directory's name."""
+"""A session starts whole, whatever is in the user's tmux.conf or in a directory's name."""
 
 from __future__ import annotations
 
@@ -108,9 +108,8 @@ def test_the_servers_environment_holds_nothing_else(monkeypatch: pytest.MonkeyPa
     assert "secret" not in known
     names = {line.partition("=")[0] for line in known.splitlines()}
     assert "PATH" in names
-    assert names <= set(
-        "PATH HOME USER SHELL LANG LC_ALL TZ TERM COLORTERM TMPDIR PWD TMUX_TMPDIR XDG_CONFIG_HOME".split()
-    )
+    ours = "PATH HOME USER SHELL LANG LC_ALL TZ TERM COLORTERM TMPDIR PWD TMUX_TMPDIR XDG_CONFIG_HOME"
+    assert names <= set(ours.split(" "))
 
 
 def test_variables_of_a_later_caller_stay_out_of_a_running_server(

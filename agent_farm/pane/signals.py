@@ -1,0 +1,41 @@
+"""Which signals the launcher hears, and which are for the program in the foreground."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+_ENDINGS = (signal.SIGHUP, signal.SIGTERM)
+# What a terminal sends to its foreground, and what moving the foreground brings about.
+_NOT_FOR_US = (
+    signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTOU, signal.SIGTTIN, signal.SIGPIPE,
+)  # fmt: skip
+_OTHERS = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXFSZ)
+
+
+class HungUp(BaseException):
+    """tmux is dying, or somebody ends the pane: nothing is recorded, since nothing ended by itself."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def take_signals() -> None:
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        raise HungUp(number)
+
+    for number in _ENDINGS:
+        signal.signal(number, hang_up)
+    for number in _NOT_FOR_US:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def ignore_signals() -> None:
+    for number in (*_ENDINGS, *_NOT_FOR_US):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def default_signals() -> None:
+    """As a program expects to find them: ignored ones would stay ignored in whatever it starts."""
+    for number in (*_ENDINGS, *_NOT_FOR_US, *_OTHERS):
+        signal.signal(number, signal.SIG_DFL)

@@ -1,0 +1,64 @@
+"""`af run` without a server: one session, with `/mcp` served for as long as it lives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agent_farm.butler.client import OnEvent, RunRequest
+from agent_farm.butler.listening import listen
+from agent_farm.butler.order import Progress, RunOptions
+from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.tokens import Tokens
+from agent_farm.paths import FarmPaths
+
+
+def run_alone(root: Path, butler: str | None, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
+    """KeyboardInterrupt cancels the session and completes its record first."""
+    return asyncio.run(_run(root, butler, request, on_event))
+
+
+async def _run(root: Path, butler: str | None, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
+    from agent_farm.butler.http_app import build_app
+    from agent_farm.butler.server import make_uvicorn
+    from agent_farm.butler.service import open_service
+
+    _end_on_sigterm()
+    sockets = listen(0)
+    tokens = Tokens(FarmPaths(root).runs)
+    service = open_service(
+        root, butler, port=sockets[0].getsockname()[1], tokens=tokens, environ=dict(os.environ)
+    )
+    server = make_uvicorn(build_app(service))
+    serving = asyncio.create_task(server.serve(sockets=sockets))
+
+    def observe(progress: Progress) -> None:
+        on_event({"event": progress.event, "session_id": progress.session_id, **progress.detail})
+
+    try:
+        return await service.trigger(
+            request.prompt,
+            request.context,
+            max_turns=request.max_turns,
+            runtime=request.runtime,
+            permissions=request.permissions,
+            options=RunOptions(model=request.model, cwd=request.cwd, timeout=request.timeout),
+            observer=observe,
+        )
+    finally:
+        server.should_exit = True
+        with suppress(asyncio.CancelledError):
+            await serving
+        service.close()
+
+
+def _end_on_sigterm() -> None:
+    """SIGTERM cancels the session like Ctrl-C does, so that its record is completed."""
+    task: asyncio.Task[Any] | None = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)

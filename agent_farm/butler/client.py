@@ -1,0 +1,94 @@
+"""Asking a running server for a session: POST /run, events line by line."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.server_handle import ServerAddress
+from agent_farm.errors import AgentFarmError
+
+Event = Mapping[str, Any]
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """`attached`: the session is cancelled when this caller goes away."""
+
+    prompt: str
+    context: str | None = None
+    max_turns: int = 20
+    runtime: str | None = None
+    model: str | None = None
+    permissions: str | None = None
+    cwd: Path | None = None
+    timeout: float | None = None
+    attached: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "cwd": str(self.cwd) if self.cwd else None}
+
+
+def request_session(address: ServerAddress, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
+    """Run one session on the server and wait for its result; expected errors come back as errors."""
+    result = None
+    for event in _events(address, request):
+        if event["event"] == "error":
+            raise _error(event)
+        if event["event"] == "result":
+            result = SpawnerResult(**event["result"])
+        else:
+            on_event(event)
+    if result is None:
+        raise AgentFarmError(
+            "The server ended before the session did",
+            why="Its record says what became of it.",
+            hint="af sessions",
+        )
+    return result
+
+
+def start_session(address: ServerAddress, request: RunRequest) -> SpawnerResult | str:
+    """Hand a session over; its id once it is accepted, or the result when it was refused."""
+    for event in _events(address, request):
+        if event["event"] == "error":
+            raise _error(event)
+        if event["event"] == "result":
+            return SpawnerResult(**event["result"])
+        return str(event["session_id"])
+    raise AgentFarmError("The server gave no answer", hint="af butler logs")
+
+
+def _events(address: ServerAddress, request: RunRequest) -> Any:
+    connection = http.client.HTTPConnection("localhost", address.port)
+    headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", "/run", json.dumps(request.to_json()), headers)
+        response = connection.getresponse()
+        if response.status != 200:
+            detail = response.read().decode(errors="replace")
+            raise AgentFarmError(f"The server answered {response.status}", why=detail, hint="af butler logs")
+        while line := response.readline():
+            yield json.loads(line)
+    except (OSError, http.client.HTTPException) as error:
+        raise AgentFarmError(
+            f"The connection to the server on port {address.port} was lost",
+            why=str(error) or type(error).__name__,
+            hint="af sessions",
+        ) from error
+    finally:
+        connection.close()
+
+
+def _error(event: Event) -> AgentFarmError:
+    error = AgentFarmError(
+        event["what"], why=event["why"], hint=event["hint"], evidence=event.get("evidence") or ()
+    )
+    error.code, error.exit_code = event["code"], event["exit_code"]
+    return error

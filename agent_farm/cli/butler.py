@@ -1,0 +1,147 @@
+"""`af butler`, `af mcp`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.output import answer, answer_bytes, answer_json, narrate, narrate_hint
+from agent_farm.errors import AgentFarmError, NotFound
+
+_name = click.argument("name", required=False)
+
+
+@click.group()
+def butler() -> None:
+    """The farm's server: builders talk to it, sessions run in it, schedules fire from it.
+
+    `af spawn` starts it when needed. NAME is a butler in codev/roster/; without it, the farm's own is meant.
+    """
+
+
+@butler.command()
+@_name
+@json_option
+def start(name: str | None, as_json: bool) -> None:
+    """Start the server, or say where it is."""
+    from agent_farm.butler.server_handle import ensure_server, running_server
+
+    root = current_farm().root
+    was_there = running_server(root, name) is not None
+    address = ensure_server(root, name)
+    _wait_until_up(root, name)
+    if as_json:
+        answer_json({"server": _facts(root, name), "started": not was_there})
+    else:
+        answer(f"http://localhost:{address.port}/mcp")
+        narrate("It ran already." if was_there else "Started.")
+
+
+@butler.command()
+@_name
+@click.option("--now", is_flag=True, help="Do not wait for its sessions: end them, and kill it if need be.")
+@json_option
+def stop(name: str | None, now: bool, as_json: bool) -> None:
+    """End the server. Its sessions get 10 s to end by themselves; builders keep running."""
+    from agent_farm.butler.server_stop import stop_server
+
+    stopped = stop_server(current_farm().root, name, now=now)
+    if as_json:
+        answer_json({"stopped": stopped})
+    else:
+        answer("stopped" if stopped else "it does not run")
+
+
+@butler.command()
+@_name
+@json_option
+def status(name: str | None, as_json: bool) -> int:
+    """Say whether the server runs, and where. Exit code 1 when it does not."""
+    facts = _facts(current_farm().root, name)
+    if as_json:
+        answer_json({"server": facts})
+    elif facts["running"]:
+        for key, value in facts.items():
+            answer(f"{key:<11} {value}")
+    else:
+        answer("it does not run")
+        narrate_hint("af butler start")
+    return 0 if facts["running"] else 1
+
+
+@butler.command()
+@_name
+@click.option("--lines", "-n", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--follow", "-f", is_flag=True, help="Go on as lines are written.")
+def logs(name: str | None, lines: int, follow: bool) -> None:
+    """Print the end of the server's log."""
+    from agent_farm.butler.server_handle import server_files
+
+    log = server_files(current_farm().root, name).log
+    if not log.exists():
+        raise NotFound("There is no log: the server has never run", hint="af butler start")
+    if follow:
+        os.execvp("tail", ["tail", "-n", str(lines), "-F", str(log)])
+    answer_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[-lines:]))
+
+
+@click.command()
+def mcp() -> None:
+    """Serve spawn, status, send, wait, diff and prune over stdio, so that an AI session can be the architect.
+
+    \b
+      claude mcp add farm -- af mcp
+      codex mcp add farm -- af mcp
+    """
+    from agent_farm.butler.mcp_server import build_architect_server
+    from agent_farm.farm.farm import open_farm
+
+    where = Path.cwd()
+    current_farm()  # outside a farm: say so now, and not at each call
+    build_architect_server(lambda: open_farm(where)).run("stdio")
+
+
+def _facts(root: Path, name: str | None) -> dict[str, Any]:
+    from agent_farm.butler.server_handle import running_server, server_files
+
+    address = running_server(root, name)
+    if address is None:
+        return {"running": False}
+    from agent_farm.butler.identity import load_butler
+    from agent_farm.butler.service import open_sessions
+
+    known = load_butler(root, name)
+    active = open_sessions(root).find(butler=known.name, states=("queued", "running"), limit=0)
+    return {
+        "running": True,
+        "butler": known.name,
+        "port": address.port,
+        "url": f"http://localhost:{address.port}/mcp",
+        "pid": address.pid,
+        "supervisor": address.supervisor,
+        "started_at": address.started_at,
+        "sessions": sum(record["state"] == "running" for record in active),
+        "queued": sum(record["state"] == "queued" for record in active),
+        "log": str(server_files(root, name).log),
+    }
+
+
+def _wait_until_up(root: Path, name: str | None) -> None:
+    """A person who starts it by hand wants to know whether it came up."""
+    import time
+
+    from agent_farm.butler.server_handle import running_server
+
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        address = running_server(root, name)
+        if address is None:
+            raise AgentFarmError("The server ended at once", hint="af butler logs")
+        if address.pid is not None:
+            return
+        time.sleep(0.05)
+    raise AgentFarmError("The server does not come up", hint="af butler logs")

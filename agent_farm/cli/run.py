@@ -1,0 +1,137 @@
+"""`af run`, `af trigger`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agent_farm.cli.options import complete_runtimes, current_farm, json_option, text_of
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.settings import PERMISSIONS
+
+if TYPE_CHECKING:
+    from agent_farm.butler.client import RunRequest
+    from agent_farm.butler.result import SpawnerResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def session_options(command: F) -> F:
+    """What one session may choose for itself."""
+    for option in (
+        click.option("--context", metavar="TEXT", help="Text put before the prompt."),
+        click.option("--max-turns", type=click.IntRange(min=1), default=20, show_default=True),
+        click.option("--runtime", metavar="NAME", help="Runtime to use.", shell_complete=complete_runtimes),
+        click.option("--model", metavar="M", help="Model to ask the runtime for."),
+        click.option("--permissions", type=click.Choice(PERMISSIONS), help="What it may do."),
+        click.option(
+            "--cwd",
+            type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+            help="Directory to run in; default: the butler's own.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="End it after this long.",
+        ),
+        click.option("--butler", metavar="NAME", help="Butler to run as; default: the farm's own."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("prompt", metavar="PROMPT|-")
+@session_options
+@json_option
+def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
+    """Run one headless session in the foreground. Ctrl-C cancels it; its record says so.
+
+    It goes through the farm's server when that runs, else `af run` is the server for as long as it lives.
+
+    \b
+      af run "Summarise the open TODOs in codev/"
+      git diff | af run --context "Review this change" -
+    """
+    from agent_farm.butler.client import request_session
+    from agent_farm.butler.server_handle import running_server
+
+    request = _request(prompt, options, attached=True)
+    root = current_farm().root
+    address = running_server(root, butler)
+    if address is not None:
+        return _show(request_session(address, request, _narrate), as_json)
+    from agent_farm.butler.alone import run_alone
+
+    return _show(run_alone(root, butler, request, _narrate), as_json)
+
+
+@click.command()
+@click.argument("prompt", metavar="PROMPT|-")
+@session_options
+@click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
+@json_option
+def trigger(prompt: str, butler: str | None, no_wait: bool, as_json: bool, **options: Any) -> int:
+    """Hand a prompt to the farm's server, which is started when needed; the session outlives this command.
+
+    \b
+      af trigger "Check the nightly build"
+      af trigger --no-wait "Tidy the changelog"
+    """
+    from agent_farm.butler.client import request_session, start_session
+    from agent_farm.butler.server_handle import ensure_server
+
+    request = _request(prompt, options, attached=False)
+    address = ensure_server(current_farm().root, butler)
+    if not no_wait:
+        return _show(request_session(address, request, _narrate), as_json)
+    started = start_session(address, request)
+    if not isinstance(started, str):
+        return _show(started, as_json)
+    if as_json:
+        answer_json({"session_id": started})
+    else:
+        answer(started)
+        narrate_hint(f"af sessions {started}")
+    return 0
+
+
+def _request(prompt: str, options: Mapping[str, Any], *, attached: bool) -> RunRequest:
+    from agent_farm.butler.client import RunRequest
+
+    text = text_of(sys.stdin.buffer.read(), "Standard input") if prompt == "-" else prompt
+    if not text.strip():
+        raise UsageError("The prompt is empty", hint='af run "…"')
+    if "\0" in text:
+        raise UsageError("The prompt contains NUL")
+    return RunRequest(prompt=text, attached=attached, **options)
+
+
+def _narrate(event: Mapping[str, Any]) -> None:
+    match event["event"]:
+        case "queued" if event.get("waiting"):
+            narrate(f"session {event['session_id']} waits, {event['waiting']} in the queue")
+        case "queued":
+            narrate(f"session {event['session_id']}")
+        case "running":
+            narrate(f"{event['runtime']} runs")
+        case "tool":
+            narrate(f"  {event['name']}{' failed' if event.get('failed') else ''}")
+
+
+def _show(result: SpawnerResult, as_json: bool) -> int:
+    if as_json:
+        answer_json({"result": result.to_json()})
+        return 0 if result.success else 1
+    if result.output:
+        answer(printable(result.output) if sys.stdout.isatty() else result.output.removesuffix("\n"))
+    if not result.success:
+        hint = f"af sessions {result.session_id}" if result.session_id else "af sessions"
+        raise AgentFarmError("The session failed", why=result.error, hint=hint)
+    return 0

@@ -1,0 +1,137 @@
+"""`af schedule`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+
+if TYPE_CHECKING:
+    from agent_farm.butler.schedules import ScheduleStore
+
+_butler = click.option("--butler", metavar="NAME", help="Butler it belongs to; default: the farm's own.")
+
+
+@click.group()
+def schedule() -> None:
+    """Prompts that run at set times, by five-field cron expressions.
+
+    They fire from the farm's server. What was missed while it was down is made up once when it is less than
+    an hour late, and passed over otherwise. Schedules in a butler.toml are changed there.
+
+    \b
+      af schedule add daily_digest "0 8 * * 1-5" "Write the digest of yesterday's commits"
+      af schedule list
+    """
+
+
+@schedule.command(name="list")
+@_butler
+@json_option
+def list_command(butler: str | None, as_json: bool) -> None:
+    """List all schedules, with when each is due next."""
+    found = [entry.to_json() for entry in _store(butler).all()]
+    if as_json:
+        answer_json({"schedules": found})
+        return
+    if not found:
+        narrate("There are no schedules.")
+        narrate_hint('af schedule add NAME "0 8 * * *" "PROMPT"')
+    for entry in found:
+        answer(
+            f"{entry['name']:<20} {entry['cron']:<15} {_next(entry):<17} {printable(entry['prompt'])[:80]}"
+        )
+
+
+@schedule.command()
+@click.argument("name")
+@click.argument("cron")
+@click.argument("prompt")
+@click.option("--timezone", metavar="ZONE", help="As in Europe/Berlin; default: this machine's.")
+@_butler
+@json_option
+def add(name: str, cron: str, prompt: str, timezone: str | None, butler: str | None, as_json: bool) -> None:
+    """Run PROMPT whenever CRON is due."""
+    from agent_farm.butler.identity import ScheduleEntry
+    from agent_farm.butler.server_handle import running_server
+
+    entry = _store(butler).create(ScheduleEntry(name, cron, prompt, timezone)).to_json()
+    if as_json:
+        answer_json({"schedule": entry})
+        return
+    answer(f"{name}: next {_next(entry)}")
+    if running_server(current_farm().root, butler) is None:
+        narrate("The server does not run; nothing fires until it does.")
+        narrate_hint("af butler start")
+
+
+@schedule.command()
+@click.argument("name")
+@_butler
+@json_option
+def remove(name: str, butler: str | None, as_json: bool) -> None:
+    """Remove a schedule."""
+    _store(butler).delete(name)
+    answer_json({"removed": name}) if as_json else answer(f"{name} removed")
+
+
+@schedule.command()
+@click.argument("name")
+@_butler
+@json_option
+def enable(name: str, butler: str | None, as_json: bool) -> None:
+    """Let a schedule fire again, from now on."""
+    _switch(name, butler, as_json, on=True)
+
+
+@schedule.command()
+@click.argument("name")
+@_butler
+@json_option
+def disable(name: str, butler: str | None, as_json: bool) -> None:
+    """Keep a schedule, and do not fire it."""
+    _switch(name, butler, as_json, on=False)
+
+
+@schedule.command()
+@click.argument("name")
+@_butler
+@json_option
+def history(name: str, butler: str | None, as_json: bool) -> None:
+    """List when a schedule was due, and what became of it."""
+    store = _store(butler)
+    fires = store.fires(store.get(name).name)
+    if as_json:
+        answer_json({"fires": fires})
+        return
+    for fire in fires:
+        answer(f"{_when(fire['due'])}  {fire['outcome']}")
+
+
+def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
+    entry = _store(butler).update(name, enabled=on).to_json()
+    answer_json({"schedule": entry}) if as_json else answer(f"{name}: {_next(entry)}")
+
+
+def _store(butler: str | None) -> ScheduleStore:
+    from agent_farm.butler.identity import load_butler
+    from agent_farm.butler.schedules import ScheduleStore
+    from agent_farm.butler.service import open_database
+
+    root = current_farm().root
+    known = load_butler(root, butler)
+    store = ScheduleStore(open_database(root), known.name)
+    store.take_from_file(known.schedules)
+    return store
+
+
+def _next(entry: dict[str, Any]) -> str:
+    return _when(entry["next_due"]) if entry["enabled"] else "disabled"
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

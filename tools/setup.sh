@@ -52,10 +52,10 @@ install_packages() {
             "sudo apt-get update && sudo apt-get install -y $*"
     fi
     say "Installing $*"
-    get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3"
+    get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0"
     $get install -y --no-install-recommends "$@" >/dev/null 2>&1 </dev/null && return
-    $get update </dev/null >&2
-    $get install -y --no-install-recommends "$@" </dev/null >&2 || stop "apt-get could not install $*"
+    $get update </dev/null >/dev/null
+    $get install -y --no-install-recommends "$@" </dev/null >/dev/null || stop "apt-get could not install $*"
 }
 
 require_tools() {

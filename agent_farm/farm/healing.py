@@ -13,8 +13,11 @@ from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.pristine import own_content
+from agent_farm.git.slots import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_admin_entry, remove_worktree
 from agent_farm.ports import release_ports
+
+_NAMED = 5  # files of somebody's that a message names
 
 
 def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list[str]:
@@ -54,12 +57,24 @@ def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
-    """Undo a spawn, however far it came. Returns what was kept because it may be somebody's work."""
+    """Undo a spawn, however far it came. A builder that holds somebody's work stays, as failed."""
     pane = farm.tmux.panes().panes.get(record.session)
     if pane is not None:
         farm.tmux.kill_session(pane.session_id)
+    with file_lock(farm.paths.worktree_lock):
+        drop_half_made(farm.repository, record.worktree_path)
+        if not belongs_here(farm.repository, record.worktree_path):
+            with suppress(AgentFarmError):  # git was killed while it moved a ready-made worktree here
+                repair_worktree(farm.repository, record.worktree_path)
+    if record.new_branch:
+        drop_stale_ref_lock(farm.repository, record.branch)
+    work = _own_work(farm, record)
+    if work:
+        with farm.registry.edit() as records:
+            records[record.id] = record.with_state("failed", f"its start was cut short; it holds {work}")
+        return [f"{record.id} is kept, as failed: it holds {work}"]
     kept = _remove_tree(farm, record)
-    kept += _remove_branch(farm, record)
+    _remove_branch(farm, record)
     shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
     release_ports(farm.root, [record.id])
     with farm.registry.edit() as records:
@@ -68,10 +83,19 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     return kept
 
 
+def _own_work(farm: Farm, record: BuilderRecord) -> str | None:
+    """What a checkout does not explain: files of the worktree, commits of a branch that this spawn made."""
+    path = record.worktree_path
+    tip = farm.repository.branch_commit(record.branch) or record.base_commit
+    if record.new_branch and tip != record.base_commit:
+        return f"commits on {record.branch}"
+    if not belongs_here(farm.repository, path):
+        return None
+    return ", ".join(own_content(farm.repository, path, tip)[:_NAMED]) or None
+
+
 def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
     path = record.worktree_path
-    with file_lock(farm.paths.worktree_lock):
-        drop_half_made(farm.repository, path)
     if not path.exists():
         drop_admin_entry(farm.repository, path)
         return []
@@ -82,23 +106,13 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
         return []
     trash = farm.paths.trash / f"{record.id}-{int(time.time() * 1000)}"
     make_directory(farm.paths.trash)
-    own = own_content(farm.repository, path, record.base_commit)
     remove_worktree(farm.repository, path, trash=trash)
-    if own:
-        return [f"{trash}/worktree is kept: it holds {', '.join(own[:5])}"]
     shutil.rmtree(trash, ignore_errors=True)
     return []
 
 
-def _remove_branch(farm: Farm, record: BuilderRecord) -> list[str]:
-    """Only a branch that this spawn made, and that still is where it began."""
-    if record.new_branch:
-        drop_stale_ref_lock(farm.repository, record.branch)
-    commit = farm.repository.branch_commit(record.branch) if record.new_branch else None
-    if commit is None:
-        return []
-    if commit != record.base_commit:
-        return [f"the branch {record.branch} is kept: it has commits of its own"]
-    with suppress(AgentFarmError):
-        delete_branch(farm.repository, record.branch, commit)
-    return []
+def _remove_branch(farm: Farm, record: BuilderRecord) -> None:
+    """Only a branch that this spawn made; git refuses if it is no longer where it began."""
+    if record.new_branch and farm.repository.branch_commit(record.branch):
+        with suppress(AgentFarmError):
+            delete_branch(farm.repository, record.branch, record.base_commit)

@@ -19,6 +19,7 @@ from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
+from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import merge_base
 from agent_farm.git.ignoring import ignored_files
 from agent_farm.git.worktrees import branch_checked_out_at
@@ -81,6 +82,7 @@ class Plan:
     copies: tuple[str, ...]
     copy_from: Path
     setup: str | None
+    carry: bool
     notes: tuple[str, ...] = ()
 
     def preparation(self, worktree: Path) -> Preparation:
@@ -116,6 +118,7 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         copies,
         farm.repository.checkout,
         farm.settings.text("worktree.setup"),
+        _carries(farm, start),
         (going_on,) if start.existing_branch and not order.branch else (),
     )
 
@@ -234,6 +237,21 @@ def _subdirectory(farm: Farm, commit: str) -> str:
     """Where the user is, below the top, if the builder's tree has that directory."""
     prefix = farm.repository.prefix
     return prefix if prefix and farm.repository.entry_kind(commit, prefix) == "tree" else ""
+
+
+def _carries(farm: Farm, start: Start) -> bool:
+    """Whether the builder gets this checkout's uncommitted changes; they belong on the commit they are on."""
+    if not farm.settings.flag("worktree.carry"):
+        return False
+    if tree_state(farm.repository.checkout).clean:
+        return False
+    if start.tip != farm.repository.head().commit:
+        raise UsageError(
+            "Uncommitted changes can be carried only to a builder that starts from HEAD",
+            why="worktree.carry is set, and this checkout has uncommitted changes.",
+            hint="git stash, or leave --base and --branch out",
+        )
+    return True
 
 
 def _copies(farm: Farm) -> tuple[tuple[str, ...], list[Request]]:

@@ -16,8 +16,11 @@ from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.plan import Plan
+from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.running import draw_run, start_runtime
 from agent_farm.git.ignoring import exclude
+from agent_farm.git.restoring import restore_state
+from agent_farm.git.salvage import snapshot_commit
 from agent_farm.git.worktrees import add_worktree
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
@@ -32,11 +35,13 @@ def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
         try:
             _make_worktree(farm, plan, record, lock)
             _start(farm, plan, record)
-            return _settle(farm, replace(record, state="running"))
+            record = _settle(farm, replace(record, state="running"))
         except BaseException as error:
             with _uninterrupted():
                 _undo(farm, record, error)
             raise
+    refill_later(farm)
+    return record
 
 
 def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
@@ -134,15 +139,18 @@ def _require_no_builder(plan: Plan, records: Records) -> None:
 
 
 def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> None:
-    add_worktree(
-        farm.repository,
-        record.worktree_path,
-        record.branch,
-        plan.start.tip,
-        lock_path=farm.paths.worktree_lock,
-        builder_lock_fd=lock,
-        new_branch=record.new_branch,
-    )
+    if not take_slot(farm, record, plan.start.tip, lock):
+        add_worktree(
+            farm.repository,
+            record.worktree_path,
+            record.branch,
+            plan.start.tip,
+            lock_path=farm.paths.worktree_lock,
+            builder_lock_fd=lock,
+            new_branch=record.new_branch,
+        )
+    if plan.carry:
+        restore_state(snapshot_commit(farm.repository.checkout), record.worktree_path)
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:

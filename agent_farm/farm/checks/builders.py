@@ -17,6 +17,7 @@ from agent_farm.errors import DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import settle_interrupted
+from agent_farm.farm.pool import pool_directory
 from agent_farm.farm.prune import finish_removal
 from agent_farm.farm.running import draw_run
 from agent_farm.farm.trash import Kept, list_kept
@@ -108,7 +109,7 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
     known = {record.worktree for record in farm.registry.read().values()}
     registered = {str(tree.path): tree for tree in list_worktrees(farm.repository)}
     for path in sorted(farm.paths.worktrees.glob("*")):
-        if str(path) in known:
+        if str(path) in known or path == pool_directory(farm):
             continue
         tree = registered.get(str(path))
         if tree is None:

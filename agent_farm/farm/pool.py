@@ -1,0 +1,133 @@
+"""Worktrees kept ready, so that a spawn does not wait for the checkout of a large repository.
+
+A slot is a detached worktree `.builders/.pool/<n>`; its file `<n>.ready` names the commit it holds and is
+written last. A spawn takes one under the pool's lock; a detached `af` makes the next ones.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.errors import LockTaken
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.trash import delete_tree
+from agent_farm.git.command import GitError
+from agent_farm.git.slots import add_slot, move_slot, update_slot
+from agent_farm.git.worktrees import drop_admin_entry
+
+FILL_SECONDS = 120.0
+
+
+def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int) -> bool:
+    """Turn a slot that holds `commit` into the builder's worktree; False when there is none to take."""
+    if not farm.settings.number("pool.size") or not record.new_branch:
+        return False
+    with file_lock(_lock(farm)), file_lock(farm.paths.worktree_lock, inherit=True) as worktree_lock:
+        slot = next((slot for slot, held in _ready(farm).items() if held == commit), None)
+        if slot is None:
+            return False
+        _marker(slot).unlink()
+        try:
+            fds = (builder_lock, worktree_lock)
+            move_slot(farm.repository, slot, record.worktree_path, record.branch, fds=fds)
+        except GitError:
+            if slot.is_dir():  # git moves no worktree that has submodules
+                replace_file(_marker(slot), commit)
+                return False
+            raise
+    return True
+
+
+def refill_later(farm: Farm) -> None:
+    """Have another process make the pool whole; nobody waits for it."""
+    if not farm.settings.number("pool.size"):
+        return
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "agent_farm", "pool", "fill"],
+        cwd=farm.root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def fill(farm: Farm) -> int:
+    """Make, or bring up to date, as many slots as `pool.size` says; returns how many are ready."""
+    try:
+        with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
+            _fill(farm, farm.repository.head(farm.root).commit)
+    except LockTaken:
+        pass  # another process is at it
+    return len(_ready(farm))
+
+
+def drain(farm: Farm) -> int:
+    """Remove every slot; returns how many there were."""
+    with file_lock(farm.paths.locks / "pool-fill.lock", wait=FILL_SECONDS):
+        ready = _ready(farm)
+        gone = [slot for slot in ready if _claim(farm, slot)]
+        if pool_directory(farm).is_dir():
+            _remove_half_made(farm)
+    return len(gone)
+
+
+def _fill(farm: Farm, commit: str) -> None:
+    make_directory(pool_directory(farm))
+    _remove_half_made(farm)
+    for slot, held in _ready(farm).items():
+        if held != commit and _claim(farm, slot):
+            update_slot(slot, commit)
+            replace_file(_marker(slot), commit)
+    number = 0
+    while len(_ready(farm)) < farm.settings.number("pool.size"):
+        slot = pool_directory(farm) / str(number)
+        number += 1
+        if not slot.exists():
+            add_slot(farm.repository, slot, commit, lock_path=farm.paths.worktree_lock)
+            replace_file(_marker(slot), commit)
+
+
+def _claim(farm: Farm, slot: Path) -> bool:
+    with file_lock(_lock(farm)):
+        held = _marker(slot).exists()
+        _marker(slot).unlink(missing_ok=True)
+        return held
+
+
+def _remove_half_made(farm: Farm) -> None:
+    """A slot without its marker was being made by a process that died; nobody has worked in it.
+
+    Spawns take slots under the pool's lock, and only one process fills: nobody else has such a slot now.
+    """
+    with file_lock(_lock(farm)):
+        for slot in sorted(pool_directory(farm).iterdir()):
+            if slot.is_dir() and slot.name.isdecimal() and not _marker(slot).exists():
+                delete_tree(slot)
+                drop_admin_entry(farm.repository, slot)
+
+
+def _ready(farm: Farm) -> dict[Path, str]:
+    markers = sorted(pool_directory(farm).glob("*.ready")) if pool_directory(farm).is_dir() else []
+    found = {}
+    for marker in markers:
+        with suppress(FileNotFoundError):
+            found[marker.with_suffix("")] = marker.read_text()
+    return found
+
+
+def pool_directory(farm: Farm) -> Path:
+    return farm.paths.worktrees / ".pool"
+
+
+def _lock(farm: Farm) -> Path:
+    return farm.paths.locks / "pool.lock"
+
+
+def _marker(slot: Path) -> Path:
+    return slot.with_name(f"{slot.name}.ready")

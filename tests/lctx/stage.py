@@ -17,7 +17,7 @@ seen = {{
     "cwd": os.getcwd(),
     "mode": stat.S_IMODE(os.lstat(".").st_mode),
     "env": dict(os.environ),
-    "stdin": None if sys.stdin is None or os.isatty(0) else sys.stdin.buffer.read().decode("utf-8", "surrogateescape"),
+    "stdin": None if os.isatty(0) else sys.stdin.buffer.read().decode("utf-8", "surrogateescape"),
     "links": {{name: os.readlink(name) for name in os.listdir(".") if os.path.islink(name)}},
     "files": {{}},
 }}

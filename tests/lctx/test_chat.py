@@ -18,7 +18,11 @@ from tests.runtimes.ptys import OnPty, on_pty
 from tests.waiting import wait_until
 
 # A session leader takes its standard input as its controlling terminal, as a login shell's child has it.
-LEADER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+LEADER = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 # A shell with job control: it takes the terminal back when its child stops, and goes on with it on `fg`.
 SHELL = """
 set -m
@@ -116,7 +120,9 @@ def test_ctrl_c_reaches_the_agent_alone(stage: Stage, app: Path) -> None:
 
 
 def test_suspended_agent_gives_the_shell_back_and_goes_on(stage: Stage, app: Path) -> None:
-    stage.script("import signal\nprint('ready', flush=True)\nos.kill(0, signal.SIGTSTP)\nprint('resumed', flush=True)")
+    stage.script(
+        "import signal\nprint('ready', flush=True)\nos.kill(0, signal.SIGTSTP)\nprint('resumed', flush=True)"
+    )
     with terminal(stage, "/bin/bash", "-c", SHELL, "bash", *af("chat", "-s", "app")) as user:
         user.wait_for("shell is back")
         user.wait_for("resumed")

@@ -20,7 +20,8 @@ from tests.waiting import wait_until
 
 ENDLESS = """
 import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"])
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", deaf])
 open({pids!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
 import time
 time.sleep(600)
@@ -145,7 +146,11 @@ def test_a_link_under_a_runs_name_is_left_alone(stage: Stage, app: Path) -> None
 
 
 def test_files_and_other_names_are_left_alone(stage: Stage) -> None:
-    names = [stage.tmp / f"lctx-{uuid.uuid4()}", stage.tmp / "lctx-notes", stage.tmp / f"my-lctx-{uuid.uuid4()}"]
+    names = [
+        stage.tmp / f"lctx-{uuid.uuid4()}",
+        stage.tmp / "lctx-notes",
+        stage.tmp / f"my-lctx-{uuid.uuid4()}",
+    ]
     names[0].write_text("a file")
     names[1].mkdir()
     names[2].mkdir()

@@ -149,6 +149,21 @@ def test_white_space_is_code(branch: Path) -> None:
     assert unlanded(branch) == ["one"]
 
 
+def test_the_same_lines_at_another_place_are_another_change(branch: Path) -> None:
+    block = "def test():\n    a()\n    b()\n    c()\n\n\n"
+    on_main(branch)
+    commit_files(branch, {"blocks.py": block * 4}, "blocks")
+    git(branch, "branch", "-f", "work", "main")
+    longer = block.replace("    b()\n", "    b()\n    new()\n")
+    commit_files(branch, {"blocks.py": block + longer + block * 2}, "in the second")
+    git(branch, "checkout", "-q", "work")
+    commit_files(branch, {"blocks.py": block * 2 + longer + block}, "in the third")
+    assert unlanded(branch) == ["in the third"]
+    on_main(branch)
+    git(branch, "cherry-pick", "work")
+    assert unlanded(branch) == []
+
+
 def test_work_undone_on_its_own_branch_has_not_landed(branch: Path) -> None:
     commit_files(branch, {"a": "1\n"}, "one")
     git(branch, "revert", "--no-edit", "HEAD")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Literal
 
 from agent_farm.errors import AgentFarmError
@@ -65,17 +65,25 @@ def states(
 ) -> dict[Path, TreeState | None]:
     """Each worktree's state; None where git failed or took longer than `timeout` seconds: unknown."""
 
-    def ask(worktree: Path) -> TreeState | None:
-        try:
-            return tree_state(worktree, timeout=timeout)
-        except AgentFarmError:
-            return None
+    answers: dict[Path, TreeState | None] = dict.fromkeys(worktrees)
+    waiting = list(answers)
 
-    paths = list(dict.fromkeys(worktrees))
-    if len(paths) < 2:
-        return {path: ask(path) for path in paths}
-    with ThreadPoolExecutor(workers or min(len(paths), max(2, os.cpu_count() or 2))) as pool:
-        return dict(zip(paths, pool.map(ask, paths), strict=True))
+    def work() -> None:
+        while waiting:
+            try:
+                worktree = waiting.pop()
+                answers[worktree] = tree_state(worktree, timeout=timeout)
+            except (IndexError, AgentFarmError):  # another thread took the last one; or git has no answer
+                continue
+
+    # Plain threads: a pool from the standard library would load `logging` on the way of `af status`.
+    count = min(len(waiting), workers or max(2, os.cpu_count() or 2))
+    threads = [Thread(target=work, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
 
 
 def operation_of(worktree: Path) -> Operation | None:

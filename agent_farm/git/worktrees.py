@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -200,6 +199,8 @@ def _check_out(path: Path, builder_lock_fd: int) -> None:
 
 def _undo_worktree(repository: Repository, path: Path) -> None:
     """Best effort: the error that led here is the one to show."""
+    import shutil  # only a failure pays for it
+
     with suppress(AgentFarmError, OSError):
         admin = admin_directory(path)
         if path.is_dir():
@@ -257,6 +258,8 @@ def _move_directory(path: Path, target: Path) -> None:
 
 
 def _move_admin(admin: Path, target: Path) -> None:
+    import shutil  # not on the way of a spawn
+
     try:
         shutil.move(admin, target)  # copies where git's directory is on another filesystem
     except OSError as error:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: the MCP SDK reads the defaults from the class for the tool's schema
 class SpawnerResult:
     """`success`: the run completed without error. `output` is kept either way, partial or whole."""
 

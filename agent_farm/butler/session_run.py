@@ -17,7 +17,6 @@ from agent_farm.butler.system_prompt import compose_system_prompt
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
-from agent_farm.runtimes.mcp_config import config_directory
 from agent_farm.runtimes.result import RuntimeResult
 
 
@@ -57,21 +56,19 @@ class SessionRunner:
         try:
             with telemetry.span("runtime.invoke", runtime=worker.name, session_id=order.session_id):
                 env = await self.database.run(self.environment, order, telemetry.current_trace())
-                with config_directory(self.butler.name) as directory:
-                    worker.build_config_file(servers, directory)
-                    return await worker.invoke(
-                        order.whole_prompt,
-                        system_prompt,
-                        servers,
-                        env,
-                        max_turns=order.max_turns,
-                        model=order.model,
-                        runtime_args=order.options.runtime_args,
-                        cwd=order.cwd,
-                        timeout=order.options.timeout,
-                        permissions=order.options.permissions,
-                        command=order.options.command,
-                    )
+                return await worker.invoke(
+                    order.whole_prompt,
+                    system_prompt,
+                    servers,
+                    env,
+                    max_turns=order.max_turns,
+                    model=order.model,
+                    runtime_args=order.options.runtime_args,
+                    cwd=order.cwd,
+                    timeout=order.options.timeout,
+                    permissions=order.options.permissions,
+                    command=order.options.command,
+                )
         finally:
             if self.endpoint.tokens:
                 self.endpoint.tokens.revoke_session(order.session_id)

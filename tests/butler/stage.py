@@ -17,8 +17,8 @@ from agent_farm.butler.sessions import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.tokens import Tokens
 from agent_farm.launch import Launch
-from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
-from agent_farm.runtimes.mcp_config import as_servers, claude_form
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.result import RuntimeResult, Usage
 
 
@@ -28,13 +28,13 @@ class Call:
 
     prompt: str
     system_prompt: str
-    servers: dict[str, Any]
+    server: McpServer
     env: dict[str, str]
     max_turns: int
     model: str | None
-    cwd: Path | None
-    config: Path | None
-    config_text: str | None
+    cwd: Path
+    config: Path
+    config_text: str
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Script:
     calls: list[Call] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
     resets: list[int] = field(default_factory=list)
+    alive: list[RuntimeAdapter] = field(default_factory=list)  # so that ids stay distinct
 
 
 async def say_ok(call: Call) -> RuntimeResult:
@@ -64,44 +65,43 @@ class ScriptedAdapter(RuntimeAdapter):
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.config: Path | None = None
+
+    def find_command(
+        self, env: Mapping[str, str], command: Sequence[str] | None = None
+    ) -> tuple[str, ...] | None:
+        return ("scripted",)
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         raise NotImplementedError
 
-    async def run_headless(self, order: Any) -> RuntimeResult:
-        raise NotImplementedError
-
-    async def invoke(  # type: ignore[override]
-        self,
-        prompt: str,
-        system_prompt: str,
-        mcp_servers: Mapping[str, Any],
-        env: Mapping[str, str],
-        *,
-        max_turns: int = 20,
-        model: str | None = None,
-        runtime_args: Sequence[str] | None = None,
-        cwd: Path | None = None,
-        timeout: float | None = None,
-        **more: Any,
-    ) -> RuntimeResult:
-        text = self.config.read_text() if self.config else None
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        assert order.mcp_server is not None
+        config = self.build_config_file({"": order.mcp_server}, order.scratch)
         call = Call(
-            prompt, system_prompt, dict(mcp_servers), dict(env), max_turns, model, cwd, self.config, text
+            prompt=order.prompt,
+            system_prompt=order.system_prompt,
+            server=order.mcp_server,
+            env=dict(order.env),
+            max_turns=order.max_turns,
+            model=order.model,
+            cwd=order.cwd,
+            config=config,
+            config_text=config.read_text(),
         )
         self.script.calls.append(call)
         self.script.workers.append(id(self))
         return await self.script.act(call)
 
-    def build_config_file(self, mcp_servers: Mapping[str, Any], tmp_dir: Path) -> Path:
-        self.config = tmp_dir / "mcp.json"
-        self.config.write_text(json.dumps(claude_form(as_servers(mcp_servers))))
-        return self.config
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        config = tmp_dir / "mcp.json"
+        config.write_text(json.dumps(claude_form(as_servers(mcp_servers))))
+        return config
 
     def create_worker(self) -> ScriptedAdapter:
         worker = ScriptedAdapter(self.script)
-        self.script.__dict__.setdefault("alive", []).append(worker)  # ids stay distinct
+        self.script.alive.append(worker)
         return worker
 
     async def reset(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -22,19 +23,17 @@ async def test_the_one_server_is_the_butlers_own(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     result = await stage.spawner.trigger("x")
     (call,) = stage.script.calls
-    assert list(call.servers) == ["health"]
-    assert (
-        call.servers["health"]["url"] == f"http://localhost:8001/mcp?runtime_session_id={result.session_id}"
-    )
+    assert call.server.name == "health"
+    assert call.server.url == f"http://localhost:8001/mcp?runtime_session_id={result.session_id}"
 
 
 @in_loop
 async def test_sse_where_it_is_asked_for(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, transport="sse")
     await stage.spawner.trigger("x")
-    url = stage.script.calls[0].servers["health"]["url"]
-    assert url.startswith("http://localhost:8001/sse?runtime_session_id=")
-    assert json.loads(stage.script.calls[0].config_text or "")["mcpServers"]["health"]["type"] == "sse"
+    (call,) = stage.script.calls
+    assert call.server.url.startswith("http://localhost:8001/sse?runtime_session_id=")
+    assert json.loads(call.config_text)["mcpServers"]["health"]["type"] == "sse"
 
 
 @in_loop
@@ -42,14 +41,11 @@ async def test_the_config_file_and_its_directory(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     await asyncio.gather(stage.spawner.trigger("a"), stage.spawner.trigger("b"))
     first, second = stage.script.calls
-    assert first.config is not None
-    assert second.config is not None
     for call in (first, second):
-        assert call.config is not None
         assert call.config.name == "mcp.json"
-        assert call.config.parent.name.startswith("butler_health_")
+        assert re.fullmatch(r"butler_health_[0-9a-f-]{36}", call.config.parent.name)
         assert str(call.config.parent.parent) == tempfile.gettempdir()
-        servers = json.loads(call.config_text or "")["mcpServers"]
+        servers = json.loads(call.config_text)["mcpServers"]
         assert list(servers) == ["health"]
         assert servers["health"]["url"].startswith("http://localhost:8001/mcp?")
         assert not call.config.parent.exists()
@@ -75,24 +71,24 @@ async def test_the_config_directory_goes_after_a_failure_and_after_a_cancellatio
     await stage.spawner.drain(timeout=0)
     await hanging
     assert len(stage.script.calls) == 2
-    assert not [call.config for call in stage.script.calls if call.config and call.config.parent.exists()]
+    assert not [call.config for call in stage.script.calls if call.config.parent.exists()]
 
 
 @in_loop
 async def test_each_session_has_a_token_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
     async def act(call: Call) -> RuntimeResult:
-        server = call.servers["health"]
-        caller = stage.tokens.caller(server["token"], call.env["AF_SESSION"])
+        token = call.server.token or ""
+        caller = stage.tokens.caller(token, call.env["AF_SESSION"])
         assert caller is not None
         assert (caller.kind, caller.id) == ("session", call.env["AF_SESSION"])
-        assert server["token"] not in (call.config_text or "")
-        assert server["token"] not in json.dumps(call.env)
+        assert token not in call.config_text
+        assert [name for name, value in call.env.items() if token in value] == ["AF_MCP_TOKEN"]
         return RuntimeResult()
 
     stage = make_stage(tmp_path, act)
     results = [await stage.spawner.trigger(name) for name in ("a", "b")]
     assert [result.error for result in results] == [None, None]
-    tokens = [call.servers["health"]["token"] for call in stage.script.calls]
+    tokens = [call.server.token or "" for call in stage.script.calls]
     assert tokens[0] != tokens[1]
     for token, result in zip(tokens, results, strict=True):
         assert stage.tokens.caller(token, result.session_id) is None
@@ -131,6 +127,7 @@ async def test_undeclared_variables_do_not_reach_a_session(tmp_path: Path) -> No
         "MODULE_TOKEN": "3",
         "AF_SESSION": result.session_id,
         "AF_BUTLER": "health",
+        "AF_MCP_TOKEN": stage.script.calls[0].server.token,
     }
 
 
@@ -180,4 +177,4 @@ async def test_no_other_butler_is_in_the_config(tmp_path: Path, name: str) -> No
     make_butler(tmp_path, name)
     stage = make_stage(tmp_path)
     await stage.spawner.trigger("x")
-    assert name not in (stage.script.calls[0].config_text or "")
+    assert name not in stage.script.calls[0].config_text

@@ -1,0 +1,85 @@
+"""The real server in the test's own loop: real sockets, real HTTP, the demo runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from agent_farm.butler.http_app import build_app
+from agent_farm.butler.identity import butler_names
+from agent_farm.butler.listening import listen
+from agent_farm.butler.server import make_uvicorn
+from agent_farm.butler.service import ButlerService, open_service
+from agent_farm.butler.tokens import Tokens, hash_token
+from agent_farm.paths import FarmPaths
+from tests.gitrepo import write_files
+
+ARCHITECT = "architect-token"
+
+
+@dataclass
+class Served:
+    service: ButlerService
+    port: int
+    http: httpx2.AsyncClient
+
+    def url(self, path: str = "/mcp", session: str | None = None) -> str:
+        query = f"?runtime_session_id={session}" if session else ""
+        return f"http://localhost:{self.port}{path}{query}"
+
+    async def rpc(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        token: str | None = ARCHITECT,
+        session: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx2.Response:
+        sent = {"Accept": "application/json, text/event-stream", **(headers or {})}
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params or {})}
+        return await self.http.post(self.url(session=session), json=body, headers=sent)
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """The result of one tool call."""
+        params = {"name": tool, "arguments": dict(arguments or {})}
+        response = await self.rpc("tools/call", params, **more)
+        assert response.status_code == 200, response.text
+        result: dict[str, Any] = response.json()["result"]
+        return result
+
+
+@asynccontextmanager
+async def serving(root: Path, butler_toml: str = "", name: str = "health") -> AsyncIterator[Served]:
+    """A farm at `root` whose one butler is `name`, on the demo runtime unless the file says otherwise."""
+    text = butler_toml or '[butler]\nruntime = "demo"\n'
+    if name not in butler_names(root):
+        write_files(
+            root, {f"codev/roster/{name}/butler.toml": text, f"codev/roster/{name}/CLAUDE.md": "Serve."}
+        )
+    sockets = listen(0)
+    port = sockets[0].getsockname()[1]
+    tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))
+    service = open_service(root, name, port=port, tokens=tokens, environ=dict(os.environ))
+    server = make_uvicorn(build_app(service))
+    task = asyncio.create_task(server.serve(sockets=sockets))
+    try:
+        async with httpx2.AsyncClient(timeout=30) as http:
+            yield Served(service, port, http)
+    finally:
+        await service.spawner.drain(5)
+        server.should_exit = True
+        with suppress(asyncio.CancelledError):
+            await task
+        service.close()

@@ -1,0 +1,245 @@
+"""The MCP door, spoken to over HTTP: protocol, tools by token, what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from agent_farm.butler.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
+from agent_farm.paths import FarmPaths
+from tests.butler.loop import in_loop
+from tests.butler.serving import ARCHITECT, Served, serving
+
+MODERN = "2026-07-28"
+
+
+def structured(result: dict[str, Any]) -> Any:
+    assert not result.get("isError"), result
+    return result["structuredContent"]
+
+
+@in_loop
+async def test_both_protocol_eras_are_served(repo: Path) -> None:
+    async with serving(repo) as served:
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        old = await served.rpc("initialize", hello)
+        assert old.json()["result"]["protocolVersion"] == "2025-11-25"
+        assert old.json()["result"]["serverInfo"]["name"] == "health"
+        assert "mcp-session-id" not in old.headers
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
+        new = await served.rpc("server/discover", {"_meta": meta}, headers=headers)
+        assert MODERN in json.dumps(new.json()["result"]), new.text
+
+
+@in_loop
+async def test_unknown_methods_and_verbs(repo: Path) -> None:
+    async with serving(repo) as served:
+        unknown = await served.rpc("server/nothing")
+        assert unknown.json()["error"]["code"] == -32601
+        for verb in ("GET", "DELETE"):
+            headers = {"Authorization": f"Bearer {ARCHITECT}", "Accept": "text/event-stream"}
+            response = await served.http.request(verb, served.url(), headers=headers)
+            assert (response.status_code, response.headers["allow"]) == (405, "POST")
+
+
+@in_loop
+async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
+    builder = mint_builder_token(FarmPaths(repo).runs, "task-a")
+    async with serving(repo) as served:
+        session = served.service.tokens.mint_for_session("s-1")
+        for token, named, wanted in (
+            (session, "s-1", SESSION_TOOLS),
+            (builder, "task-a", BUILDER_TOOLS),
+            (ARCHITECT, None, TOOLS_OF["architect"]),
+        ):
+            listed = await served.rpc("tools/list", token=token, session=named)
+            assert {tool["name"] for tool in listed.json()["result"]["tools"]} == wanted
+        refused = await served.call("trigger", {"prompt": "x"}, token=builder, session="task-a")
+        assert refused["isError"]
+        assert "not a tool for a builder" in refused["content"][0]["text"]
+        refused = await served.call("prune", {}, token=session, session="s-1")
+        assert refused["isError"]
+        assert served.service.sessions.find() == []
+
+
+@in_loop
+async def test_state_and_schedules_through_tools(repo: Path) -> None:
+    async with serving(repo) as served:
+        structured(await served.call("state_set", {"key": "last_check", "value": "2026-02-09"}))
+        assert structured(await served.call("state_get", {"key": "last_check"}))["value"] == "2026-02-09"
+        assert structured(await served.call("state_list"))["state"] == {"last_check": "2026-02-09"}
+        assert structured(await served.call("state_delete", {"key": "last_check"}))["deleted"] is True
+        assert structured(await served.call("state_get", {"key": "last_check"}))["value"] is None
+        made = await served.call(
+            "schedule_create", {"name": "daily", "cron": "0 8 * * *", "prompt": "Digest"}
+        )
+        assert structured(made)["schedule"]["enabled"] is True
+        changed = await served.call("schedule_update", {"name": "daily", "enabled": False})
+        assert structured(changed)["schedule"]["next_due"] is None
+        assert [one["name"] for one in structured(await served.call("schedule_list"))["schedules"]] == [
+            "daily"
+        ]
+        wrong = await served.call("schedule_create", {"name": "bad", "cron": "99 * * * *", "prompt": "x"})
+        assert wrong["isError"]
+        assert "not a cron expression" in wrong["content"][0]["text"]
+        structured(await served.call("schedule_delete", {"name": "daily"}))
+        assert structured(await served.call("schedule_list"))["schedules"] == []
+
+
+@in_loop
+async def test_trigger_runs_a_session_and_returns_its_result(repo: Path) -> None:
+    async with serving(repo) as served:
+        result = structured(await served.call("trigger", {"prompt": "Summarize [[say:all well]]"}))
+        assert (result["success"], result["output"], result["error"]) == (True, "all well", None)
+        record = served.service.sessions.get(result["session_id"])
+        assert record["trigger_source"] == "external"
+        context = {"prompt": "[[say:x]] Process this", "context": "User sent: hello"}
+        result = structured(await served.call("trigger", context))
+        assert served.service.sessions.get(result["session_id"])["context"] == "User sent: hello"
+
+
+@in_loop
+async def test_a_failing_session_is_a_result_with_its_error(repo: Path) -> None:
+    async with serving(repo) as served:
+        result = structured(await served.call("trigger", {"prompt": "[[error:overloaded]]"}))
+        assert result["success"] is False
+        assert "overloaded" in result["error"]
+
+
+@in_loop
+async def test_a_sessions_tool_calls_are_tied_to_it(repo: Path) -> None:
+    async with serving(repo) as served:
+        prompt = '[[mcp:state_set {"key": "a", "value": "1"}]] [[mcp:state_get {"key": "a"}]]'
+        result = structured(await served.call("trigger", {"prompt": prompt}))
+        assert result["success"], result
+        names = [(call["name"].rpartition("__")[2], call["served"]) for call in result["tool_calls"]]
+        assert names == [("state_set", True), ("state_get", True)]
+        rows = served.service.database.query("SELECT caller, name FROM served_calls ORDER BY number")
+        assert [tuple(row) for row in rows] == [
+            (result["session_id"], "state_set"),
+            (result["session_id"], "state_get"),
+        ]
+        assert served.service.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
+
+
+@in_loop
+async def test_a_session_that_triggers_itself_is_refused_while_no_slot_is_free(repo: Path) -> None:
+    async with serving(repo) as served:
+        outer = structured(await served.call("trigger", {"prompt": '[[mcp:trigger {"prompt": "inner"}]]'}))
+        assert outer["success"]
+        inner = json.loads(outer["tool_calls"][0]["result"])
+        assert inner["success"] is False
+        assert "slots are taken" in inner["error"]
+
+
+@in_loop
+async def test_with_a_free_slot_it_runs_as_its_child(repo: Path) -> None:
+    toml = '[butler]\nruntime = "demo"\nmax_concurrent_sessions = 2\n'
+    async with serving(repo, toml) as served:
+        call = '[[mcp:trigger {"prompt": "[[say:deep]]"}]]'.replace("[[say:deep]]", "inner")
+        outer = structured(await served.call("trigger", {"prompt": call}))
+        inner = json.loads(outer["tool_calls"][0]["result"])
+        assert inner["success"], inner
+        record = served.service.sessions.get(inner["session_id"])
+        assert (record["trigger_source"], record["parent"]) == ("trigger", outer["session_id"])
+
+
+@in_loop
+async def test_the_official_client_over_http_and_over_sse(repo: Path) -> None:
+    async with serving(repo) as served:
+        session_token = served.service.tokens.mint_for_session("s-9")
+        headers = {"Authorization": f"Bearer {session_token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            streamable_http_client(served.url(session="s-9"), http_client=http) as streams,
+        ):
+            await _state_round(streams, "over http")
+        async with sse_client(served.url("/sse", "s-9"), headers=headers) as streams:
+            await _state_round(streams, "over sse")
+        rows = served.service.database.query("SELECT DISTINCT caller FROM served_calls")
+        assert [row["caller"] for row in rows] == ["s-9"]
+
+
+async def _state_round(streams: Any, value: str) -> None:
+    async with ClientSession(streams[0], streams[1]) as session:
+        await session.initialize()
+        await session.call_tool("state_set", {"key": "k", "value": value})
+        answer = await session.call_tool("state_get", {"key": "k"})
+        assert answer.structured_content["value"] == value
+
+
+@in_loop
+async def test_another_sessions_stream_cannot_be_written_to(repo: Path) -> None:
+    async with serving(repo) as served:
+        good = served.service.tokens.mint_for_session("s-1")
+        async with sse_client(served.url("/sse", "s-1"), headers={"Authorization": f"Bearer {good}"}):
+            other = served.service.tokens.mint_for_session("s-2")
+            url = served.url("/messages/?session_id=" + "0" * 32)
+            response = await served.http.post(url, json={}, headers={"Authorization": f"Bearer {other}"})
+            assert response.status_code == 401
+
+
+@in_loop
+async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path) -> None:
+    async with serving(repo) as served:
+        params = {"name": "trigger", "arguments": {"prompt": "[[sleep:0.6]] [[say:done]]"}}
+        asking = asyncio.create_task(served.rpc("tools/call", params))
+        while not served.service.sessions.find(states=["running"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        while not served.service.sessions.find(states=["completed"]):
+            assert not served.service.sessions.find(states=["cancelled", "failed"])
+            await asyncio.sleep(0.02)
+
+
+@in_loop
+async def test_run_streams_progress_and_then_the_result(repo: Path) -> None:
+    async with serving(repo) as served:
+        body = {"prompt": '[[mcp:state_get {"key": "a"}]]'}
+        events = await _run(served, body)
+        assert [event["event"] for event in events] == ["queued", "running", "tool", "ended", "result"]
+        assert events[2]["name"] == "state_get"
+        assert events[-1]["result"]["success"]
+        failed = await _run(served, {"prompt": "x", "runtime": "nothing"})
+        assert [(event["event"], event["what"]) for event in failed] == [("error", "No runtime nothing")]
+
+
+async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {ARCHITECT}"}
+    response = await served.http.post(served.url("/run"), json=body, headers=headers)
+    assert response.status_code == 200
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+@pytest.mark.parametrize(("attached", "state"), [(True, "cancelled"), (False, "completed")])
+@in_loop
+async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: bool, state: str) -> None:
+    async with serving(repo) as served:
+        body = {"prompt": "[[sleep:1]]", "attached": attached}
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        async with served.http.stream("POST", served.url("/run"), json=body, headers=headers) as response:
+            async for line in response.aiter_lines():
+                if json.loads(line)["event"] == "running":
+                    break
+        while not (ended := served.service.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        assert ended[0]["state"] == state

@@ -24,13 +24,15 @@ class ScreenPatterns:
     """Regular expressions over a pane's text: they hold a message back or correct a stale state, no more.
 
     `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
-    Enter would answer, `working` a turn that runs. An empty string matches nothing.
+    Enter would answer, `working` a turn that runs, `failed` an error after which it waits for a person. An
+    empty string matches nothing; matching is by line (MULTILINE), and the lowest match on the screen counts.
     """
 
     ready: str = ""
     draft: str = ""
     dialog: str = ""
     working: str = ""
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class RuntimeAdapter(ABC):
     submit_event: ClassVar[str] = ""
     # whether hook commands must answer JSON on their standard output
     hooks_want_json: ClassVar[bool] = False
+    # whether it says so when its MCP server is dead or refuses the token; else that is asked before the start
+    notices_dead_mcp: ClassVar[bool] = True
     screen: ClassVar[ScreenPatterns] = ScreenPatterns()
     resumes: ClassVar[bool] = True
     facts: ClassVar[Facts]
@@ -187,6 +191,8 @@ class RuntimeAdapter(ABC):
         """
         import time
 
+        from agent_farm.runtimes.mcp_probe import probe_server
+
         own = without_foreign_keys(env, self.keys_for(model))
         found = self.find_command(own, command)
         if found is None:
@@ -195,6 +201,8 @@ class RuntimeAdapter(ABC):
             return RuntimeResult(failure=Failure("not-logged-in", reason))
         server = one_server(mcp_servers)
         started = time.monotonic()
+        if server and not self.notices_dead_mcp and (failure := await probe_server(server)):
+            return RuntimeResult(failure=failure)
         with config_directory(server.name if server else self.name, env=own) as scratch:
             result = await self.run_headless(
                 HeadlessOrder(
@@ -211,8 +219,8 @@ class RuntimeAdapter(ABC):
                     extra_args=tuple(runtime_args or ()),
                     timeout=timeout,
                     permissions=permissions,
-                    conversation_id=conversation_id,
-                    resume=resume,
+                    conversation_id=conversation_id or self.new_conversation_id(),
+                    resume=resume and conversation_id is not None,
                 )
             )
         return replace(result, seconds=round(time.monotonic() - started, 3))

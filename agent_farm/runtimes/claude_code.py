@@ -48,8 +48,8 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         "SessionStart:clear": "idle",
     }
     screen = ScreenPatterns(
-        ready=r"(?m)^\s*❯\s*(?:Try \".*)?$",
-        draft=r"(?m)^\s*❯\s+\S",
+        ready=r"^\s*❯\s*$",
+        draft=r"^\s*❯\s+\S",
         dialog=r"Esc to cancel|Enter to confirm|Do you want to",
         working=r"esc to interrupt",
     )

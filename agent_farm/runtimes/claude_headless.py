@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from agent_farm.runtimes.base import HeadlessOrder, Permissions
+from agent_farm.runtimes.ledger import spent_since
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.process import Command
@@ -36,7 +37,7 @@ async def run_claude(order: HeadlessOrder, env: Mapping[str, str]) -> RuntimeRes
         scratch=order.scratch,
         timeout=order.timeout,
     )
-    return await run_lines(command, ClaudeLines(order.max_turns))
+    return await run_lines(command, ClaudeLines(order))
 
 
 def _worker_order(order: HeadlessOrder) -> dict[str, object]:
@@ -87,6 +88,10 @@ def _is_told_already(order: HeadlessOrder) -> bool:
 class ClaudeLines(LineParser):
     counts_turns = False  # --max-turns
 
+    def __init__(self, order: HeadlessOrder) -> None:
+        super().__init__(order.max_turns)
+        self._order = order
+
     def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "system" and event["subtype"] == "init":
@@ -116,13 +121,20 @@ class ClaudeLines(LineParser):
         refused = any(word in event["stderr"] + event["message"] for word in _REFUSALS)
         self.failure = self.failure or Failure("refused-argument" if refused else "failed", said)
 
+    def _cost(self, total: object) -> float | None:
+        """This run's part: the CLI's total counts the whole conversation."""
+        if not isinstance(total, int | float):
+            return None
+        spent = spent_since(self._order, self.conversation_id, {"cost": float(total)})
+        return None if spent is None else round(spent["cost"], 6)
+
     def _result(self, event: Event) -> None:
         usage = event.get("usage") or {}
         self.finished = True
         self.output = event.get("result") or self.output
         self.conversation_id = event.get("session_id") or self.conversation_id
         self.turns = number(event.get("num_turns")) or self.turns
-        self.cost = event.get("total_cost_usd")
+        self.cost = self._cost(event.get("total_cost_usd"))
         self.usage = Usage(
             input_tokens=number(usage.get("input_tokens")),
             output_tokens=number(usage.get("output_tokens")),

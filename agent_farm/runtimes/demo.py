@@ -35,9 +35,7 @@ class DemoAdapter(RuntimeAdapter):
         "SessionStart:startup": "idle",
         "SessionStart:resume": "idle",
     }
-    screen = ScreenPatterns(
-        ready=r"(?m)^demo>\s*$", draft=r"(?m)^demo> \S", dialog=r"(?m)^demo\? ", working=r"(?m)^● "
-    )
+    screen = ScreenPatterns(ready=r"^demo>\s*$", draft=r"^demo> \S", dialog=r"^demo\? ", working=r"^● ")
 
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None

@@ -43,8 +43,9 @@ def answer(handler: Any, body: dict[str, Any]) -> None:
 
 def _action(asked: Asked, given: list[dict[str, Any]], offered: list[dict[str, Any]]) -> Say | Call:
     action = decide(asked)
-    if isinstance(action, Say) and asked.result is None and _has_code_mode(offered):
-        script = _script(directives(asked.prompt))
+    wanted = directives(asked.prompt)
+    if isinstance(action, Say) and _has_code_mode(offered) and (asked.result is None or "loop" in wanted):
+        script = _script(wanted)
         if script:
             return Call("exec", {"input": script}, {"custom": True, "namespace": "functions"})
     return action
@@ -58,7 +59,7 @@ def _script(wanted: dict[str, str]) -> str | None:
             f"text(n ? await tools[n]({{text: {json.dumps(wanted['mcp'])}}})"
             ' : "NO-MCP-TOOL " + ALL_TOOLS.map(t => t.name).join(","));'
         )
-    command = wanted.get("shell")
+    command = wanted.get("shell") or wanted.get("loop")
     if "write" in wanted:
         command = "printf 'written by fake model\\n' > " + wanted["write"]
     return f"text(await tools.exec_command({{cmd: {json.dumps(command)}}}));" if command else None

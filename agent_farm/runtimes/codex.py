@@ -1,0 +1,185 @@
+"""OpenAI Codex: `codex` in a pane, `codex exec --json` headless."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes.base import (
+    HeadlessOrder,
+    InteractiveOrder,
+    Permissions,
+    RuntimeAdapter,
+    ScreenPatterns,
+)
+from agent_farm.runtimes.codex_lock import FEATURES_OFF, foreign_settings_off
+from agent_farm.runtimes.environment import MCP_TOKEN
+from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
+from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.prompts import argument_for
+from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.toml_inline import inline_toml
+from agent_farm.runtimes.worktree_files import directories_between, git_directories
+
+KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
+DEFAULT_URL = "https://api.openai.com/v1"
+SANDBOX: Mapping[Permissions, str] = {
+    "ask": "read-only",
+    "edit": "workspace-write",
+    "all": "danger-full-access",
+}
+
+
+class CodexAdapter(RuntimeAdapter):
+    name = "codex"
+    title = "OpenAI Codex"
+    binary_name = "codex"
+    install_hint = "npm install -g @openai/codex"
+    key_names = (*KEYS, "OPENAI_BASE_URL", "CODEX_HOME")
+    states: ClassVar[Mapping[str, str]] = {
+        "UserPromptSubmit": "working",
+        "PermissionRequest": "waiting",
+        "PostToolUse": "working",
+        "Stop": "idle",
+    }
+    screen = ScreenPatterns(
+        ready=r"^› *$",
+        draft=r"^› \S",
+        dialog=r"Press enter to confirm|enter to (?:submit|continue)",
+        working=r"esc to interrupt",
+        failed=r"^■ .*",
+    )
+
+    def login_problem(self, env: Mapping[str, str]) -> str | None:
+        if key_of(env) or (config_home(env) / "auth.json").exists():
+            return None
+        return "codex is not logged in; run codex login, or set CODEX_API_KEY"
+
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
+        if order.resume and order.conversation_id:
+            argv.append("resume")
+        # without --no-daemon it leaves servers behind that outlive the builder
+        argv += ["--no-daemon", "--dangerously-bypass-hook-trust", *_approval(order.permissions)]
+        for setting in self._interactive_settings(order):
+            argv += ["-c", setting]
+        if order.model:
+            argv += ["-m", order.model]
+        argv += order.extra_args
+        if order.resume and order.conversation_id:
+            argv.append(order.conversation_id)
+        if order.prompt is not None:
+            argv += ["--", argument_for(order)]
+        env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
+        files: tuple[LaunchFile, ...] = ()
+        if key_of(order.env):
+            home = order.run_directory / "codex"
+            env["CODEX_HOME"] = str(home)
+            files = (LaunchFile(home / "config.toml", "# everything is on the command line\n"),)
+        return Launch(tuple(argv), order.cwd, env, files)
+
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        from agent_farm.runtimes.codex_headless import run_codex
+
+        make_directory(order.scratch / "tmp")
+        # codex runs no sandboxed command while its home lies under TMPDIR
+        env = {"TMPDIR": str(order.scratch / "tmp")}
+        if key_of(order.env):
+            home = order.home / "codex"
+            make_directory(home)
+            env["CODEX_HOME"] = str(home)
+        settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
+        # it takes /tmp for its own unless told otherwise; TMPDIR stays writable
+        settings.append("sandbox_workspace_write.exclude_slash_tmp=true")
+        if order.mcp_server:
+            settings.append(f"mcp_servers={inline_toml(server_form((order.mcp_server,), required=True))}")
+        if order.system_prompt:
+            settings.append(f"developer_instructions={inline_toml(order.system_prompt)}")
+        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
+        return await run_codex(order, env, settings, SANDBOX[order.permissions])
+
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        import tomli_w
+
+        path = tmp_dir / "config.toml"
+        form = server_form(as_servers(mcp_servers), required=True)
+        replace_file(path, tomli_w.dumps({"mcp_servers": form}))
+        return path
+
+    def _interactive_settings(self, order: InteractiveOrder) -> list[str]:
+        ours = (order.mcp_server,) if order.mcp_server else ()
+        directories = [place / ".codex" for place in directories_between(order.worktree, order.cwd)]
+        if not key_of(order.env):
+            directories.append(config_home(order.env))
+        settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
+        settings += foreign_settings_off(directories, keep=[server.name for server in ours])
+        for name, form in server_form(ours).items():
+            settings.append(f"mcp_servers.{inline_toml(name)}={inline_toml(form)}")
+        command = {"type": "command", "command": shell_command(order), "timeout": HOOK_SECONDS}
+        for event in hook_events(self.states, ("SessionStart", "SessionEnd")):
+            settings.append(f"hooks.{event}={inline_toml([{'hooks': [command]}])}")
+        trusted = {str(place): {"trust_level": "trusted"} for place in (order.worktree, order.cwd)}
+        settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false"]
+        if order.permissions == "edit":
+            writable = [str(place) for place in git_directories(order.worktree)]
+            settings.append(f"sandbox_workspace_write.writable_roots={inline_toml(writable)}")
+        if order.role_text:
+            settings.append(f"developer_instructions={inline_toml(order.role_text)}")
+        return settings
+
+
+def key_of(env: Mapping[str, str]) -> str | None:
+    """The variable that holds a key; with one, a private configuration home is safe."""
+    return next((name for name in KEYS if env.get(name)), None)
+
+
+def config_home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", os.sep)) / ".codex")
+
+
+def key_settings(env: Mapping[str, str]) -> list[str]:
+    """A provider of its own: a key in the environment does not log the terminal interface in."""
+    key = key_of(env)
+    if key is None:
+        return []
+    provider = {
+        "name": "OpenAI",
+        "base_url": env.get("OPENAI_BASE_URL") or DEFAULT_URL,
+        "env_key": key,
+        "wire_api": "responses",
+        "request_max_retries": 3,
+        "stream_max_retries": 3,
+    }
+    return ["model_provider=farm_key", f"model_providers.farm_key={inline_toml(provider)}"]
+
+
+def server_form(servers: tuple[McpServer, ...], *, required: bool = False) -> dict[str, dict[str, object]]:
+    return {server.name: _server(server, required) for server in servers}
+
+
+def tool_environment() -> list[str]:
+    """Commands of the model need neither the key nor the token."""
+    return [f"shell_environment_policy.exclude={inline_toml([*KEYS, MCP_TOKEN])}"]
+
+
+def _server(server: McpServer, required: bool) -> dict[str, object]:
+    form: dict[str, object] = {
+        "url": server.url,
+        "default_tools_approval_mode": "approve",
+        "omit_tools_from": ["deferred"],
+    }
+    if server.token:
+        form["bearer_token_env_var"] = MCP_TOKEN
+    return {**form, **({"required": True} if required else {})}
+
+
+def _approval(permissions: Permissions) -> tuple[str, ...]:
+    if permissions == "all":
+        return ("--dangerously-bypass-approvals-and-sandbox",)
+    return ("-s", SANDBOX[permissions], "-a", "on-request")

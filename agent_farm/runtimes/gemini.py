@@ -1,0 +1,183 @@
+"""Gemini CLI, in a pane and headless. It runs from a configuration home of its own, so it needs a key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes.base import (
+    HeadlessOrder,
+    InteractiveOrder,
+    Permissions,
+    RuntimeAdapter,
+    ScreenPatterns,
+)
+from agent_farm.runtimes.environment import MCP_TOKEN
+from agent_farm.runtimes.gemini_lock import foreign_hooks
+from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
+from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.prompts import argument_for
+from agent_farm.runtimes.result import RuntimeResult
+
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+# what may run unasked with `edit`, headless: scripts of the directory's own skills
+SKILLS_POLICY = """\
+[[rule]]
+toolName = "run_shell_command"
+commandRegex = '((sh|bash|python3?) )?(\\./)?skills/[A-Za-z0-9_./= -]*"'
+decision = "allow"
+priority = 900
+"""
+INTERACTIVE: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
+
+
+class GeminiAdapter(RuntimeAdapter):
+    name = "gemini"
+    title = "Gemini CLI"
+    binary_name = "gemini"
+    install_hint = "npm install -g @google/gemini-cli"
+    key_names = (
+        *KEYS,
+        "GOOGLE_GEMINI_BASE_URL",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    )
+    states: ClassVar[Mapping[str, str]] = {
+        "BeforeAgent": "working",
+        "Notification:ToolPermission": "waiting",
+        "AfterTool": "working",
+        "AfterAgent": "idle",
+    }
+    ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
+    hooks_want_json = True
+    notices_dead_mcp = False
+    screen = ScreenPatterns(
+        ready=r"^ *> +Type your message",
+        draft=r"^ *> +(?!Type your message)\S",
+        dialog=r"● 1\. ",
+        working=r"esc to cancel",
+        failed=r"^ *✕ .*",
+    )
+
+    def login_problem(self, env: Mapping[str, str]) -> str | None:
+        if auth_type(env):
+            return None
+        return (
+            "gemini has no key: set GEMINI_API_KEY, or GOOGLE_GENAI_USE_VERTEXAI and what it needs "
+            "(a Google login cannot be used: it lives in a configuration home that cannot be locked)"
+        )
+
+    def new_conversation_id(self) -> str:
+        import uuid
+
+        return str(uuid.uuid4())
+
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        home = order.run_directory / "gemini"
+        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
+        argv += [
+            "--approval-mode",
+            INTERACTIVE[order.permissions],
+            *allowed_servers(order.mcp_server, order.run),
+        ]
+        argv += ["--extensions", "none"]
+        if order.model:
+            argv += ["--model", order.model]
+        if order.conversation_id:
+            argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
+        argv += order.extra_args
+        if order.prompt is not None:
+            argv.append("--prompt-interactive=" + argument_for(order, prefix="--prompt-interactive="))
+        settings = self._settings(order.env, order.mcp_server, order.run, order.worktree, order.cwd)
+        command = {"type": "command", "command": shell_command(order), "timeout": HOOK_SECONDS * 1000}
+        events = hook_events(self.states, ("SessionStart", "SessionEnd"))
+        settings["hooks"] = {event: [{"hooks": [command]}] for event in events}
+        files = [LaunchFile(home / ".gemini" / "settings.json", json.dumps(settings))]
+        files.append(LaunchFile(home / ".gemini" / "GEMINI.md", order.role_text or ""))
+        return Launch(tuple(argv), order.cwd, self._env(order.env, home, order.mcp_server), tuple(files))
+
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        from agent_farm.runtimes.gemini_headless import run_gemini
+
+        home = order.home / "gemini"
+        nonce = os.urandom(6).hex()
+        make_directory(home / ".gemini")
+        settings = self._settings(order.env, order.mcp_server, nonce, order.cwd, order.cwd)
+        replace_file(home / ".gemini" / "settings.json", json.dumps(settings))
+        replace_file(home / ".gemini" / "GEMINI.md", order.system_prompt)
+        make_directory(home / ".gemini" / "policies")
+        policy = SKILLS_POLICY if order.permissions == "edit" else ""
+        replace_file(home / ".gemini" / "policies" / "skills.toml", policy)
+        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
+        env = self._env(order.env, home, order.mcp_server)
+        return await run_gemini(order, env, allowed_servers(order.mcp_server, nonce))
+
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        path = tmp_dir / "settings.json"
+        form = {"mcpServers": {server.name: server_form(server) for server in as_servers(mcp_servers)}}
+        replace_file(path, json.dumps(form, indent=2))
+        return path
+
+    def _env(self, env: Mapping[str, str], home: Path, server: McpServer | None) -> dict[str, str]:
+        ours = {
+            "GEMINI_CLI_HOME": str(home),
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # its relaunched child survives a hang-up
+        }
+        return {**env, **ours, **(server.environment() if server else {})}
+
+    def _settings(
+        self, env: Mapping[str, str], server: McpServer | None, nonce: str, top: Path, cwd: Path
+    ) -> dict[str, Any]:
+        servers = {locked_name(server, nonce): server_form(server)} if server else {}
+        return {
+            "security": {"auth": {"selectedType": auth_type(env)}},
+            "advanced": {"ignoreLocalEnv": True, "excludedEnvVars": [MCP_TOKEN]},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "ui": {"hideTips": True, "hideBanner": True},
+            "ide": {"hasSeenNudge": True, "enabled": False},
+            # AGENTS.md is what other runtimes read in the same tree
+            "context": {"fileName": ["GEMINI.md", "AGENTS.md"]},
+            "hooksConfig": {"enabled": True, "disabled": foreign_hooks(top, cwd)},
+            "mcpServers": servers,
+        }
+
+
+def auth_type(env: Mapping[str, str]) -> str | None:
+    if env.get("GOOGLE_GENAI_USE_VERTEXAI", "").lower() in ("true", "1"):
+        return "vertex-ai"
+    return "gemini-api-key" if any(env.get(name) for name in KEYS) else None
+
+
+def locked_name(server: McpServer, nonce: str) -> str:
+    """A name the project cannot have guessed: a project server of the same name would win."""
+    return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
+
+
+def allowed_servers(server: McpServer | None, nonce: str) -> list[str]:
+    """Without a server the allowed name is one that nobody has."""
+    name = locked_name(server or McpServer("none", ""), nonce)
+    return ["--allowed-mcp-server-names", name]
+
+
+def server_form(server: McpServer) -> dict[str, object]:
+    where: dict[str, object] = {
+        "url": server.url,
+        "type": server.transport,
+        "trust": True,
+        "timeout": 600_000,
+    }
+    if server.token:
+        where["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
+    return where

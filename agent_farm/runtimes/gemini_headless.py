@@ -1,0 +1,109 @@
+"""Gemini headless: the command line, and what is made of its events."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from agent_farm.runtimes.base import HeadlessOrder, Permissions
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
+from agent_farm.runtimes.process import Command
+from agent_farm.runtimes.prompts import fits_argument
+from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
+
+MODES: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
+SKILLS = tuple(
+    f"run_shell_command({runner}skills/)" for runner in ("./", "sh ", "bash ", "python ", "python3 ")
+)
+_NOT_LOGGED_IN, _BAD_INPUT, _UNTRUSTED = 41, 42, 55
+
+
+async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[str]) -> RuntimeResult:
+    argv = [*order.command, "--approval-mode", MODES[order.permissions], "-o", "stream-json", *lock]
+    argv += ["--extensions", "none"]
+    if order.model:
+        argv += ["--model", order.model]
+    if order.conversation_id:
+        argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
+    argv += order.extra_args
+    given = b""
+    if fits_argument(order.prompt, prefix="--prompt="):
+        argv.append("--prompt=" + order.prompt)
+    else:
+        given = order.prompt.encode("utf-8", "surrogateescape")
+    command = Command(
+        argv=tuple(argv),
+        cwd=order.cwd,
+        env=env,
+        given=given,
+        scratch=order.scratch,
+        timeout=order.timeout,
+    )
+    return await run_lines(command, GeminiLines(order.max_turns))
+
+
+class GeminiLines(LineParser):
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "init":
+            self.conversation_id = event.get("session_id")
+        elif kind == "message" and event.get("role") == "assistant":
+            self._said(event)
+        elif kind == "tool_use":
+            self.turns += 1
+            self.output = ""
+            self.call(event["tool_id"], event["tool_name"], event.get("parameters"))
+        elif kind == "tool_result":
+            failed = event.get("status") != "success"
+            result = event.get("output") or event.get("error")
+            self.answer(event["tool_id"], text_of(result), is_error=failed)
+        elif kind == "error":
+            self._failed(event)
+        elif kind == "result":
+            self._result(event)
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        lines = [line.strip() for line in stderr.splitlines() if re.match(r"\s*(Error|Unknown arg)", line)]
+        said = _message(stderr) or next(iter(lines), last_line(stderr)) or f"ended with exit code {exit_code}"
+        if exit_code == _NOT_LOGGED_IN:
+            return Failure("not-logged-in", said)
+        refused = exit_code in (_BAD_INPUT, _UNTRUSTED) or "Unknown argument" in stderr
+        return Failure("refused-argument" if refused else "failed", said)
+
+    def _said(self, event: Event) -> None:
+        if not self.output:
+            self.turns += 1
+        self.output += event.get("content") or ""
+
+    def _failed(self, event: Event) -> None:
+        if event.get("severity") == "error":
+            self.fail("api-error", str(event.get("message")))
+
+    def _result(self, event: Event) -> None:
+        stats = event.get("stats") or {}
+        self.finished = True
+        cached = number(stats.get("cached"))
+        self.usage = Usage(
+            input_tokens=max(0, number(stats.get("input_tokens")) - cached),
+            output_tokens=number(stats.get("output_tokens")),
+            cache_read_tokens=cached,
+        )
+        if event.get("status") == "error":
+            error = event.get("error") or {}
+            message = str(error.get("message") or error.get("type"))
+            self.failure = self.failure or api_failure(_status(message), message)
+
+
+def _status(message: str) -> int | None:
+    found = re.search(r"\b([45]\d\d)\b", message)
+    return int(found[1]) if found else None
+
+
+def _message(stderr: str) -> str | None:
+    """The message of the error object that it prints last."""
+    begin = stderr.rfind('{\n  "session_id"')
+    try:
+        return str(json.loads(stderr[begin:])["error"]["message"]) if begin >= 0 else None
+    except (ValueError, KeyError):
+        return None

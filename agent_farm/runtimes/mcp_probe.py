@@ -1,0 +1,40 @@
+"""Whether the one MCP server answers and takes the token, asked for CLIs that go on without a word if not."""
+
+from __future__ import annotations
+
+import json
+
+from agent_farm.runtimes.mcp_config import McpServer
+from agent_farm.runtimes.result import Failure
+
+_SECONDS = 10.0
+
+
+async def probe_server(server: McpServer) -> Failure | None:
+    """None when it answers. The question opens no session: servers answer ping at any time."""
+    import asyncio
+
+    return await asyncio.to_thread(_ask, server)
+
+
+def _ask(server: McpServer) -> Failure | None:
+    import urllib.error
+    import urllib.request
+
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if server.token:
+        headers["Authorization"] = f"Bearer {server.token}"
+    question = None
+    if server.transport == "http":
+        question = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "ping"}).encode()
+    request = urllib.request.Request(server.url, data=question, headers=headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_SECONDS):
+            return None
+    except urllib.error.HTTPError as error:
+        if error.code not in (401, 403):
+            return None  # it answers; what it thinks of a ping is its own business
+        return Failure("mcp-unreachable", f"MCP server {server.name} refused the token ({error.code})")
+    except OSError as error:
+        return Failure("mcp-unreachable", f"MCP server {server.name} does not answer: {error}")

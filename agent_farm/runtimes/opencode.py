@@ -1,0 +1,173 @@
+"""opencode, in a pane and headless."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes.base import (
+    HeadlessOrder,
+    InteractiveOrder,
+    Permissions,
+    RuntimeAdapter,
+    ScreenPatterns,
+)
+from agent_farm.runtimes.environment import MCP_TOKEN
+from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.opencode_plugin import report_plugin
+from agent_farm.runtimes.prompts import argument_for
+from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.worktree_files import directories_between
+
+# the vendor in `vendor/model` -> the variables it reads
+PROVIDERS = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+}
+_SKILLS = tuple(f"{runner}skills/*" for runner in ("", "./", "sh ", "bash ", "python ", "python3 "))
+INTERACTIVE: Mapping[Permissions, Mapping[str, object]] = {
+    "ask": {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
+    "edit": {"edit": "allow", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
+    "all": {"*": "allow"},
+}
+HEADLESS: Mapping[Permissions, Mapping[str, object]] = {
+    "ask": {"edit": "deny", "bash": "deny", "webfetch": "deny", "external_directory": "deny"},
+    "edit": {
+        "edit": "allow",
+        "bash": {"*": "deny", **dict.fromkeys(_SKILLS, "allow")},
+        "webfetch": "deny",
+        "external_directory": "deny",
+    },
+    "all": {"*": "allow"},
+}
+
+
+class OpencodeAdapter(RuntimeAdapter):
+    name = "opencode"
+    title = "opencode"
+    binary_name = "opencode"
+    install_hint = "npm install -g opencode-ai"
+    key_names = ("OPENCODE_API_KEY",)
+    states: ClassVar[Mapping[str, str]] = {
+        "session.status:busy": "working",
+        "permission.asked": "waiting",
+        "question.asked": "waiting",
+        "permission.replied": "working",
+        "question.replied": "working",
+        "session.error": "waiting",
+        "session.idle": "idle",
+    }
+    notices_dead_mcp = False
+    screen = ScreenPatterns(
+        ready=r"^ *┃ +(?:Ask anything.*)?$",
+        draft=r"^ *┃ +(?!Ask anything)\S",
+        dialog=r"Permission required|Allow once",
+        working=r"esc (?:to )?interrupt",
+    )
+
+    def keys_for(self, model: str | None) -> tuple[str, ...]:
+        """The keys of the model's vendor, named before the slash; without a model only its own."""
+        vendor = (model or "").partition("/")[0]
+        return (*self.key_names, *PROVIDERS.get(vendor, ()))
+
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        home = order.run_directory / "opencode"
+        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
+        if order.model:
+            argv += ["--model", order.model]
+        if order.resume and order.conversation_id:
+            argv += ["--session", order.conversation_id]
+        argv += order.extra_args
+        if order.prompt is not None:
+            argv.append("--prompt=" + argument_for(order, prefix="--prompt="))
+        plugin = home / "report.js"
+        role = home / "role.md" if order.role_text else None
+        config = settings(order.mcp_server, INTERACTIVE[order.permissions], role, order.worktree, order.cwd)
+        config["plugin"] = [plugin.as_uri()]
+        files = [
+            LaunchFile(home / "opencode.json", json.dumps(config)),
+            LaunchFile(plugin, report_plugin(order.hook_argv("-"))),
+        ]
+        if role:
+            files.append(LaunchFile(role, order.role_text or ""))
+        return Launch(tuple(argv), order.cwd, environment(order.env, home, order.mcp_server), tuple(files))
+
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        from agent_farm.runtimes.opencode_headless import run_opencode
+
+        home = order.scratch / "opencode"
+        make_directory(order.scratch / "tmp")  # each run leaves megabytes in TMPDIR
+        make_directory(home)
+        role = home / "role.md" if order.system_prompt else None
+        if role:
+            replace_file(role, order.system_prompt)
+        config = settings(order.mcp_server, HEADLESS[order.permissions], role, order.cwd, order.cwd)
+        replace_file(home / "opencode.json", json.dumps(config))
+        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
+        env = environment(order.env, home, order.mcp_server)
+        return await run_opencode(order, {**env, "TMPDIR": str(order.scratch / "tmp")})
+
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        path = tmp_dir / "opencode.json"
+        form = {"mcp": {server.name: server_form(server) for server in as_servers(mcp_servers)}}
+        replace_file(path, json.dumps(form, indent=2))
+        return path
+
+
+def settings(
+    server: McpServer | None,
+    permission: Mapping[str, object],
+    role: Path | None,
+    top: Path,
+    cwd: Path,
+) -> dict[str, Any]:
+    """The only configuration it reads; the project's instructions are named, since its own search is off."""
+    instructions = [str(path) for path in project_instructions(top, cwd)]
+    return {
+        "$schema": "https://opencode.ai/config.json",
+        "share": "disabled",
+        "autoupdate": False,
+        "permission": permission,
+        "instructions": [*([str(role)] if role else []), *instructions],
+        "mcp": {server.name: server_form(server)} if server else {},
+    }
+
+
+def project_instructions(top: Path, cwd: Path) -> list[Path]:
+    """AGENTS.md of each directory down to `cwd`, or CLAUDE.md where there is none."""
+    found = []
+    for directory in directories_between(top, cwd):
+        names = (directory / "AGENTS.md", directory / "CLAUDE.md")
+        found += [next(path for path in names if path.is_file())] if any(p.is_file() for p in names) else []
+    return found[::-1]
+
+
+def environment(env: Mapping[str, str], home: Path, server: McpServer | None) -> dict[str, str]:
+    """These together keep user and project settings out; its login, in the data directory, stays usable."""
+    return {
+        **env,
+        "OPENCODE_CONFIG": str(home / "opencode.json"),
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        **(server.environment() if server else {}),
+    }
+
+
+def server_form(server: McpServer) -> dict[str, object]:
+    form: dict[str, object] = {"type": "remote", "url": server.url, "enabled": True, "oauth": False}
+    if server.token:
+        form["headers"] = {"Authorization": f"Bearer {{env:{MCP_TOKEN}}}"}
+    return form

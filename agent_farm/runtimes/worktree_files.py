@@ -1,0 +1,29 @@
+"""What adapters read of a worktree to know which of its settings have to be switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def directories_between(top: Path, bottom: Path) -> Iterator[Path]:
+    """`bottom` and its parents up to `top`, the way CLIs look for project settings."""
+    here = bottom
+    while True:
+        yield here
+        if here == top or here == here.parent or not here.is_relative_to(top):
+            return
+        here = here.parent
+
+
+def git_directories(worktree: Path) -> tuple[Path, ...]:
+    """The worktree's own git directory and the one it shares: a commit writes in both."""
+    link = worktree / ".git"
+    try:
+        if link.is_dir():
+            return (link,)
+        own = (worktree / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        common = (own / (own / "commondir").read_text().strip()).resolve()
+    except OSError:
+        return ()
+    return (common,) if own.is_relative_to(common) else (own, common)

@@ -34,6 +34,27 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
         raise cannot_write(path, error) from error
 
 
+def stale_temporaries(directory: Path) -> list[Path]:
+    """Files of `replace_file` in this directory whose writers were killed before the rename."""
+    found = []
+    for path in directory.glob(".*.tmp"):
+        pid = path.suffixes[-2:][0].lstrip(".") if len(path.suffixes) > 1 else ""
+        if pid.isdecimal() and not is_running(int(pid)):
+            found.append(path)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
 def append_line(path: Path, line: str) -> None:
     """One line, in one write, under a lock: lines of two writers never mix."""
     try:

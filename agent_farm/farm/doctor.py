@@ -29,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check_run_directories,
     leftovers.check_locks,
     leftovers.check_ports,
+    leftovers.check_temporaries,
     leftovers.check_server,
     leftovers.check_trash,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ from agent_farm.git.salvage import snapshot_commit
 from agent_farm.git.worktrees import add_worktree
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
-from agent_farm.ports import reserve_ports
+from agent_farm.ports import release_ports, reserve_ports
 
 
 def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
@@ -74,16 +74,33 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
 
 def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, int]:
     """Two spawns race here and nowhere else. The builder's lock says that this process is alive."""
-    with farm.registry.edit() as records:
-        _require_room(farm, records)
-        if plan.work.type == "spec":
-            _require_no_builder(plan, records)
-        config = config_of(farm, plan, free_name(farm, plan, records))
-        lock = stack.enter_context(file_lock(farm.paths.builder_lock(config.id), wait=0, inherit=True))
-        ports = reserve_ports(farm.root, config.id, farm.settings.number("ports.per_builder"))
-        record = _record(farm, plan, config, ports)
-        records[config.id] = record
+    id = None
+    try:
+        with farm.registry.edit() as records:
+            _require_room(farm, records)
+            if plan.work.type == "spec":
+                _require_no_builder(plan, records)
+            config = config_of(farm, plan, free_name(farm, plan, records))
+            lock = stack.enter_context(file_lock(farm.paths.builder_lock(config.id), wait=0, inherit=True))
+            id = config.id
+            ports = reserve_ports(farm.root, id, farm.settings.number("ports.per_builder"))
+            record = _record(farm, plan, config, ports)
+            records[id] = record
+    except BaseException:
+        if id is not None:
+            with _uninterrupted():
+                _give_back(farm, id)
+        raise
     return record, lock
+
+
+def _give_back(farm: Farm, id: str) -> None:
+    """What was reserved for a builder of which nothing else exists. Best effort: the disk may be full."""
+    with suppress(AgentFarmError):
+        with farm.registry.edit() as records:
+            records.pop(id, None)
+        release_ports(farm.root, [id])
+        farm.paths.builder_lock(id).unlink(missing_ok=True)
 
 
 def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...]) -> BuilderRecord:

@@ -106,9 +106,10 @@ def _forget(farm: Farm, record: BuilderRecord) -> str:
 
 
 def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
-    known = {record.worktree for record in farm.registry.read().values()}
+    paths = sorted(farm.paths.worktrees.glob("*"))
     registered = {str(tree.path): tree for tree in list_worktrees(farm.repository)}
-    for path in sorted(farm.paths.worktrees.glob("*")):
+    known = {record.worktree for record in farm.registry.read().values()}  # last: a spawn stores it first
+    for path in paths:
         if str(path) in known or path == pool_directory(farm):
             continue
         tree = registered.get(str(path))
@@ -174,9 +175,10 @@ def _guessed_record(farm: Farm, tree: Worktree) -> BuilderRecord:
 
 
 def check_unknown_sessions(farm: Farm) -> Iterator[Finding]:
-    sessions = {record.session for record in farm.registry.read().values()}
+    panes = farm.tmux.panes().panes
+    sessions = {record.session for record in farm.registry.read().values()}  # last, as above
     prefix = f"af-{farm.paths.farm_name}-"
-    for name, pane in farm.tmux.panes().panes.items():
+    for name, pane in panes.items():
         if name.startswith(prefix) and name not in sessions:
             yield Finding(
                 "problem",

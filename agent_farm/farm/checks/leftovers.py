@@ -1,4 +1,8 @@
-"""What is left of builders that are gone, and of processes that died."""
+"""What is left of builders that are gone, and of processes that died.
+
+Each check lists what is there before it reads the records: a spawn stores its record first, so whatever
+is found without one belongs to no spawn that is under way.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from agent_farm.disk import is_locked, make_directory
+from agent_farm.disk import file_lock, is_locked, make_directory, stale_temporaries
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.trash import delete_tree, list_kept
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
 from agent_farm.launch import as_command
+from agent_farm.paths import user_state_directory
 from agent_farm.ports import forget_farm, release_ports, reserved_ports
 
 _PREFIX = "builder/"
@@ -23,8 +28,9 @@ _PREFIX = "builder/"
 
 def check_branches(farm: Farm) -> Iterator[Finding]:
     """Branches of builders that have neither a record nor a worktree."""
+    branches = farm.repository.branches()
     known = {record.branch for record in farm.registry.read().values()}
-    for branch in farm.repository.branches():
+    for branch in branches:
         if not branch.startswith(_PREFIX) or branch in known:
             continue
         if branch_checked_out_at(farm.repository, branch) is not None:
@@ -54,8 +60,9 @@ def _delete_branch(farm: Farm, branch: str) -> str:
 
 def check_registrations(farm: Farm) -> Iterator[Finding]:
     """git remembers worktrees under .builders/ whose directory is gone."""
+    trees = list_worktrees(farm.repository)
     known = {record.worktree for record in farm.registry.read().values()}
-    for tree in list_worktrees(farm.repository):
+    for tree in trees:
         gone = not os.path.lexists(tree.path) and str(tree.path) not in known
         if gone and tree.path.parent == farm.paths.worktrees and tree.locked_reason is None:
             yield Finding(
@@ -71,8 +78,9 @@ def _drop(farm: Farm, path: Path) -> str:
 
 
 def check_run_directories(farm: Farm) -> Iterator[Finding]:
+    paths = sorted(farm.paths.runs.glob("*"))
     records = farm.registry.read()
-    for path in sorted(farm.paths.runs.glob("*")):
+    for path in paths:
         if path.name not in records:
             yield Finding(
                 "problem",
@@ -90,15 +98,22 @@ def _to_trash(farm: Farm, path: Path) -> str:
 
 def check_locks(farm: Farm) -> Iterator[Finding]:
     """Lock files hold nothing by themselves; those of builders that are gone are only untidy."""
+    paths = sorted(farm.paths.locks.glob("*-*.lock"))
     records = farm.registry.read()
-    for path in sorted(farm.paths.locks.glob("*-*.lock")):
+    for path in paths:
         id = path.stem.partition("-")[2]
         if id not in records and not is_locked(path):
             yield Finding(
                 "note",
                 f"the lock file {path.name} is of a builder that is gone",
-                heal=partial(_unlink, path),
+                heal=partial(_unlink_lock, path),
             )
+
+
+def _unlink_lock(path: Path) -> str:
+    with file_lock(path, wait=0):  # else a new holder would keep a lock that nobody else can see
+        path.unlink()
+    return f"{path.name} is removed"
 
 
 def _unlink(path: Path) -> str:
@@ -125,13 +140,25 @@ def check_ports(farm: Farm) -> Iterator[Finding]:
 
 
 def _release(farm: Farm, id: str) -> str:
-    release_ports(farm.root, [id])
+    with farm.registry.edit() as records:  # a spawn reserves ports and stores its record under this lock
+        if id in records:
+            return f"{id} is there by now"
+        release_ports(farm.root, [id])
     return f"the ports of {id} are free"
 
 
 def _forget_farm(root: str) -> str:
     forget_farm(root)
     return f"the ports of {root} are free"
+
+
+def check_temporaries(farm: Farm) -> Iterator[Finding]:
+    """Files that were being written when their writer was killed; what they were to replace is whole."""
+    places = (farm.paths.state, user_state_directory(), farm.repository.common_dir / "info")
+    for path in (path for place in places for path in stale_temporaries(place)):
+        yield Finding(
+            "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
+        )
 
 
 def check_server(farm: Farm) -> Iterator[Finding]:

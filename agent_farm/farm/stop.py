@@ -7,7 +7,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.processes import end_run, processes_of_run, wait_for
-from agent_farm.tmux.foreground import foreground_group
+from agent_farm.tmux.processes import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
 
 LOCK_SECONDS = 30.0

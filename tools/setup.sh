@@ -54,7 +54,7 @@ install_packages() {
     say "Installing $*"
     get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0"
     $get install -y --no-install-recommends "$@" >/dev/null 2>&1 </dev/null && return
-    $get update </dev/null >/dev/null
+    $get update </dev/null >/dev/null || say "apt-get update failed; trying without"
     $get install -y --no-install-recommends "$@" </dev/null >/dev/null || stop "apt-get could not install $*"
 }
 

@@ -35,7 +35,7 @@ def init_farm(cwd: Path) -> InitReport:
     root = locate(cwd).checkout
     wanted = scaffold_files()
     missing = [name for name in wanted if not _is_there(root, name)]
-    created = [name for name in missing if _create(root / name, wanted[name])]
+    created = [name for name in missing if create_file(root / name, wanted[name])]
     kept = [name for name in wanted if name not in created]
     return InitReport(root, tuple(created), tuple(kept), ignore_lines(root))
 
@@ -76,7 +76,7 @@ def _require_inside(root: Path, directory: Path) -> None:
         )
 
 
-def _create(path: Path, content: bytes) -> bool:
+def create_file(path: Path, content: bytes) -> bool:
     """Write a new file; False when another process was faster."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import pytest
 from agent_farm.builders.roles import PACKAGED_ROLE
 from agent_farm.cli.table import COMMANDS
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.init import init_farm, scaffold_files
+from agent_farm.farm.init import create_file, init_farm, scaffold_files
 from agent_farm.farm.starter import starter_settings
 from agent_farm.settings import KEYS, RUNTIME_KEYS, load_settings
 from tests.conftest import Af
@@ -96,6 +96,12 @@ def test_json_names_every_file(repo: Path, af: Af) -> None:
     assert document["version"] == 1
     assert document["init"]["created"] == list(scaffold_files())
     assert document["init"]["root"] == str(repo)
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("theirs")
+    assert create_file(tmp_path / "file", b"ours") is False
+    assert (tmp_path / "file").read_text() == "theirs"
 
 
 @pytest.mark.parametrize("place", ["codev", "codev/protocols", "codev/protocols/spider"])

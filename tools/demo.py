@@ -130,9 +130,9 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
     _say("Wait until both have ended their turn:")
     scratch.show("af", "wait", task, spec, "--timeout", "60")
     scratch.show("af", "status")
-    _say("What they committed, each on its own branch:")
-    for branch in _branches(scratch):
-        scratch.show("git", "log", "--oneline", "--stat", f"main..{branch}")
+    _say("What they did, each on its own branch:")
+    for builder in (task, spec):
+        scratch.show("af", "diff", builder)
     _say(f"This is what `af attach {task}` shows; there you watch and talk, and leave with Ctrl-b d:")
     scratch.show("af", "capture", task)
     return task, spec
@@ -140,8 +140,7 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
 
 def land_and_prune(scratch: Scratch, builders: tuple[str, str]) -> None:
     _say("Land the work, end the builders, remove what has landed:")
-    for branch in _branches(scratch):
-        scratch.show("git", "merge", "--no-edit", branch)
+    scratch.show("af", "merge", *builders)
     scratch.show("af", "stop", *builders)
     scratch.show("af", "prune")
     scratch.show("af", "status")
@@ -162,10 +161,6 @@ def _prepare_repository(scratch: Scratch) -> None:
     (scratch.repository / "codev/specs/0001-greeting.md").write_text(SPEC)
     scratch.ask("git", "add", ".")
     scratch.ask("git", "commit", "--quiet", "--message", "Set up agent-farm, and a first spec")
-
-
-def _branches(scratch: Scratch) -> list[str]:
-    return scratch.ask("git", "for-each-ref", "--format=%(refname:short)", "refs/heads/builder/").split()
 
 
 def _last_word(output: str) -> str:

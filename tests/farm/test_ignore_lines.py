@@ -57,6 +57,7 @@ UNNAMED = [
     {"pytest.ini": "[pytest]\nnorecursedirs = build .*\n"},
     {"pytest.ini": "[pytest]\nnorecursedirs = build\ntestpaths = tests\n"},
     {"pytest.ini": "", "tox.ini": "[pytest]\nnorecursedirs = build\n"},
+    {"ruff.toml": "line-length = 100\n"},
     {"ruff.toml": 'respect-gitignore = false\nextend-exclude = [".builders"]\n'},
     {"pyproject.toml": "[tool.black]\n", ".gitignore": "/.builders/\n"},
     {"tsconfig.json": "{}", "go.mod": "module x\n", "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\n'},

@@ -70,7 +70,9 @@ def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, repo
 def wait_job(pid: int) -> int:
     """The wait status. A job that stops (Ctrl-Z) goes on: there is no prompt that could continue it."""
     while True:
-        _, status = os.waitpid(pid, os.WUNTRACED)
+        ended, status = os.waitpid(-1, os.WUNTRACED)
+        if ended != pid:  # an orphan that became ours
+            continue
         if not os.WIFSTOPPED(status):
             return status
         time.sleep(_POLL_SECONDS)

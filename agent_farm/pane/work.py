@@ -13,6 +13,7 @@ from agent_farm.pane.copies import copy_files
 from agent_farm.pane.job import CannotStart, end_group, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import launcher_event, record_event, write_json
 from agent_farm.pane.launchfile import Plan, forget_environment
+from agent_farm.pane.lifeline import adopt_orphans
 from agent_farm.pane.notify import facts, start_detached
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.signals import HungUp, ignore_signals, take_signals
@@ -26,6 +27,7 @@ class Failed(Exception):
 def run_builder(plan: Plan, env: dict[str, str]) -> NoReturn:
     """Ends as the shell, or without a word when the pane is being ended."""
     take_signals()
+    adopt_orphans(True)
     builder = _Builder(plan, env)
     try:
         try:
@@ -33,6 +35,7 @@ def run_builder(plan: Plan, env: dict[str, str]) -> NoReturn:
         except Exception as error:  # whatever it is: a person finds it on the screen, and a shell
             builder.close("failed", f"the launcher failed: {error!r}", None)
         take_terminal()
+        adopt_orphans(False)
         become_shell(plan.shell, plan.worktree, env)
     except HungUp as hangup:
         ignore_signals()

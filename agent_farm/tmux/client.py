@@ -29,10 +29,10 @@ class Answer:
     err: str
 
     @property
-    def no_server(self) -> bool:
-        """A definite no: nothing listens on the socket, or there is no socket."""
+    def nothing_there(self) -> bool:
+        """A definite no: no socket, nothing that listens on it, or a server without a session."""
         return self.code != 0 and (
-            self.err.startswith("no server running on ")
+            self.err.startswith(("no server running on ", "no current target"))
             or (self.err.startswith("error connecting to ") and _is_absence(self.err))
         )
 
@@ -64,14 +64,30 @@ def call_tmux(
     stdin: bytes | None = None,
     cwd: Path | None = None,
     seconds: float = _SECONDS,
+    patient: bool = False,
 ) -> Answer:
     """Many commands in one process; tmux stops at the first that fails.
 
+    With `patient`, for commands that may be said twice, a server that is just going away is waited for.
     Raises ToolMissing without tmux, UsageError for a working directory that is gone. A server that does
     not answer in time is an Answer with code 124.
     """
     # without -u tmux turns everything beyond ASCII, separators included, into underscores
     argv = tmux_argv(socket, "-u", *_chained(commands))
+    answer = _called(argv, stdin, cwd, seconds)
+    deadline = time.monotonic() + _GOING_AWAY_SECONDS
+    while patient and answer.going_away and time.monotonic() < deadline:
+        time.sleep(0.01)
+        answer = _called(argv, stdin, cwd, seconds)
+    return answer
+
+
+def ask_tmux(socket: str | None, commands: Sequence[Sequence[str]]) -> Answer:
+    """For commands that change nothing."""
+    return call_tmux(socket, commands, patient=True)
+
+
+def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> Answer:
     try:
         done = subprocess.run(
             argv,
@@ -90,16 +106,6 @@ def call_tmux(
     except OSError as error:
         raise AgentFarmError("tmux cannot be run", why=str(error)) from error
     return Answer(done.returncode, _text(done.stdout), _text(done.stderr).strip())
-
-
-def ask_tmux(socket: str | None, commands: Sequence[Sequence[str]]) -> Answer:
-    """For commands that change nothing: asked again while the server is just going away."""
-    deadline = time.monotonic() + _GOING_AWAY_SECONDS
-    while True:
-        answer = call_tmux(socket, commands)
-        if not answer.going_away or time.monotonic() > deadline:
-            return answer
-        time.sleep(0.01)
 
 
 def _chained(commands: Sequence[Sequence[str]]) -> list[str]:

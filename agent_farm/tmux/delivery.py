@@ -18,7 +18,7 @@ from typing import Literal
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError
 from agent_farm.tmux.client import Answer, call_tmux
-from agent_farm.tmux.foreground import foreground_group, is_shell
+from agent_farm.tmux.processes import foreground_group, is_shell
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 
 _POLL_SECONDS = 0.03

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.client import ask_tmux, call_tmux
+from agent_farm.tmux.processes import is_running
 from agent_farm.tmux.rarely import end_session
 from agent_farm.tmux.snapshot import LIST_PANES, PaneFacts, Snapshot, read_snapshot
 
@@ -34,7 +34,7 @@ def kill_session(socket: str | None, session_id: str, *, seconds: float) -> None
 def _asked(socket: str | None) -> Snapshot:
     snapshot = read_snapshot(ask_tmux(socket, (LIST_PANES,)))
     if not snapshot.known:
-        raise AgentFarmError("tmux cannot be asked for its panes", why=snapshot.reason, hint="af doctor")
+        raise AgentFarmError("tmux cannot be asked for its panes ", why=snapshot.reason, hint="af doctor")
     return snapshot
 
 
@@ -48,18 +48,8 @@ def _pane_ids(snapshot: Snapshot) -> set[str]:
 
 def _left_of(socket: str | None, session_id: str, panes: tuple[PaneFacts, ...]) -> list[str]:
     """The launcher ends its runtime before it ends itself, so its process id stands for both."""
-    left = [f"process {pane.pid}" for pane in panes if not pane.dead and _is_running(pane.pid)]
+    left = [f"process {pane.pid}" for pane in panes if not pane.dead and is_running(pane.pid)]
     if left:
         return left
     snapshot = _asked(socket)
     return [pane.pane_id for pane in snapshot.panes.values() if pane.session_id == session_id]
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

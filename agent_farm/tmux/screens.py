@@ -39,7 +39,7 @@ def _captured(socket: str | None, pane_ids: Sequence[str]) -> tuple[dict[str, st
     for pane_id in pane_ids:
         commands += [("capture-pane", "-p", "-t", pane_id), ("display-message", "-p", mark)]
     answer = ask_tmux(socket, commands)
-    if answer.no_server:
+    if answer.nothing_there:
         return {}, len(pane_ids)
     screens = answer.out.split(f"{mark}\n")[:-1]
     if answer.code and not answer.err.startswith("can't find pane"):

@@ -6,16 +6,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux import rarely
 from agent_farm.tmux.client import ask_tmux, install_command, tmux_argv
-from agent_farm.tmux.delivery import Delivery, Pace, deliver
 from agent_farm.tmux.ending import kill_session
-from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.screens import capture_screen, capture_screens
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
+
+if TYPE_CHECKING:
+    from agent_farm.tmux.delivery import Delivery, Pace
+    from agent_farm.tmux.screen import ScreenRules
 
 _OLDEST = (3, 3)
 
@@ -69,6 +72,8 @@ class TmuxServer:
         runtime_pid: int | None = None,
         pace: Pace | None = None,
     ) -> Delivery:
+        from agent_farm.tmux.delivery import deliver  # its patterns take longer to compile than a status
+
         return deliver(
             self.socket,
             pane_id,

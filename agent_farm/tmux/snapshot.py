@@ -27,6 +27,8 @@ _STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$
 
 @dataclass(frozen=True, slots=True)
 class PaneFacts:
+    """tmux sometimes misses how a program ended: `dead_status` and `dead_signal` are then None for good."""
+
     session_id: str
     session_name: str
     window_id: str
@@ -52,7 +54,7 @@ class Snapshot:
 
 
 def read_snapshot(answer: Answer) -> Snapshot:
-    if answer.no_server:
+    if answer.nothing_there:
         return Snapshot(known=True)
     if answer.code:
         return Snapshot(known=False, reason=answer.err or f"tmux ended with {answer.code}")

@@ -45,8 +45,7 @@ def _started(
          "-x", str(columns), "-y", str(rows), "--", *argv),
         *_keep_newest(name),
     )  # fmt: skip
-    answer = call_tmux(socket, commands, cwd=cwd)
-    return call_tmux(socket, commands, cwd=cwd) if answer.going_away else answer
+    return call_tmux(socket, commands, cwd=cwd, patient=True)
 
 
 def _keep_newest(name: str) -> tuple[tuple[str, ...], ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.pane.command import launcher_argv
+from agent_farm.tmux.processes import is_running
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.start import PaneAddress
 from tests.tmux.stage import tmux
@@ -101,13 +102,5 @@ class Stage:
         tmux("send-keys", "-t", self.address.pane_id, *keys)
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def wait_gone(pid: int) -> None:
-    wait_until(lambda: not is_alive(pid), what=f"the end of {pid}")
+    wait_until(lambda: not is_running(pid), what=f"the end of {pid}")

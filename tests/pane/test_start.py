@@ -162,4 +162,4 @@ def test_a_launch_file_that_cannot_be_used_is_said_in_the_pane(stage: Stage, con
     pane = stage.address.pane_id
     wait_until(lambda: "[agent-farm]" in stage.server.capture(pane, history=50), what="the word")
     assert "Traceback" not in stage.server.capture(pane, history=50)
-    wait_until(lambda: stage.server.panes().panes[SESSION].dead_status == 1, what="the end")
+    wait_until(lambda: stage.server.panes().panes[SESSION].dead, what="the end")

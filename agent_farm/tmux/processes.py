@@ -1,0 +1,53 @@
+"""What only the kernel knows of a pane: who would read what is typed, and whether a process still runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+_SHELLS = frozenset(
+    ("sh", "bash", "zsh", "fish", "dash", "ash", "ksh", "mksh", "csh", "tcsh", "nu", "elvish", "pwsh")
+)
+
+
+def is_shell(command: str) -> bool:
+    return os.path.basename(command).lstrip("-") in _SHELLS
+
+
+def foreground_group(pane_pid: int) -> int | None:
+    """The foreground process group of the terminal of `pane_pid`; None when it cannot be told."""
+    facts = _facts(pane_pid)
+    return int(facts[1]) if facts else None
+
+
+def is_running(pid: int) -> bool:
+    """A zombie, which its parent has not yet looked at, runs no more."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    facts = _facts(pid)
+    return facts is None or not facts[0].startswith("Z")
+
+
+def _facts(pid: int) -> tuple[str, str] | None:
+    """State and foreground group: from /proc where there is one, else from `ps`."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return _asked_of_ps(pid)
+    words = stat.rpartition(")")[2].split()  # the name, in parentheses, may hold anything
+    return (words[0], words[5]) if len(words) > 5 else None
+
+
+def _asked_of_ps(pid: int) -> tuple[str, str] | None:
+    argv = ("ps", "-o", "stat=,tpgid=", "-p", str(pid))
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = done.stdout.split()
+    return (words[0], words[1]) if len(words) == 2 else None

@@ -1,0 +1,70 @@
+"""A session that was killed is gone with all its processes, or the error says what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.tmux.processes import is_running
+from agent_farm.tmux.server import TmuxServer
+from tests.tmux.stage import tmux
+from tests.tmux.test_start import launch
+from tests.waiting import wait_until
+
+
+def test_a_process_that_stays_is_told(tmp_path: Path) -> None:
+    server = TmuxServer()
+    address = server.start_session("af-farm-1", launch("af-farm-1", "ff"), cwd=tmp_path)
+    wait_until(lambda: "deaf" in server.capture(address.pane_id), what="the program")
+    pid = server.panes().panes["af-farm-1"].pid
+    try:
+        with pytest.raises(AgentFarmError, match="not all of it is gone") as caught:
+            server.kill_session(address.session_id, seconds=0.3)
+        assert f"process {pid}" in (caught.value.why or "")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_session_that_is_gone_is_fine_and_others_stay(tmp_path: Path) -> None:
+    server = TmuxServer()
+    server.kill_session("$0")
+    first = server.start_session("af-farm-1", launch(), cwd=tmp_path)
+    server.start_session("af-farm-12", launch("af-farm-12"), cwd=tmp_path)
+    server.kill_session(first.session_id)
+    server.kill_session(first.session_id)
+    server.kill_session("$77")
+    assert list(server.panes().panes) == ["af-farm-12"]
+
+
+def test_a_dead_pane_goes_with_its_session(tmp_path: Path) -> None:
+    server = TmuxServer()
+    address = server.start_session("af-farm-1", launch("af-farm-1", "0001"), cwd=tmp_path)
+    wait_until(lambda: server.panes().panes["af-farm-1"].dead, what="the end")
+    server.kill_session(address.session_id, seconds=2)
+    assert server.panes().panes == {}
+
+
+def test_a_server_without_a_session_has_no_panes(home: Path, tmp_path: Path) -> None:
+    (home / ".tmux.conf").write_text("set -g exit-empty off\n")
+    server = TmuxServer()
+    address = server.start_session("af-farm-1", launch(), cwd=tmp_path)
+    server.kill_session(address.session_id)
+    assert tmux("display-message", "-p", "alive") == "alive"
+    snapshot = server.panes()
+    assert (snapshot.known, snapshot.panes) == (True, {})
+    assert server.capture_many(["%0"]) == {}
+    assert server.start_session("af-farm-1", launch(), cwd=tmp_path)
+
+
+def test_a_zombie_runs_no_more() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    wait_until(lambda: not is_running(pid), what="the end")
+    os.kill(pid, 0)  # still there
+    os.waitpid(pid, 0)
+    assert not is_running(pid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -57,6 +56,8 @@ def spec_name(spec: Spec) -> Name:
 
 
 def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+    import hashlib
+
     prefix = hashlib.sha256(text.encode()).hexdigest()[:4]
     for _ in range(_DRAWS):
         id = f"task-{prefix}-{draw()}"

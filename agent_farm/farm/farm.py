@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
@@ -12,7 +13,9 @@ from agent_farm.errors import UsageError
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, load_settings
-from agent_farm.tmux.server import TmuxServer
+
+if TYPE_CHECKING:
+    from agent_farm.tmux.server import TmuxServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,16 @@ class Farm:
     paths: FarmPaths
     settings: Settings
     registry: Registry
-    tmux: TmuxServer
 
     @property
     def root(self) -> Path:
         return self.repository.root
+
+    @property
+    def tmux(self) -> TmuxServer:
+        from agent_farm.tmux.server import TmuxServer  # not needed while there are no builders
+
+        return TmuxServer(self.settings.text("tmux.socket"))
 
     def run(self, builder_id: str) -> RunPaths:
         return RunPaths(self.paths.run(builder_id))
@@ -61,6 +69,4 @@ def open_farm(cwd: Path) -> Farm:
     repository = find_repository(cwd)
     paths = FarmPaths(repository.root)
     settings = load_settings(repository.root)
-    return Farm(
-        repository, paths, settings, Registry(paths.registry), TmuxServer(settings.text("tmux.socket"))
-    )
+    return Farm(repository, paths, settings, Registry(paths.registry))

@@ -1,10 +1,9 @@
-"""A private home, tmux server and repository for benchmarks, and fair timing of commands against each other."""
+"""A private home, tmux server and repository for benchmarks, and fair timing of commands."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -70,8 +69,13 @@ def stage(files: int = 50) -> Iterator[Stage]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def compare(candidates: Mapping[str, Callable[[], object]], *, rounds: int = 15) -> dict[str, float]:
-    """The median seconds of each; they take turns, so that the machine's mood hits all alike."""
+def compare(
+    candidates: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    after: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """The least seconds of each: the work itself, not the neighbours. They take turns."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds + 1):
         for name, action in candidates.items():
@@ -79,7 +83,8 @@ def compare(candidates: Mapping[str, Callable[[], object]], *, rounds: int = 15)
             action()
             if turn:  # the first round warms caches
                 times[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(values) for name, values in times.items()}
+        after()  # what still runs would compete with the next round
+    return {name: min(values) for name, values in times.items()}
 
 
 def show(rows: Sequence[tuple[str, str]]) -> None:

@@ -192,6 +192,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.clean is not None:
         return _clean(Scratch(options.clean))
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is ended
+        signal.signal(ending, signal.default_int_handler)
     scratch = Scratch(
         Path(tempfile.mkdtemp(prefix="af-demo-", dir="/tmp"))
     )  # a socket's path has to be short

@@ -194,9 +194,8 @@ def main() -> int:
         return _clean(Scratch(options.clean))
     for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is ended
         signal.signal(ending, signal.default_int_handler)
-    scratch = Scratch(
-        Path(tempfile.mkdtemp(prefix="af-demo-", dir="/tmp"))
-    )  # a socket's path has to be short
+    # not in TMPDIR: the path of a socket has to be short
+    scratch = Scratch(Path(tempfile.mkdtemp(prefix="af-demo-", dir="/tmp")))
     kept = False
     try:
         builders = run_demo(scratch)

@@ -38,8 +38,8 @@ def last_due(cron: str, timezone: str | None, after: float, until: float) -> tup
         if at > until:
             return newest, count
         newest, count = at, count + 1
-    # Only a minutely schedule after a long absence comes here: look again close to the end.
-    close = max(after, until - 86400.0)
+    # After a long absence: look again so close to the end that even every minute fits.
+    close = max(after, until - (MOST_DUES - 1) * 60.0)
     return (last_due(cron, timezone, close, until)[0] if close > at else newest), count
 
 
@@ -49,7 +49,7 @@ def _zone(name: str | None) -> tzinfo:
     chosen = name or _local_name()
     try:
         return ZoneInfo(chosen) if chosen else UTC
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{chosen!r} is not a time zone", hint="a name as in 'Europe/Berlin'") from error
 
 

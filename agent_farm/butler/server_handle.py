@@ -206,6 +206,8 @@ def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> Server
         store_address(files, address)  # before the lock: who sees it held reads the right port
         lock = stack.enter_context(file_lock(files.lock, wait=2))
         process = _launch(root, files, lock, sockets, server_environment(environ, names))
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(process.pid).encode(), 0)  # for who wants to end it before it is up
     return replace(address, supervisor=process.pid)
 
 

@@ -21,14 +21,22 @@ def stop_server(root: Path, butler: str | None = None, *, now: bool = False) -> 
     address = load_address(files)
     if address is None or not is_held(files.lock):
         return False
-    pids = [pid for pid in (address.supervisor, address.pid) if pid]
+    pids = {pid for pid in (_starter(files.lock), address.supervisor, address.pid) if pid}
     for number in (signal.SIGTERM, signal.SIGKILL) if now else (signal.SIGTERM,):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         if _is_gone(files.lock, 1.0 if now and number == signal.SIGTERM else PATIENCE):
             return True
-    raise TimedOut(f"The server (pid {pids}) has not ended", hint="af butler stop --now")
+    raise TimedOut(
+        f"The server (pid {', '.join(map(str, sorted(pids)))}) has not ended", hint="af butler stop --now"
+    )
+
+
+def _starter(lock: Path) -> int | None:
+    """The supervisor, as the process that started it knows it."""
+    text = lock.read_text()
+    return int(text) if text.isdecimal() else None
 
 
 def _is_gone(lock: Path, seconds: float) -> bool:

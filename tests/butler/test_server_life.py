@@ -1,0 +1,294 @@
+"""The server as a process: started without waiting, port kept, back after a crash, gone when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent_farm.butler.client import RunRequest, request_session, start_session
+from agent_farm.butler.server_handle import (
+    ServerAddress,
+    ensure_server,
+    load_address,
+    running_server,
+    server_files,
+)
+from agent_farm.butler.server_stop import stop_server
+from agent_farm.butler.service import open_sessions
+from agent_farm.errors import AgentFarmError, DamagedFile
+from tests.conftest import Af
+from tests.gitrepo import commit_files, make_repo
+from tests.waiting import wait_until
+
+HEAVY = ("asyncio", "logging", "sqlite3", "pydantic", "mcp", "starlette", "cryptography", "http", "email")
+
+
+@pytest.fixture
+def farm(repo: Path) -> Iterator[Path]:
+    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
+    yield repo
+    stop_server(repo, now=True)
+
+
+def health(address: ServerAddress, host: str = "localhost") -> dict[str, object]:
+    with urllib.request.urlopen(f"http://{host}:{address.port}/healthz", timeout=20) as response:
+        found: dict[str, object] = json.load(response)
+        return found
+
+
+def up(root: Path) -> ServerAddress:
+    def ready() -> ServerAddress | None:
+        address = running_server(root)
+        return address if address and address.pid else None
+
+    found = wait_until(ready, what="the server")
+    assert found is not None
+    return found
+
+
+def has_ended(pid: int | None) -> bool:
+    """A zombie has: this process started it and does not wait for it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_caller_that_comes_before_the_server_is_up_is_served(farm: Path) -> None:
+    address = ensure_server(farm)
+    assert address.pid is None
+    assert health(address)["accepting"] is True
+    assert health(address, "127.0.0.1") == health(address, "[::1]")
+    files = server_files(farm)
+    for private in (files.token, files.address, files.log):
+        assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    document = json.loads(files.address.read_text())
+    assert set(document) >= {"version", "pid", "port", "token_file", "started_at"}
+    assert document["token_file"] == str(files.token)
+    again = ensure_server(farm)
+    assert (again.port, again.supervisor) == (address.port, address.supervisor)
+
+
+def test_twenty_at_once_start_one_server(farm: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from agent_farm.butler.server_handle import ensure_server;"
+        "print(ensure_server(Path(sys.argv[1])).port)"
+    )
+
+    def start(_: int) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code, str(farm)], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    with ThreadPoolExecutor(20) as pool:
+        ports = set(pool.map(start, range(20)))
+    assert len(ports) == 1
+    up(farm)
+    servers = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(farm) in (process.info["cmdline"] or [])
+        and "supervisor.py" not in str(process.info["cmdline"])
+    ]
+    assert len(servers) == 1
+
+
+def test_nothing_heavy_is_imported_on_the_way(farm: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from agent_farm.butler.server_handle import ensure_server;"
+        f"ensure_server(Path(sys.argv[1])); print([n for n in {HEAVY!r} if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(farm)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_it_comes_back_after_a_crash_on_the_same_port(farm: Path) -> None:
+    ensure_server(farm)
+    before = up(farm)
+    assert before.pid is not None
+    os.kill(before.pid, signal.SIGKILL)
+    assert health(before)["accepting"] is True  # held in the queue meanwhile, not refused
+    after = wait_until(lambda: up(farm) if up(farm).pid != before.pid else None, what="a new server")
+    assert (after.port, after.supervisor) == (before.port, before.supervisor)
+
+
+def test_with_its_supervisor_dead_too_the_next_command_brings_it_back(farm: Path) -> None:
+    ensure_server(farm)
+    before = up(farm)
+    for pid in (before.supervisor, before.pid):
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: running_server(farm) is None, what="the end of the server")
+    after = ensure_server(farm)
+    assert after.port == before.port
+    assert health(after)["accepting"] is True
+
+
+def test_stop_ends_it_and_the_port_is_kept_for_the_farm(farm: Path) -> None:
+    ensure_server(farm)
+    before = up(farm)
+    assert before.pid is not None
+    assert stop_server(farm)
+    assert running_server(farm) is None
+    wait_until(lambda: has_ended(before.pid), what="the end of the process")
+    with pytest.raises(urllib.error.URLError):
+        health(before)
+    assert not stop_server(farm)
+    assert ensure_server(farm).port == before.port
+
+
+def test_two_farms_have_two_ports_and_a_taken_port_is_left_alone(farm: Path, tmp_path: Path) -> None:
+    other = make_repo(tmp_path / "other", {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
+    first, second = ensure_server(farm), ensure_server(other)
+    try:
+        assert first.port != second.port
+        assert health(first)["butler"] != health(second)["butler"]
+        stop_server(other)
+        commit_files(other, {"agent-farm.toml": f"[server]\nport = {first.port}\n"})
+        with pytest.raises(AgentFarmError, match=f"Port {first.port} is taken"):
+            ensure_server(other)
+    finally:
+        stop_server(other, now=True)
+
+
+def test_its_environment_is_clean(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        monkeypatch.setenv(f"SECRET_{number}", "leak")
+    monkeypatch.setenv("TMUX", "/tmp/x,1,0")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    ensure_server(farm)
+    address = up(farm)
+    for pid in (address.pid, address.supervisor):
+        seen = psutil.Process(pid).environ()
+        assert not [name for name in seen if name.startswith("SECRET_")]
+        assert "TMUX" not in seen
+        assert seen["ANTHROPIC_API_KEY"] == "key"
+
+
+def test_a_file_in_the_repository_cannot_stand_in_for_a_module(farm: Path) -> None:
+    for name in ("asyncio.py", "sqlite3.py", "json.py", "agent_farm/__init__.py"):
+        (farm / name).parent.mkdir(exist_ok=True)
+        (farm / name).write_text("raise SystemExit(7)\n")
+    assert health(ensure_server(farm))["accepting"] is True
+
+
+def test_a_farm_that_is_deleted_takes_its_server_along(farm: Path) -> None:
+    ensure_server(farm)
+    address = up(farm)
+    server_files(farm).address.unlink()
+    wait_until(lambda: has_ended(address.pid), what="the end of the server")
+    wait_until(lambda: has_ended(address.supervisor), what="the end of the supervisor")
+
+
+def test_a_newer_address_file_is_refused_by_name(farm: Path) -> None:
+    files = server_files(farm)
+    files.address.parent.mkdir()
+    files.address.write_text('{"version": 9}')
+    with pytest.raises(DamagedFile, match=r"server\.json"):
+        ensure_server(farm)
+    assert files.address.read_text() == '{"version": 9}'
+    files.address.unlink()
+
+
+def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path) -> None:
+    address = ensure_server(farm)
+    running = start_session(address, RunRequest("[[child:300]] [[sleep:300]]"))
+    queued = start_session(address, RunRequest("[[say:never]]"))
+    assert isinstance(running, str)
+    assert isinstance(queued, str)
+    log = open_sessions(farm)
+    wait_until(lambda: log.get(running)["state"] == "running", what="the session")
+    mine = wait_until(lambda: _processes_of(running), what="its processes")
+    address = up(farm)
+    for pid in (address.supervisor, address.pid):
+        os.kill(pid or 0, signal.SIGKILL)
+    wait_until(lambda: not any(process.is_running() for process in mine), what="the end of its processes")
+    wait_until(lambda: running_server(farm) is None, what="the end of the server")
+    assert log.get(running)["state"] == "interrupted"
+    assert log.get(queued)["state"] == "interrupted"
+    assert log.get(queued)["started_at"] is None
+    again = ensure_server(farm)
+    assert request_session(again, RunRequest("[[say:next]]"), lambda event: None).output == "next"
+    assert {log.get(running)["state"], log.get(queued)["state"]} == {"interrupted"}
+    assert len(log.find(limit=0)) == 3
+
+
+def _processes_of(session: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("AF_SESSION") == session:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found if len(found) >= 2 else []
+
+
+def test_stop_cancels_what_does_not_end_and_says_so(farm: Path) -> None:
+    address = ensure_server(farm)
+    session = start_session(address, RunRequest("[[sleep:300]]"))
+    assert isinstance(session, str)
+    log = open_sessions(farm)
+    wait_until(lambda: log.get(session)["state"] == "running", what="the session")
+    assert stop_server(farm)
+    record = log.get(session)
+    assert (record["state"], record["error"]) == ("cancelled", "Cancelled: the butler shut down")
+
+
+def test_the_commands(farm: Path, af: Af) -> None:
+    def done(*words: str, code: int = 0, **more: str) -> str:
+        finished = af(*words, **more)
+        assert finished.returncode == code, (words, finished.stdout, finished.stderr)
+        return finished.stdout
+
+    assert "does not run" in done("butler", "status", code=1)
+    assert json.loads(done("butler", "start", "--json"))["started"] is True
+    status = json.loads(done("butler", "status", "--json"))["server"]
+    assert status["running"]
+    assert status["pid"]
+    assert done("run", "[[say:hello]]") == "hello\n"
+    result = json.loads(done("trigger", "--json", "[[say:there]]"))["result"]
+    assert (result["success"], result["output"]) == (True, "there")
+    session = done("trigger", "--no-wait", "[[say:later]]").strip()
+    log = open_sessions(farm)
+    wait_until(lambda: log.get(session)["state"] == "completed", what="the session")
+    assert len(json.loads(done("sessions", "--json"))["sessions"]) == 3
+    assert "later" in done("sessions", session[:8])
+    assert "Serving" in done("butler", "logs")
+    assert done("butler", "stop") == "stopped\n"
+    failed = json.loads(done("run", "--json", "[[error:overloaded]]", code=1))["result"]
+    assert failed["success"] is False
+    assert load_address(server_files(farm)) is not None
+    assert running_server(farm) is None  # `af run` needs none and leaves none
+
+
+def test_ctrl_c_on_af_run_cancels_the_session(farm: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent_farm", "run", "[[sleep:300]]"],
+        cwd=farm,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = open_sessions(farm)
+    (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+    assert log.get(record["id"])["state"] == "cancelled"
+    assert not _processes_of(record["id"])

@@ -27,13 +27,13 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
         return Delivery("held", "its tmux session is gone")
     adapter = get_adapter(record.runtime, farm.root)
     patterns = adapter.screen
-    reports = _Reports.from_now(farm.run(record.id).events, record.run, adapter.submit_event)
+    events, event = farm.run(record.id).events, adapter.submit_event
     return farm.tmux.deliver(
         pane.pane_id,
         text,
         lock=farm.paths.delivery_lock(record.id),
         screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
-        submitted=reports.has_come if adapter.submit_event else None,
+        watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,
         runtime_pid=_runtime_pid(farm, record),
     )
 

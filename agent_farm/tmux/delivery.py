@@ -21,6 +21,9 @@ from agent_farm.tmux.client import Answer, call_tmux
 from agent_farm.tmux.processes import foreground_group, is_shell
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 
+# What says, from the moment it is called, whether a message was submitted.
+Watch = Callable[[], Callable[[], bool]]
+
 _POLL_SECONDS = 0.03
 _TAIL = 24
 
@@ -54,20 +57,21 @@ def deliver(
     *,
     lock: Path,
     screen: ScreenRules,
-    submitted: Callable[[], bool] | None = None,
+    watch: Watch | None = None,
     runtime_pid: int | None = None,
     pace: Pace | None = None,
 ) -> Delivery:
     """UsageError for text that no terminal can carry; anything else that goes wrong is in the Delivery.
 
-    `lock` is the pane's own, so that two senders never mix. `submitted` says whether the runtime has
-    reported the message; `runtime_pid` is the process that has to be in the foreground.
+    `lock` is the pane's own, so that two senders never mix. `watch` is called under it, just before Enter,
+    so that the answer of what it returns, whether the runtime has reported a message since, is about this
+    one; `runtime_pid` is the process that has to be in the foreground.
     """
     require_deliverable(text)
     pace = pace or Pace()
     try:
         with file_lock(lock, wait=pace.lock):
-            return _Attempt(socket, pane_id, text, screen, submitted, runtime_pid, pace).run()
+            return _Attempt(socket, pane_id, text, screen, watch, runtime_pid, pace).run()
     except LockTaken:
         return Delivery("held", "another message is being delivered")
 
@@ -112,7 +116,7 @@ class _Attempt:
     pane_id: str
     text: str
     rules: ScreenRules
-    submitted: Callable[[], bool] | None
+    watch: Watch | None
     runtime_pid: int | None
     pace: Pace
 
@@ -212,16 +216,17 @@ class _Attempt:
         )
 
     def submit(self, shown: _Look) -> Delivery:
+        submitted = self.watch() if self.watch else None
         self.press_enter(shown)
         began = time.monotonic()
         presses, next_press, empty_since = 1, began + self.pace.again, None
         while True:
             time.sleep(_POLL_SECONDS)
-            if self.submitted is not None and self.submitted():
+            if submitted is not None and submitted():
                 return Delivery("submitted", source="event")
             look, now = self.look(), time.monotonic()
             empty_since = (empty_since or now) if self.has_left(shown, look) else None
-            if empty_since and now - empty_since > (self.pace.event if self.submitted else self.pace.settle):
+            if empty_since and now - empty_since > (self.pace.event if submitted else self.pace.settle):
                 return Delivery("submitted", source="screen")
             if now - began > self.pace.confirm:
                 return Delivery("failed", _not_confirmed(presses))
@@ -233,7 +238,7 @@ class _Attempt:
         """Whether the screen says that the text is no longer in the input line."""
         if self.rules.draft and shown.reading.draft:
             return look.reading.draft is None and look.reading.dialog is None
-        return self.submitted is None and look.squeezed != shown.squeezed
+        return self.watch is None and look.squeezed != shown.squeezed
 
     def may_press_again(self, look: _Look, presses: int) -> bool:
         if look.reading.dialog:

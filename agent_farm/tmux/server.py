@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 
 if TYPE_CHECKING:
-    from agent_farm.tmux.delivery import Delivery, Pace
+    from agent_farm.tmux.delivery import Delivery, Pace, Watch
     from agent_farm.tmux.screen import ScreenRules
 
 _OLDEST = (3, 3)
@@ -68,7 +68,7 @@ class TmuxServer:
         *,
         lock: Path,
         screen: ScreenRules,
-        submitted: Callable[[], bool] | None = None,
+        watch: Watch | None = None,
         runtime_pid: int | None = None,
         pace: Pace | None = None,
     ) -> Delivery:
@@ -80,7 +80,7 @@ class TmuxServer:
             text,
             lock=lock,
             screen=screen,
-            submitted=submitted,
+            watch=watch,
             runtime_pid=runtime_pid,
             pace=pace,
         )

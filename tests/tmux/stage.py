@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,13 @@ class Stage:
     lock: Path
 
     def send(self, text: str, *, event: bool = True, rules: ScreenRules = RULES, **more: object) -> Delivery:
-        before = len(self.messages())
-        arrived = {"submitted": lambda: len(self.messages()) > before} if event else {}
-        arguments: dict[str, Any] = {"lock": self.lock, "screen": rules, "pace": QUICK, **arrived, **more}
+        watch = {"watch": self.watch} if event else {}
+        arguments: dict[str, Any] = {"lock": self.lock, "screen": rules, "pace": QUICK, **watch, **more}
         return self.server.deliver(self.address.pane_id, text, **arguments)
+
+    def watch(self) -> Callable[[], bool]:
+        before = len(self.messages())
+        return lambda: len(self.messages()) > before
 
     def messages(self) -> list[bytes]:
         lines = self.file.read_text().splitlines() if self.file.exists() else []

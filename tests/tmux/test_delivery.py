@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def test_the_screen_confirms_where_no_event_can(tmp_path: Path) -> None:
 
 def test_an_event_that_never_comes_is_not_waited_for_when_the_input_line_is_empty(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
-    delivery = stage.send("hello", submitted=lambda: False)
+    delivery = stage.send("hello", watch=lambda: lambda: False)
     assert (delivery.outcome, delivery.source) == ("submitted", "screen")
 
 
@@ -133,16 +135,19 @@ def test_copy_mode_is_left_first(tmp_path: Path) -> None:
 def test_two_senders_never_mix(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
     texts = [letter * 3000 + "\n" + letter for letter in "abcd"]
-    outcomes: list[str] = []
-    senders = [
-        threading.Thread(target=lambda text=text: outcomes.append(stage.send(text, event=False).outcome))
-        for text in texts
-    ]
+    outcomes: list[tuple[str, str | None]] = []
+
+    def send(text: str) -> None:
+        delivery = stage.send(text)
+        assert text.encode() in stage.messages()  # the event was about this one
+        outcomes.append((delivery.outcome, delivery.source))
+
+    senders = [threading.Thread(target=send, args=(text,)) for text in texts]
     for sender in senders:
         sender.start()
     for sender in senders:
         sender.join()
-    assert outcomes == ["submitted"] * 4
+    assert outcomes == [("submitted", "event")] * 4
     assert sorted(stage.messages()) == [text.encode() for text in texts]
 
 
@@ -162,9 +167,6 @@ def test_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_dead_or_absent_pane_is_a_failure(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
     pid = tmux("display-message", "-p", "-t", stage.address.pane_id, "#{pane_pid}")
-    import os
-    import signal
-
     os.kill(int(pid), signal.SIGKILL)
     wait_until(
         lambda: tmux("display-message", "-p", "-t", stage.address.pane_id, "#{pane_dead}") == "1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agent_farm.errors import TimedOut
@@ -14,6 +15,7 @@ from agent_farm.git.divergence import Divergence, ahead_behind
 from agent_farm.git.nested import nested_repositories
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, make_repo, write_files
+from tests.waiting import wait_until
 
 
 def test_a_clean_checkout(repo: Path) -> None:
@@ -100,11 +102,13 @@ def test_many_at_once_with_unknown_for_what_cannot_be_asked(repo: Path, tmp_path
 
 def test_a_slow_worktree_is_unknown_after_its_time(repo: Path) -> None:
     commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
-    git(repo, "config", "filter.slow.clean", "sleep 60; cat")
+    git(repo, "config", "filter.slow.clean", f"echo $$ > {repo.parent}/pid; exec sleep 60")
     write_files(repo, {"slow": "y\n"})
     assert states([repo], timeout=0.3) == {repo: None}
     with pytest.raises(TimedOut):
         run_git(repo, "status", timeout=0.3)
+    child = int((repo.parent / "pid").read_text())
+    wait_until(lambda: not psutil.pid_exists(child), what="the end of git's own child")
 
 
 def test_status_takes_no_lock(repo: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.git.landed import landing_targets, unlanded_commits
+from agent_farm.git.patches import changed_paths, patch_ids
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
 
@@ -253,8 +254,9 @@ def test_no_target_means_nothing_has_landed(branch: Path) -> None:
     assert unlanded(branch, targets=("gone",))[0] == "one"
 
 
-def test_a_file_name_that_is_an_option_or_a_pattern_or_two_lines(branch: Path) -> None:
-    names = ["--stdin", "*", "two\nlines", ":(top)x", "ö"]
+@pytest.mark.parametrize("more", [[], ["two\nlines"]])
+def test_a_file_name_that_is_an_option_or_a_pattern_or_two_lines(branch: Path, more: list[str]) -> None:
+    names = ["--stdin", "*", ":(top)x", "0" * 40, "ö", *more]
     for name in names:
         write_files(branch, {name: f"{name}\n"})
         git(branch, "add", "-A")
@@ -262,5 +264,23 @@ def test_a_file_name_that_is_an_option_or_a_pattern_or_two_lines(branch: Path) -
     on_main(branch)
     assert len(unlanded(branch)) == len(names)
     git(branch, "cherry-pick", "main..work")
-    commit_files(branch, {"ö": "more\n"}, "later")
+    write_files(branch, dict.fromkeys(names, "more\n"))
+    git(branch, "commit", "-q", "-a", "-m", "later")
     assert unlanded(branch) == []
+
+
+def test_patches_without_text_have_an_identity_of_their_own(branch: Path) -> None:
+    trees = [git(branch, "rev-parse", "HEAD^{tree}")]
+    for content in (b"\0one", b"\0two"):
+        (branch / "binary").write_bytes(content)
+        git(branch, "add", "binary")
+        trees.append(git(branch, "write-tree"))
+    empty, one, two = trees
+    repository = find_repository(branch)
+    found = patch_ids(repository, [(empty, one), (empty, two), (one, two), (one, one)])
+    assert len(set(found.values())) == len(found) == 3
+    paths = changed_paths(repository, [(one, one), (empty, one), (one, two), (two, two)])
+    assert {change: files for change, files in paths.items() if files} == {
+        (empty, one): {"binary"},
+        (one, two): {"binary"},
+    }

@@ -40,13 +40,13 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_a_submodule_is_a_repository(repo: Path, tmp_path: Path, linked: bool) -> None:
+@pytest.mark.parametrize("linked", [None, "sub/.builders/x", "../far"])
+def test_a_submodule_is_a_repository(repo: Path, tmp_path: Path, linked: str | None) -> None:
     make_repo(tmp_path / "other")
     git(repo, "submodule", "add", "-q", str(tmp_path / "other"), "sub")
     if linked:
-        git(repo / "sub", "worktree", "add", "-q", ".builders/x")
-    found = find_repository(repo / "sub/.builders/x" if linked else repo / "sub")
+        git(repo / "sub", "worktree", "add", "-q", str(repo / linked))
+    found = find_repository(repo / (linked or "sub"))
     assert found.root == repo / "sub"
     assert found.common_dir == repo / ".git/modules/sub"
 

@@ -176,6 +176,14 @@ def flags(tree: Path) -> None:
     (tree / "b.txt").write_text("unseen as well\n")
 
 
+def flags_behind_a_link(tree: Path) -> None:
+    git(tree, "update-index", "--skip-worktree", "dir/c.txt")
+    outside = tree.parent / "outside"
+    shutil.copytree(tree / "dir", outside)
+    shutil.rmtree(tree / "dir")
+    (tree / "dir").symlink_to(outside)
+
+
 def intent_to_add(tree: Path) -> None:
     (tree / "later").write_text("x\n")
     git(tree, "add", "--intent-to-add", "later")
@@ -202,6 +210,7 @@ CHANGES = [
     empty_directories,
     conflict,
     flags,
+    flags_behind_a_link,
     intent_to_add,
     split_index,
 ]
@@ -235,9 +244,13 @@ def test_filters_do_not_change_what_is_kept(tree: Path) -> None:
 
 
 def test_a_change_too_fast_for_the_clock_is_kept(tree: Path) -> None:
-    facts = (tree / "b.txt").stat()
+    index = Path(git(tree, "rev-parse", "--absolute-git-dir")) / "index"
+    git(tree, "config", "core.trustctime", "false")
+    os.utime(tree / "b.txt", (1000, 1000))
+    git(tree, "update-index", "--refresh")
     (tree / "b.txt").write_text("B\n")
-    os.utime(tree / "b.txt", ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    for file in (tree / "b.txt", index):
+        os.utime(file, (1000, 1000))
     salvage(tree, REF)
     assert git(tree, "show", f"{REF}:worktree/b.txt") == "B"
 

@@ -155,12 +155,12 @@ def test_git_itself_holds_the_builders_lock(repo: Path) -> None:
     """An orphaned git, here one that a filter keeps waiting, is seen by the lock."""
     os.mkfifo(repo.parent / "gate")
     commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
-    git(repo, "config", "filter.slow.smudge", f"cat {repo.parent / 'gate'}")
+    git(repo, "config", "filter.slow.smudge", f"touch {repo.parent / 'begun'}; cat {repo.parent / 'gate'}")
     (repo / ".agent-farm").mkdir()
     lock = repo / ".agent-farm/x.lock"
     process = subprocess.Popen([sys.executable, "-c", ADD, str(repo), "x"])
-    wait_until(lambda: (repo / ".builders/x").is_dir() and list((repo / ".builders/x").iterdir()))
-    wait_until(lambda: not is_locked(repo / ".agent-farm/worktrees.lock"), what="the repository's lock")
+    wait_until((repo.parent / "begun").exists, what="the filter")
+    assert not is_locked(repo / ".agent-farm/worktrees.lock")
     process.kill()
     process.wait()
     assert is_locked(lock)
@@ -233,8 +233,10 @@ def test_what_is_not_ours_or_locked_is_not_removed(repo: Path, tmp_path: Path) -
     (repo / ".builders/plain").mkdir()
     locked = add(repo, "locked")
     git(repo, "worktree", "lock", "--reason", "mine", str(locked))
+    taken = add(repo, "taken")
+    (taken / ".git").write_text(f"gitdir: {other}/.git/worktrees/theirs\n")
     before = traces(repo)
-    for path in (repo / ".builders/theirs", repo / ".builders/plain", repo / "nope"):
+    for path in (repo / ".builders/theirs", repo / ".builders/plain", repo / "nope", taken):
         with pytest.raises(NotFound):
             removed(repo, path)
     with pytest.raises(AgentFarmError, match="main checkout"):

@@ -73,6 +73,7 @@ def af(repo: Path) -> Af:
         input: str | None = None,
         env: dict[str, str] | None = None,
         timeout: float = 60,
+        new_session: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "agent_farm", *args],
@@ -84,6 +85,7 @@ def af(repo: Path) -> Af:
             text=True,
             check=False,
             timeout=timeout,
+            start_new_session=new_session,
         )
 
     return run

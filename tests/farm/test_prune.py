@@ -1,0 +1,310 @@
+"""Design section 8, case by case: refused or salvaged as stated, and restored byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm.conftest import Spawned
+from tests.farm.traces import traces
+from tests.gitrepo import commit_files, git, make_repo, write_files
+
+Spawn = Callable[..., Spawned]
+
+
+def content(root: Path) -> dict[str, tuple[str, str]]:
+    """Every file below `root` with its mode and the hash of its bytes; git's own directory left out."""
+    found = {}
+    for directory, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name != ".git"]
+        for name in files:
+            path = Path(directory) / name
+            if name == ".git":
+                continue
+            data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+            mode = "link" if path.is_symlink() else oct(path.stat().st_mode & 0o777)
+            found[str(path.relative_to(root))] = (mode, hashlib.sha256(data).hexdigest())
+    return found
+
+
+def refused(builder: Spawned, *flags: str) -> str:
+    """The evidence of a refusal that changed nothing."""
+    before = (content(builder.worktree), git(builder.repo, "for-each-ref"))
+    done = builder.af("prune", builder.id, *flags)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert (content(builder.worktree), git(builder.repo, "for-each-ref")) == before
+    return done.stderr
+
+
+def prune(builder: Spawned, *flags: str) -> str:
+    done = builder.af("prune", builder.id, *flags)
+    assert done.returncode == 0, done.stderr
+    found = traces(builder.repo)
+    assert builder.id not in found.records | found.worktrees | found.registered | found.ports | found.sessions
+    assert builder.id not in found.runs | found.locks
+    return done.stdout + done.stderr
+
+
+def restore(builder: Spawned, *more: str) -> None:
+    done = builder.af("restore", builder.id, *more)
+    assert done.returncode == 0, done.stderr
+    assert builder.state == "stopped"
+    assert git(builder.worktree, "branch", "--show-current") == builder.branch
+
+
+def land(builder: Spawned) -> None:
+    git(builder.repo, "merge", "-q", "--no-edit", builder.branch)
+
+
+def test_without_ids_takes_only_what_is_finished_and_has_landed(af: Af, spawn: Spawn, repo: Path) -> None:
+    landed, unlanded, running = spawn("one").stop(), spawn("two").stop(), spawn("three")
+    land(landed)
+    land(running)
+
+    done = af("prune")
+
+    assert done.returncode == 0
+    assert traces(repo).records == {unlanded.id, running.id}
+    assert f"{landed.id} removed" in done.stdout
+    assert "1 commits not landed" in done.stderr
+
+
+def test_a_running_builder_is_refused(spawn: Spawn) -> None:
+    builder = spawn()
+    land(builder)
+    assert f"af stop {builder.id}" in refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_an_id_has_to_be_whole(af: Af, spawn: Spawn) -> None:
+    builder = spawn().stop()
+    land(builder)
+    done = af("prune", builder.id[:-1])
+    assert done.returncode == 2
+    assert builder.worktree.is_dir()
+
+
+def test_dirty_and_untracked_files_are_waived_and_come_back(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    land(builder)
+    write_files(
+        builder.worktree, {"README.md": "changed\r\n", "new/deep.txt": "untracked", "staged": "staged"}
+    )
+    (builder.worktree / "binary").write_bytes(bytes(range(256)))
+    os.symlink("nowhere", builder.worktree / "link")
+    (builder.worktree / "run.sh").write_text("#!/bin/sh\n")
+    (builder.worktree / "run.sh").chmod(0o755)
+    builder.git("add", "staged")
+    builder.git("rm", "-q", "--cached", "README.md")
+    before, status = content(builder.worktree), builder.git("status", "--porcelain")
+
+    evidence = refused(builder, "--discard-commits")
+    assert "new/deep.txt" in evidence
+    assert "README.md" in evidence
+    prune(builder, "--discard-changes")
+    restore(builder)
+
+    assert content(builder.worktree) == before
+    assert builder.git("status", "--porcelain") == status
+
+
+def test_commits_are_waived_and_come_back(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    tip = builder.tip
+    assert "Demo work" in refused(builder, "--discard-changes")
+    prune(builder, "--discard-commits")
+    assert git(builder.repo, "branch", "--list", builder.branch) == ""
+    restore(builder)
+    assert builder.tip == tip
+
+
+def test_one_flag_waives_one_thing(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    write_files(builder.worktree, {"untracked": "x"})
+    assert "--discard-changes" in refused(builder, "--discard-commits")
+    assert "--discard-commits" in refused(builder, "--discard-changes")
+    prune(builder, "--discard-changes", "--discard-commits")
+
+
+def test_squash_merged_work_has_landed(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    commit_files(builder.worktree, {"second.txt": "2"})
+    git(builder.repo, "merge", "-q", "--squash", builder.branch)
+    git(builder.repo, "commit", "-q", "-m", "all of it")
+    tip = builder.tip
+    prune(builder)
+    restore(builder)
+    assert builder.tip == tip
+
+
+def test_rebased_and_merged_work_has_landed(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    commit_files(builder.repo, {"other.txt": "1"})
+    git(builder.repo, "cherry-pick", builder.branch)
+    prune(builder)
+
+
+def test_work_on_a_remote_tracking_branch_has_landed(spawn: Spawn, tmp_path: Path) -> None:
+    builder = spawn().stop()
+    git(tmp_path, "init", "-q", "--bare", "remote.git")
+    builder.git("remote", "add", "origin", str(tmp_path / "remote.git"))
+    refused(builder)
+    builder.git("push", "-q", "origin", builder.branch)
+    prune(builder)
+
+
+def test_partly_merged_work_has_not_landed(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    land(builder)
+    commit_files(builder.worktree, {"late.txt": "late"}, "the late one")
+    evidence = refused(builder)
+    assert "the late one" in evidence
+    assert "Demo work" not in evidence
+
+
+def test_ignored_files_that_were_edited_are_kept_and_come_back(spawn: Spawn, repo: Path) -> None:
+    commit_files(repo, {".gitignore": ".env\n.env.local\nnode_modules/\nnotes/\n"})
+    write_files(repo, {".env": "SHARED=1\n"})
+    builder = spawn("--shell").stop()
+    write_files(builder.worktree, {".env": "SHARED=1\n", ".env.local": "MINE=1\n", "notes/a.md": "thoughts"})
+    write_files(builder.worktree, {"node_modules/x/index.js": "x"})
+
+    said = prune(builder)
+
+    assert "kept: .env.local" in said
+    assert "kept: notes" in said
+    restore(builder)
+    assert (builder.worktree / ".env.local").read_text() == "MINE=1\n"
+    assert (builder.worktree / "notes/a.md").read_text() == "thoughts"
+    assert not (builder.worktree / "node_modules").exists()
+
+
+def test_a_detached_head_with_commits_is_refused(spawn: Spawn) -> None:
+    builder = spawn("--shell").stop()
+    builder.git("checkout", "-q", "--detach")
+    commit_files(builder.worktree, {"lonely.txt": "1"}, "lonely")
+    assert "detached" in refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_a_rebase_in_progress_is_refused(spawn: Spawn) -> None:
+    builder = spawn("--shell").stop()
+    commit_files(builder.worktree, {"README.md": "mine\n"})
+    commit_files(builder.repo, {"README.md": "theirs\n"})
+    git(builder.worktree, "rebase", "main", check=False)
+    assert "rebase is in progress" in refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_a_locked_worktree_is_refused(spawn: Spawn) -> None:
+    builder = spawn("--shell").stop()
+    git(builder.repo, "worktree", "lock", "--reason", "on a USB stick", str(builder.worktree))
+    evidence = refused(builder, "--discard-changes", "--discard-commits")
+    assert "on a USB stick" in evidence
+    assert "git worktree unlock" in evidence
+
+
+def test_another_branch_checked_out_is_refused(spawn: Spawn) -> None:
+    builder = spawn("--shell").stop()
+    builder.git("switch", "-q", "-c", "elsewhere")
+    assert "elsewhere" in refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_a_nested_repository_is_moved_whole(spawn: Spawn) -> None:
+    builder = spawn("--shell").stop()
+    nested = make_repo(builder.worktree / "vendor/lib", {"code.c": "int x;\n"})
+    tip = git(nested, "rev-parse", "HEAD")
+    write_files(nested, {"uncommitted.c": "int y;\n"})
+    refused(builder)
+    assert "kept: vendor/lib" in prune(builder, "--discard-changes")
+    restore(builder)
+    assert git(nested, "rev-parse", "HEAD") == tip
+    assert (nested / "uncommitted.c").read_text() == "int y;\n"
+
+
+def test_local_commits_of_a_submodule_survive(spawn: Spawn, repo: Path, tmp_path: Path) -> None:
+    library = make_repo(tmp_path / "library")
+    git(repo, "submodule", "add", "-q", str(library), "lib")
+    git(repo, "commit", "-q", "-m", "submodule")
+    builder = spawn("--shell").stop()
+    builder.git("submodule", "update", "--init", "-q")
+    local = commit_files(builder.worktree / "lib", {"local.c": "int z;\n"})
+    refused(builder)
+    prune(builder, "--discard-changes")
+    (modules,) = (repo / ".agent-farm/trash").glob("*/admin/modules/lib")
+    assert git(modules, "cat-file", "-t", local) == "commit"
+    restore(builder)
+
+
+def test_the_same_spec_can_be_pruned_twice(spawn: Spawn, af: Af, repo: Path) -> None:
+    commit_files(repo, {"codev/specs/0009-click.md": "# Click\n"})
+    first = spawn("--project", "9").stop()
+    write_files(first.worktree, {"note": "first"})
+    prune(first, "--discard-changes", "--discard-commits")
+    second = spawn("--project", "9").stop()
+    write_files(second.worktree, {"note": "second"})
+    prune(second, "--discard-changes", "--discard-commits")
+
+    kept = json.loads(af("restore", "--list", "--json").stdout)["removed"]
+    assert [one["id"] for one in kept] == ["0009", "0009"]
+    restore(first, "--at", str(kept[1]["epoch"]))
+    assert (first.worktree / "note").read_text() == "first"
+    assert af("restore", "0009").returncode == 2
+
+
+def test_a_record_that_names_another_worktree_is_refused(spawn: Spawn, repo: Path, tmp_path: Path) -> None:
+    builder = spawn("--shell").stop()
+    other = make_repo(tmp_path / "other")
+    git(other, "worktree", "add", "-q", str(tmp_path / "theirs"))
+    registry = repo / ".agent-farm/registry.json"
+    document = json.loads(registry.read_text())
+    document["builders"][builder.id]["worktree"] = str(tmp_path / "theirs")
+    registry.write_text(json.dumps(document))
+
+    done = builder.af("prune", builder.id, "--discard-changes", "--discard-commits")
+
+    assert done.returncode == 4
+    assert (tmp_path / "theirs/README.md").exists()
+
+
+def test_a_worktree_put_there_by_another_repository_is_refused(spawn: Spawn, tmp_path: Path) -> None:
+    builder = spawn("--shell").stop()
+    other = make_repo(tmp_path / "other")
+    git(builder.repo, "worktree", "remove", "--force", str(builder.worktree))
+    git(other, "worktree", "add", "-q", "-b", builder.branch, str(builder.worktree))
+    refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_the_users_own_branch_stays(af: Af, spawn: Spawn, repo: Path) -> None:
+    git(repo, "branch", "feature")
+    builder = spawn("--branch", "feature", "--shell").stop()
+    prune(builder)
+    assert git(repo, "branch", "--list", "feature") != ""
+
+
+def test_expire_deletes_for_good(spawn: Spawn, af: Af, repo: Path) -> None:
+    builder = spawn().stop()
+    prune(builder, "--discard-commits")
+    assert "Nothing is that old" in af("prune", "--expire", "1h").stderr
+    assert af("restore", "--list").stdout != ""
+    assert af("prune", "--expire", "0").returncode == 0
+    assert af("restore", builder.id).returncode == 1
+    assert git(repo, "for-each-ref", "refs/agent-farm") == ""
+    assert traces(repo).trash == frozenset()
+
+
+def test_a_restored_builder_goes_on_with_its_conversation(spawn: Spawn, af: Af) -> None:
+    builder = spawn().stop()
+    prune(builder, "--discard-commits")
+    restore(builder)
+    assert af("resume", builder.id).returncode == 0
+    assert af("wait", builder.id, "--timeout", "20").returncode == 0
+    assert "resumed conversation" in af("capture", builder.id).stdout
+
+
+@pytest.mark.parametrize("age", ["soon", "-1d", "3y", ""])
+def test_an_age_that_is_none_is_refused(af: Af, age: str) -> None:
+    assert af("prune", f"--expire={age}").returncode == 2

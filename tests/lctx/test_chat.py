@@ -19,8 +19,9 @@ from tests.waiting import wait_until
 
 # A session leader takes its standard input as its controlling terminal, as a login shell's child has it.
 LEADER = """
-import fcntl, os, sys, termios
+import fcntl, os, struct, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 110, 0, 0))
 os.execv(sys.argv[1], sys.argv[1:])
 """
 # A shell with job control: it takes the terminal back when its child stops, and goes on with it on `fg`.

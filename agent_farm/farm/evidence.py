@@ -12,6 +12,7 @@ from agent_farm.farm.listing import read_status
 from agent_farm.farm.stop import program_in_shell
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.landed import Commit, landing_targets, unlanded_commits
+from agent_farm.git.nested import nested_repositories
 from agent_farm.git.worktrees import Worktree, belongs_here, find_worktree
 from agent_farm.launch import as_command
 
@@ -59,7 +60,7 @@ def gather(farm: Farm, record: BuilderRecord) -> Evidence:
     return Evidence(
         status,
         tuple(_undecided(record, tree, commits)),
-        tree.dirty,
+        (*tree.dirty, *_submodules(record, tree)),
         tree.untracked,
         tuple(commits),
     )
@@ -145,6 +146,16 @@ def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) ->
             )
         ]
     return []
+
+
+def _submodules(record: BuilderRecord, tree: TreeState) -> list[str]:
+    """Submodules that look unchanged from here, with branches or files that exist nowhere else."""
+    found = nested_repositories(record.worktree_path)
+    return [
+        f"{one.path} ({one.reason})"
+        for one in found
+        if one.kind == "submodule" and one.path not in tree.dirty
+    ]
 
 
 def _commits(farm: Farm, record: BuilderRecord, tree: TreeState) -> list[Commit]:

@@ -15,7 +15,8 @@ from agent_farm.farm.stop import LOCK_SECONDS, end_processes
 from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.ignoring import ignored_entries
-from agent_farm.git.salvage import Salvaged, salvage
+from agent_farm.git.nested import nested_repositories
+from agent_farm.git.salvage import salvage
 from agent_farm.git.worktrees import delete_branch, find_worktree, remove_worktree
 from agent_farm.ports import release_ports
 
@@ -87,17 +88,17 @@ def _require(farm: Farm, record: BuilderRecord, changes: bool, commits: bool) ->
 def _remove(farm: Farm, record: BuilderRecord) -> Pruned:
     place = new_place(farm, record)
     tip = farm.repository.branch_commit(record.branch)
-    salvaged = salvage(record.worktree_path, place.ref, branch_tip=tip)
-    kept = replace(place, tip=tip, remaining=tuple(_not_in_git(farm, record, salvaged)))
+    salvage(record.worktree_path, place.ref, branch_tip=tip)
+    kept = replace(place, tip=tip, remaining=tuple(_not_in_git(farm, record)))
     store_kept(kept)
     remove_worktree(farm.repository, record.worktree_path, trash=kept.directory)
     return finish_removal(farm, kept)
 
 
-def _not_in_git(farm: Farm, record: BuilderRecord, salvaged: Salvaged) -> list[str]:
-    """Paths the salvage does not hold: nested repositories, and ignored files that are nobody's copies."""
+def _not_in_git(farm: Farm, record: BuilderRecord) -> list[str]:
+    """Paths the salvage does not hold: nested repositories, and ignored files that are no copies."""
     worktree = record.worktree_path
-    nested = [path.rstrip("/") for path in salvaged.nested]
+    nested = [one.path for one in nested_repositories(worktree)]
     ignored = [path.rstrip("/") for path in ignored_entries(worktree)]
     own = [
         path

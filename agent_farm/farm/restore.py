@@ -15,7 +15,7 @@ from agent_farm.farm.stop import LOCK_SECONDS
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.git.restoring import restore_state
 from agent_farm.git.salvage import load_salvage
-from agent_farm.git.worktrees import add_worktree, branch_checked_out_at
+from agent_farm.git.worktrees import add_worktree, admin_directory, branch_checked_out_at
 from agent_farm.ports import reserve_ports
 
 
@@ -53,6 +53,7 @@ def restore(farm: Farm, kept: Kept) -> BuilderRecord:
         )
         restore_state(kept.ref, old.worktree_path)
         _bring_back_files(kept, old.worktree_path)
+        _bring_back_submodules(kept, old.worktree_path)
         if kept.run.is_dir():
             make_directory(farm.paths.runs)
             os.rename(kept.run, farm.paths.run(old.id))
@@ -88,3 +89,10 @@ def _bring_back_files(kept: Kept, worktree: Path) -> None:
                 make_directory(target.parent, mode=0o755)
                 os.rename(Path(directory) / name, target)
         folders[:] = [name for name in folders if (Path(directory) / name).is_dir()]
+
+
+def _bring_back_submodules(kept: Kept, worktree: Path) -> None:
+    """Their git directories live in the worktree's own, and with them commits that no remote has."""
+    modules, admin = kept.directory / "admin" / "modules", admin_directory(worktree)
+    if modules.is_dir() and admin is not None:
+        os.rename(modules, admin / "modules")

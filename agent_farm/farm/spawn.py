@@ -12,7 +12,7 @@ from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.plan import Plan
@@ -81,13 +81,13 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
             if plan.work.type == "spec":
                 _require_no_builder(plan, records)
             config = config_of(farm, plan, free_name(farm, plan, records))
-            lock = stack.enter_context(file_lock(farm.paths.builder_lock(config.id), wait=0, inherit=True))
             id = config.id
+            lock = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0, inherit=True))
             ports = reserve_ports(farm.root, id, farm.settings.number("ports.per_builder"))
             record = _record(farm, plan, config, ports)
             records[id] = record
-    except BaseException:
-        if id is not None:
+    except BaseException as error:
+        if id is not None and not isinstance(error, LockTaken):
             with _uninterrupted():
                 _give_back(farm, id)
         raise

@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
 _TAIL_BYTES = 16384
+QUESTION = "ask_architect"
+_SUBMITTED = ("UserPromptSubmit", "BeforeAgent", "chat.message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,19 @@ def last_state(path: Path, run: str) -> Event | None:
                 lines = file.read().splitlines()
                 found = [event for event in _parse(lines) if event.run == run and event.state]
                 if found or reach >= size:
-                    return found[-1] if found else None
+                    return (_open_question(found) or found[-1]) if found else None
     except FileNotFoundError:
         pass
     return None
+
+
+def _open_question(found: list[Event]) -> Event | None:
+    """A turn that asked and then ended waits for the answer; a message or a next turn is one."""
+    if found[-1].state != "idle":
+        return None
+    turn = dropwhile(lambda event: event.state == "idle", reversed(found))
+    since = takewhile(lambda event: event.state != "idle" and event.event not in _SUBMITTED, turn)
+    return next((event for event in since if event.event == QUESTION), None)
 
 
 def last_conversation(path: Path, run: str) -> str | None:

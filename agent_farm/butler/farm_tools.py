@@ -65,9 +65,9 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         )
 
     @tool(server)
-    async def diff(id: str) -> dict[str, Any]:
-        """What a builder changed since its base, uncommitted work included, as a patch."""
-        return await asyncio.to_thread(_diff, open_farm, id)
+    async def diff(id: str, stat: bool = False) -> dict[str, Any]:
+        """What a builder changed since its base, uncommitted work included; `stat`: only which files."""
+        return await asyncio.to_thread(_diff, open_farm, id, stat)
 
     @tool(server)
     async def prune(
@@ -113,8 +113,12 @@ def _wait(
     return {"states": {id: {"state": status.state, "reason": status.reason} for id, status in found.items()}}
 
 
-def _diff(open_farm: OpenFarm, id: str) -> dict[str, Any]:
-    raise NotImplementedError
+def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:
+    from agent_farm.farm.land import diff
+
+    farm = open_farm()
+    record = farm.require(id)
+    return {"id": record.id, "diff": diff(farm, record, committed=False, stat=stat, color=False)}
 
 
 def _prune(

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from agent_farm.builders.events import QUESTION
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.pane.journal import record_event
-from agent_farm.pane.notify import facts, start_detached
+from agent_farm.pane.notify import facts
 
 REPORTED_STATES = ("working", "waiting", "idle")
 REPORT = "report"
-QUESTION = "ask_architect"
 _REASON_LENGTH = 2000
 
 
@@ -58,4 +62,15 @@ def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> N
         return
     if launch.get("notify"):
         told = facts(record.id, record.runtime, record.worktree, entry)
-        start_detached([str(word) for word in launch["notify"]], {**os.environ, **told}, str(farm.root))
+        command = [str(word) for word in launch["notify"]]
+        threading.Thread(target=_run, args=(command, {**os.environ, **told}, farm.root), daemon=True).start()
+
+
+def _run(command: list[str], env: Mapping[str, str], cwd: Path) -> None:
+    """In a thread that waits for it: a server leaves no zombies behind."""
+    nothing = subprocess.DEVNULL
+    with suppress(OSError):
+        subprocess.run(
+            command, cwd=cwd, env=env, stdin=nothing, stdout=nothing, stderr=nothing, check=False,
+            start_new_session=True,
+        )  # fmt: skip

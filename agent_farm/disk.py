@@ -28,10 +28,12 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C too
         with suppress(OSError):
             temporary.unlink()
-        raise cannot_write(path, error) from error
+        if isinstance(error, OSError):
+            raise cannot_write(path, error) from error
+        raise
 
 
 def stale_temporaries(directory: Path) -> list[Path]:

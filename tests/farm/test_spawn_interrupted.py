@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -72,7 +70,7 @@ def _number_of_session_call(af: Af, tmp_path: Path) -> int:
 @pytest.mark.parametrize("call", ["update-ref", "worktree add", "read-tree"])
 def test_git_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af, call: str) -> None:
     place = tmp_path / "shim"
-    env = shims.make(place, "git", 0, "")
+    env = shims.make(place, "git", 0, ":")
     script = place / "git"
     failing = f"case \"$*\" in *'{call}'*) echo 'fatal: no such luck' >&2; exit 128;; esac\nexec "
     script.write_text(script.read_text().replace("exec ", failing))
@@ -84,7 +82,7 @@ def test_git_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af, cal
 
 def test_a_tmux_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af) -> None:
     place = tmp_path / "shim"
-    env = shims.make(place, "tmux", 0, "")
+    env = shims.make(place, "tmux", 0, ":")
     script = place / "tmux"
     failing = 'case "$*" in *new-session*) echo "server exploded" >&2; exit 1;; esac\nexec '
     script.write_text(script.read_text().replace("exec ", failing))
@@ -105,14 +103,10 @@ def test_a_checkout_that_fails_undoes_the_spawn(repo: Path, af: Af, tmp_path: Pa
     assert assert_whole_or_nothing(repo, "filter") is None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_state_directory_undoes_the_spawn(repo: Path, af: Af) -> None:
-    state = Path(os.environ["XDG_STATE_HOME"]) / "agent-farm"
-    state.mkdir(parents=True)
-    state.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        done = af("spawn", "--runtime", "demo", "Fix it")
-    finally:
-        state.chmod(0o700)
-    assert done.returncode == 1
+def test_a_state_directory_that_cannot_be_made_undoes_the_spawn(repo: Path, af: Af, tmp_path: Path) -> None:
+    """Ports are reserved there, after the builder has an id."""
+    (tmp_path / "occupied").write_text("")
+    done = af("spawn", "--runtime", "demo", "Fix it", env={"XDG_STATE_HOME": str(tmp_path / "occupied")})
+    assert done.returncode == 1, done
+    assert "Cannot write" in done.stderr
     assert traces(repo).left() == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
@@ -52,15 +53,16 @@ def decoys(stage: Stage, api: FakeApi) -> list[str]:
     return [request.path for request in api.asked("/decoy")] + started
 
 
-def pressing_enter(terminal: OnPty, api: FakeApi) -> Callable[[], bool]:
-    """An Enter right after a paste is taken as part of it: it is pressed again twice a second."""
-    pressed = time.monotonic()
+def typing(terminal: OnPty, api: FakeApi) -> Callable[[], bool]:
+    """Paste and Enter by turns: an Enter right after a paste is part of it, and a dialog may want one first."""
+    turns = itertools.cycle((lambda: terminal.paste("What is this? "), lambda: terminal.type(b"\r")))
+    last = 0.0
 
     def sent() -> bool:
-        nonlocal pressed
-        if time.monotonic() - pressed > 0.5:
-            pressed = time.monotonic()
-            terminal.type(b"\r")
+        nonlocal last
+        if time.monotonic() - last > 0.8:
+            last = time.monotonic()
+            next(turns)()
         return any("What is this?" in request.text for request in api.model_requests())
 
     return sent
@@ -113,8 +115,7 @@ def test_chat_talks_to_the_model_and_to_no_server(user: Stage, api: FakeApi, cli
     words = (sys.executable, "-c", LEADER, sys.executable, "-m", "agent_farm", "chat", "-s", "app")
     with on_pty(Launch(words, user.root, dict(os.environ, TERM="xterm-256color"))) as terminal:
         terminal.wait_for(cli.ready, timeout=40)
-        terminal.paste("What is this?")
-        wait_until(pressing_enter(terminal, api), timeout=40, what="the question at the model")
+        wait_until(typing(terminal, api), timeout=40, what="the question at the model")
         assert decoys(user, api) == []
         terminal.process.terminate()
         assert terminal.end() == 143

@@ -6,12 +6,11 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.processes import end_run, processes_of_run, wait_for
+from agent_farm.processes import end_run
 from agent_farm.tmux.processes import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
 
 LOCK_SECONDS = 30.0
-_ENDING_SECONDS = 5.0
 
 
 def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
@@ -41,8 +40,7 @@ def end_processes(farm: Farm, record: BuilderRecord) -> None:
         raise AgentFarmError(f"tmux could not be asked about {record.id}", why=snapshot.reason)
     pane = snapshot.panes.get(record.session)
     if pane is not None:
-        farm.tmux.kill_session(pane.session_id)
-        wait_for(lambda: not processes_of_run(record.run), _ENDING_SECONDS)
+        farm.tmux.kill_session(pane.session_id)  # returns when the launcher is gone
     left = end_run(record.run)
     if left:
         raise AgentFarmError(

@@ -51,19 +51,13 @@ def test_stop_ends_every_process_and_keeps_the_work(spawn: Spawn) -> None:
 
 
 def test_stop_ends_what_the_runtime_left_in_the_background(spawn: Spawn) -> None:
-    builder = spawn("[[shell:setsid sleep 600 >/dev/null 2>&1 & echo $! > child.pid]]")
-    file = builder.worktree / "child.pid"
-    if not file.exists():  # the demo runtime runs no such command: start one as its tools would
-        run = json.loads((builder.repo / ".agent-farm/registry.json").read_text())["builders"][builder.id][
-            "run"
-        ]
-        child = subprocess.Popen(["sleep", "600"], env={**os.environ, "AF_RUN": run}, start_new_session=True)
-        file.write_text(str(child.pid))
-        builder.stop()
-        assert child.wait(timeout=10) != 0
-        return
+    """A server that a tool started in a session of its own is found by its environment."""
+    builder = spawn()
+    registry = json.loads((builder.repo / ".agent-farm/registry.json").read_text())
+    env = {**os.environ, "AF_RUN": registry["builders"][builder.id]["run"]}
+    child = subprocess.Popen(["sleep", "600"], env=env, start_new_session=True)
     builder.stop()
-    assert not is_alive(int(file.read_text()))
+    assert child.wait(timeout=10) == -signal.SIGTERM
 
 
 def test_stop_all_stops_those_that_run(af: Af, spawn: Spawn) -> None:
@@ -185,7 +179,7 @@ def test_send_refuses_control_characters(spawn: Spawn, af: Af) -> None:
 def test_an_ephemeral_builder_leaves_when_its_work_has_landed(af: Af, repo: Path) -> None:
     id = af("spawn", "--shell", "--ephemeral", "--runtime", "demo").stdout.strip()
     af("wait", id, "--timeout", "20")
-    assert af("send", id, "/exit").returncode == 0
+    af("send", id, "/exit")
     wait_until(lambda: id not in traces(repo).records, what="the builder to leave")
     found = traces(repo)
     wait_until(lambda: traces(repo).sessions == frozenset(), what="its session to end")

@@ -93,8 +93,9 @@ class Repository:
             raise NotFound(f"{path} is not in commit {commit[:12]}", why=error.why) from error
 
     def branches(self) -> list[str]:
-        with open_repo(self.root, self.common_dir) as repo:
-            return [head.name for head in repo.heads]
+        """All local ones."""
+        names = run_git(self.root, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines()
+        return [name.removeprefix("refs/heads/") for name in names]
 
     def remote_branches(self) -> list[str]:
         """Full names of the remote-tracking branches, symbolic ones left out."""

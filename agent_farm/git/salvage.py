@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent_farm.errors import NotFound
-from agent_farm.git.command import run_git, run_git_bytes
+from agent_farm.errors import DamagedFile, NotFound
+from agent_farm.git.command import GitError, run_git, run_git_bytes
 from agent_farm.git.objects import open_repo
 from agent_farm.git.repository import Repository
 from agent_farm.git.snapshot import Manifest, Snapshot, private_git_dir, take_snapshot
@@ -85,20 +85,28 @@ def load_salvage(checkout: Path, ref: str) -> Salvaged:
 
 
 def load_manifest(checkout: Path, commit: str) -> Manifest:
-    return Manifest.from_json(run_git_bytes(checkout, "cat-file", "blob", f"{commit}:manifest.json"), commit)
+    try:
+        data = run_git_bytes(checkout, "cat-file", "blob", f"{commit}:manifest.json")
+    except GitError as error:
+        raise DamagedFile(f"{commit} is no salvage", hint=f"git show {commit}") from error
+    return Manifest.from_json(data, commit)
 
 
 def list_salvages(repository: Repository, builder: str | None = None) -> list[Salvaged]:
     """A builder's, or all, newest first."""
     prefix = f"{_REFS}/{builder}/" if builder else f"{_REFS}/"
+    # Asked of git, since GitPython reads only one of the ways in which git stores refs.
+    lines = run_git(repository.root, "for-each-ref", "--format=%(objectname) %(refname)", prefix).splitlines()
+    if not lines:
+        return []
     found = []
     with open_repo(repository.root, repository.common_dir) as repo:
-        for reference in repo.refs:
-            if reference.path.startswith(prefix):
-                commit = reference.commit
-                data = (commit.tree / "manifest.json").data_stream.read()
-                manifest = Manifest.from_json(data, reference.path)
-                found.append(_salvaged(reference.path, commit.hexsha, manifest, commit.committed_date))
+        for name, ref in (line.split(" ", 1) for line in lines):
+            commit = repo.commit(name)
+            if "manifest.json" not in commit.tree:
+                raise DamagedFile(f"{ref} is no salvage", hint=f"git show {ref}")
+            manifest = Manifest.from_json((commit.tree / "manifest.json").data_stream.read(), ref)
+            found.append(_salvaged(ref, name, manifest, commit.committed_date))
     return sorted(found, key=lambda one: (one.at, one.ref), reverse=True)
 
 

@@ -332,8 +332,10 @@ def test_salvages_are_listed_newest_first_and_deleted_one_by_one(tree: Path, rep
 
 def test_a_foreign_ref_is_refused_by_name(tree: Path, repo: Path) -> None:
     git(repo, "update-ref", REF, "HEAD")
-    with pytest.raises(AgentFarmError):
+    with pytest.raises(DamagedFile, match="no salvage"):
         load_salvage(repo, REF)
+    with pytest.raises(DamagedFile, match=REF):
+        list_salvages(find_repository(repo))
 
 
 def test_a_manifest_of_a_newer_version_is_refused(tree: Path) -> None:

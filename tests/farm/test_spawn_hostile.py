@@ -125,7 +125,7 @@ PATHS = [
     "#{pane_id}",
     "a;b",
     "-leading-dash",
-    "$(touch x)`id`",
+    f"$(touch {SENTINEL})`id`",
     'it\'s "quoted"',
     "new\nline",
     "per%cent #S",

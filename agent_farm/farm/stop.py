@@ -6,6 +6,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
 from agent_farm.processes import end_run
 from agent_farm.tmux.processes import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
@@ -16,13 +17,18 @@ LOCK_SECONDS = 30.0
 def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """End the builder's runtime and its session; its worktree, branch and conversation stay."""
     with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
-        with farm.registry.edit() as records:
-            if record.id not in records:
-                raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af status")
-            stopped = records[record.id].with_state("stopped", "by af stop")
-            records[record.id] = stopped
-        end_processes(farm, stopped)
-    return stopped
+        if not read_status(farm, record).is_finished:  # how a runtime ended by itself stays on record
+            record = _mark_stopped(farm, record)
+        end_processes(farm, record)
+    return record
+
+
+def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
+    with farm.registry.edit() as records:
+        if record.id not in records:
+            raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af status")
+        records[record.id] = records[record.id].with_state("stopped", "by af stop")
+        return records[record.id]
 
 
 def program_in_shell(pane: PaneFacts | None) -> str | None:

@@ -28,6 +28,12 @@ _CONVERSATIONS = ("session_id", "conversation_id", "sessionId", "thread_id", "th
 _REASONS = ("message", "error", "tool_name", "title")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
 
+# Tools of the CLIs that write one file, and how they name it.
+_WRITERS = frozenset(
+    {"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "write", "edit", "create"}
+)
+_PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path")
+
 
 def main(argv: list[str]) -> None:
     if argv and argv[0] == "--json-reply":
@@ -78,7 +84,19 @@ def _event(
         "conversation_id": _first(payload, _CONVERSATIONS),
     }
     detail = {field: value for field in _DETAILS if (value := _first(payload, (field,)))}
+    written = _written(payload)
+    if written:
+        detail["file"] = written
     return event | {"detail": detail} if detail else event
+
+
+def _written(payload: Mapping[str, object]) -> str | None:
+    """The absolute path of the file that a tool has just written: `af doctor` looks where it is."""
+    given = payload.get("tool_input")
+    if payload.get("tool_name") not in _WRITERS or not isinstance(given, dict):
+        return None
+    path = _first(given, _PATHS)
+    return os.path.join(str(payload.get("cwd") or os.getcwd()), path) if path else None
 
 
 def _state(name: str, payload: Mapping[str, object], states: Mapping[str, str]) -> str | None:

@@ -143,7 +143,7 @@ class _Agent:
 
     def tool(self, name: str, given: dict[str, object], result: str, is_error: bool) -> None:
         self.step(f"{name}: {result}")
-        self._hooks.report("PostToolUse", tool_name=name)
+        self._hooks.report("PostToolUse", tool_name=name, tool_input=given)
 
     def ask(self, question: str) -> bool:
         """A dialog that takes 1 or Enter for yes and 2 for no."""

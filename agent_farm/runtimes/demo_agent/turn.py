@@ -85,8 +85,10 @@ class Turn:
         self.door.step(f"editing {value}")
         self.door.pause(0.1)
         try:
-            self._written.append(write_file(self.cwd, value, f"{self.message}\n"))
-            self.door.tool("write", {"path": value}, "written", False)
+            anywhere = self.permissions == "all"
+            target = write_file(self.cwd, value, f"{self.message}\n", anywhere=anywhere)
+            self._written.append(target)
+            self.door.tool("write", {"path": str(target)}, "written", False)
         except (Refused, OSError) as error:
             self.door.step(f"cannot write: {error}")
             self.door.tool("write", {"path": value}, str(error), True)

@@ -10,11 +10,11 @@ class Refused(Exception):
     pass
 
 
-def write_file(cwd: Path, name: str, content: str) -> Path:
-    """Write inside the working directory; Refused when `name` leads out of it."""
+def write_file(cwd: Path, name: str, content: str, *, anywhere: bool = False) -> Path:
+    """Write inside the working directory; Refused when `name` leads out of it and that is not allowed."""
     root = cwd.resolve()
     target = (root / name).resolve()
-    if not target.is_relative_to(root) or target == root:
+    if not (anywhere or target.is_relative_to(root)) or target == root:
         raise Refused(f"{name} is outside the working directory")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(content, encoding="utf-8")

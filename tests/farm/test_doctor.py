@@ -1,0 +1,185 @@
+"""Every half-state is explained by `af doctor` and healed by `af doctor --fix`; people's things stay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.conftest import Af
+from tests.farm.conftest import Spawned
+from tests.farm.traces import traces
+from tests.gitrepo import commit_files, git, write_files
+
+Spawn = Callable[..., Spawned]
+
+
+def explained(af: Af, *words: str) -> None:
+    """A problem that names all of `words`, exit code 1, and the hint to heal it."""
+    done = af("doctor")
+    assert done.returncode == 1, done.stdout
+    assert any(all(word in line for word in words) for line in done.stdout.splitlines()), done.stdout
+    assert "af doctor --fix" in done.stderr
+
+
+def healed(af: Af) -> str:
+    done = af("doctor", "--fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = af("doctor")
+    assert again.returncode == 0, again.stdout
+    return done.stdout
+
+
+def test_a_healthy_farm_has_no_problem(af: Af, spawn: Spawn) -> None:
+    spawn()
+    done = af("doctor")
+    assert done.returncode == 0
+    assert "problem" not in done.stdout
+
+
+def test_a_worktree_that_was_deleted_is_checked_out_again(af: Af, spawn: Spawn) -> None:
+    builder = spawn().stop()
+    tip = builder.tip
+    shutil.rmtree(builder.worktree)
+    explained(af, builder.id, "gone")
+    healed(af)
+    assert builder.git("rev-parse", "HEAD") == tip
+    assert builder.git("status", "--porcelain") == ""
+
+
+def test_a_record_of_which_nothing_is_left_is_dropped(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    git(repo, "worktree", "remove", "--force", str(builder.worktree))
+    git(repo, "branch", "-D", builder.branch)
+    explained(af, builder.id, "branch")
+    healed(af)
+    found = traces(repo)
+    assert (found.records, found.ports, found.worktrees) == (frozenset(), frozenset(), frozenset())
+
+
+def test_a_lost_registry_is_made_again(af: Af, spawn: Spawn, repo: Path) -> None:
+    running, stopped = spawn("one"), spawn("two").stop()
+    before = json.loads((repo / ".agent-farm/registry.json").read_text())["builders"]
+    (repo / ".agent-farm/registry.json").unlink()
+    explained(af, running.id, "without a record")
+    healed(af)
+    after = json.loads((repo / ".agent-farm/registry.json").read_text())["builders"]
+    assert after.keys() == before.keys()
+    assert after[running.id]["task_text"] == "one"
+    assert running.state == "idle"
+    assert stopped.worktree.is_dir()
+
+
+def test_a_worktree_that_af_never_knew_is_adopted_and_not_removed(af: Af, repo: Path) -> None:
+    path = repo / ".builders/task-aaaa-bbbb"
+    git(repo, "worktree", "add", "-q", "-b", "builder/task-aaaa-bbbb", str(path))
+    write_files(path, {"precious.txt": "mine"})
+    healed(af)
+    assert (path / "precious.txt").read_text() == "mine"
+    assert traces(repo).records == {"task-aaaa-bbbb"}
+
+
+def test_a_directory_that_is_no_worktree_is_left_alone(af: Af, repo: Path) -> None:
+    write_files(repo, {".builders/mine/notes.txt": "keep"})
+    done = af("doctor", "--fix")
+    assert done.returncode == 0
+    assert "left alone" in done.stdout
+    assert (repo / ".builders/mine/notes.txt").read_text() == "keep"
+
+
+def test_a_branch_left_behind(af: Af, spawn: Spawn, repo: Path) -> None:
+    git(repo, "branch", "builder/task-1111-2222")
+    git(repo, "branch", "builder/task-3333-4444")
+    git(repo, "worktree", "add", "-q", ".wt", "builder/task-3333-4444")
+    commit_files(repo / ".wt", {"work.txt": "1"})
+    git(repo, "worktree", "remove", ".wt")
+    explained(af, "builder/task-1111-2222")
+    said = healed(af)
+    assert git(repo, "branch", "--list", "builder/task-1111-2222") == ""
+    assert git(repo, "branch", "--list", "builder/task-3333-4444") != ""
+    assert "1 commits that have not landed" in said
+
+
+def test_a_session_without_a_record_is_ended(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn()
+    registry = repo / ".agent-farm/registry.json"
+    registry.write_text(json.dumps({"version": 1, "builders": {}}))
+    git(repo, "worktree", "remove", "--force", str(builder.worktree))
+    explained(af, builder.id, "belongs to no builder")
+    healed(af)
+    assert traces(repo).sessions == frozenset()
+
+
+def test_run_directory_ports_locks_and_registrations_of_the_gone(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    git(repo, "merge", "-q", builder.branch)
+    (repo / ".agent-farm/registry.json").write_text(json.dumps({"version": 1, "builders": {}}))
+    shutil.rmtree(builder.worktree)
+    (repo / ".agent-farm/locks/builder-task-0000-0000.lock").touch()
+    done = af("doctor")
+    for word in ("run directory", "ports", "registered", "lock file"):
+        assert word in done.stdout
+    healed(af)
+    found = traces(repo)
+    assert found.left(but="trash") == {}
+
+
+def test_a_dead_servers_file_is_removed(af: Af, repo: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    file = repo / ".agent-farm/server.json"
+    file.parent.mkdir()
+    file.write_text(
+        json.dumps({"version": 1, "pid": dead.pid, "port": 1, "token_file": "/x", "started_at": ""})
+    )
+    explained(af, "server")
+    healed(af)
+    assert not file.exists()
+
+
+def test_ports_of_a_farm_that_is_gone_are_free_again(
+    af: Af, spawn: Spawn, tmp_path: Path, home: Path
+) -> None:
+    spawn()
+    ports = home / ".local/state/agent-farm/ports.json"
+    document = json.loads(ports.read_text())
+    document["farms"][str(tmp_path / "gone")] = {"task-0000-0000": [20000]}
+    ports.write_text(json.dumps(document))
+    explained(af, "gone")
+    healed(af)
+    assert str(tmp_path / "gone") not in ports.read_text()
+
+
+def test_a_removal_that_was_cut_short_is_carried_to_its_end(af: Af, spawn: Spawn, repo: Path) -> None:
+    """As after a kill -9 between moving the worktree away and dropping the record."""
+    builder = spawn().stop()
+    registry = repo / ".agent-farm/registry.json"
+    before = registry.read_text()
+    tip = builder.tip
+    assert af("prune", builder.id, "--discard-commits").returncode == 0
+    registry.write_text(before)
+    git(repo, "branch", builder.branch, tip)
+    explained(af, builder.id, "removal was cut short")
+    healed(af)
+    assert traces(repo).left(but="trash") == {}
+    assert af("restore", builder.id).returncode == 0
+    assert builder.tip == tip
+
+
+def test_a_builder_that_wrote_into_the_main_checkout_is_named(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn(f"[[write:{repo}/escaped.txt]]", "--permissions", "all")
+    assert (repo / "escaped.txt").exists()
+    done = af("doctor")
+    assert done.returncode == 1
+    assert f"{builder.id} wrote {repo}/escaped.txt" in done.stdout
+
+
+def test_json(af: Af, repo: Path) -> None:
+    git(repo, "branch", "builder/task-1111-2222")
+    done = af("doctor", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert document["problems"] == 1
+    assert document["version"] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +61,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(root: Path, butler_toml: str = "", name: str = "health") -> AsyncIterator[Served]:
+async def serving(
+    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[ButlerService], Any] = build_app
+) -> AsyncIterator[Served]:
     """A farm at `root` whose one butler is `name`, on the demo runtime unless the file says otherwise."""
     text = butler_toml or '[butler]\nruntime = "demo"\n'
     if name not in butler_names(root):
@@ -72,7 +74,7 @@ async def serving(root: Path, butler_toml: str = "", name: str = "health") -> As
     port = sockets[0].getsockname()[1]
     tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))
     service = open_service(root, name, port=port, tokens=tokens, environ=dict(os.environ))
-    server = make_uvicorn(build_app(service))
+    server = make_uvicorn(wrap(service))
     task = asyncio.create_task(server.serve(sockets=sockets))
     try:
         async with httpx2.AsyncClient(timeout=30) as http:

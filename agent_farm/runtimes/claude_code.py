@@ -49,7 +49,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     }
     screen = ScreenPatterns(
         ready=r"^\s*❯\s*$",
-        draft=r"^\s*❯\s+\S",
+        draft=r"^\s*❯\s+(?!\d\. )\S",
         dialog=r"Esc to cancel|Enter to confirm|Do you want to",
         working=r"esc to interrupt",
     )

@@ -23,7 +23,7 @@ from agent_farm.runtimes.mcp_config import McpServer, as_servers
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.toml_inline import inline_toml
-from agent_farm.runtimes.worktree_files import directories_between, git_directories
+from agent_farm.runtimes.worktree_files import directories_between, git_directories, main_checkout
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -46,6 +46,7 @@ class CodexAdapter(RuntimeAdapter):
         "PostToolUse": "working",
         "Stop": "idle",
     }
+    submit_event = "UserPromptSubmit"
     screen = ScreenPatterns(
         ready=r"^› *$",
         draft=r"^› \S",
@@ -114,16 +115,21 @@ class CodexAdapter(RuntimeAdapter):
 
     def _interactive_settings(self, order: InteractiveOrder) -> list[str]:
         ours = (order.mcp_server,) if order.mcp_server else ()
-        directories = [place / ".codex" for place in directories_between(order.worktree, order.cwd)]
+        places = list(directories_between(order.worktree, order.cwd))
+        # hooks of a linked worktree are those of the main checkout
+        if main := main_checkout(order.worktree):
+            places += [main / place.relative_to(order.worktree) for place in places]
+        directories = [place / ".codex" for place in places]
         if not key_of(order.env):
             directories.append(config_home(order.env))
         settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
-        settings += foreign_settings_off(directories, keep=[server.name for server in ours])
-        for name, form in server_form(ours).items():
-            settings.append(f"mcp_servers.{inline_toml(name)}={inline_toml(form)}")
+        off = foreign_settings_off(directories, keep=[server.name for server in ours])
+        # whole tables: in a dotted key codex takes quotes for a part of the name
+        settings.append(f"mcp_servers={inline_toml({**off.servers, **server_form(ours)})}")
         command = {"type": "command", "command": shell_command(order), "timeout": HOOK_SECONDS}
-        for event in hook_events(self.states, ("SessionStart", "SessionEnd")):
-            settings.append(f"hooks.{event}={inline_toml([{'hooks': [command]}])}")
+        events = hook_events(self.states, ("SessionStart", "SessionEnd"))
+        hooks = {event: [{"hooks": [command]}] for event in events}
+        settings.append(f"hooks={inline_toml({**hooks, 'state': off.hook_states})}")
         trusted = {str(place): {"trust_level": "trusted"} for place in (order.worktree, order.cwd)}
         settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false"]
         if order.permissions == "edit":

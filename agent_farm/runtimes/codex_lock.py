@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,20 @@ from typing import Any
 FEATURES_OFF = ("features.apps=false", "features.plugins=false")
 
 
-def foreign_settings_off(directories: Iterable[Path], *, keep: Iterable[str]) -> tuple[str, ...]:
-    """`-c` values that disable each MCP server and hook configured in these `.codex` directories.
+@dataclass(frozen=True, slots=True)
+class ForeignSettings:
+    """Servers and hooks of others as codex has to be told of them: switched off."""
+
+    servers: Mapping[str, Mapping[str, object]]
+    hook_states: Mapping[str, Mapping[str, bool]]
+
+
+def foreign_settings_off(directories: Iterable[Path], *, keep: Iterable[str]) -> ForeignSettings:
+    """Each MCP server and hook configured in these `.codex` directories, disabled.
 
     A disabled server needs a whole definition of the same transport, or the session does not start.
     """
-    servers: dict[str, str] = {}
+    servers: dict[str, Mapping[str, object]] = {}
     hooks: dict[str, dict[str, bool]] = {}
     for directory in directories:
         config = _load_toml(directory / "config.toml")
@@ -27,16 +36,12 @@ def foreign_settings_off(directories: Iterable[Path], *, keep: Iterable[str]) ->
                 servers[name] = _dummy(server)
         hooks |= _hook_states(directory / "config.toml", _table(config, "hooks"))
         hooks |= _hook_states(directory / "hooks.json", _table(_load_json(directory / "hooks.json"), "hooks"))
-    from agent_farm.runtimes.toml_inline import inline_toml
-
-    off = [f"mcp_servers.{inline_toml(name)}={dummy}" for name, dummy in servers.items()]
-    return (*off, *((f"hooks.state={inline_toml(hooks)}",) if hooks else ()))
+    return ForeignSettings(servers, hooks)
 
 
-def _dummy(server: Mapping[str, Any]) -> str:
-    if "url" in server:
-        return '{url="http://localhost:1/mcp",enabled=false,required=false}'
-    return '{command="true",enabled=false,required=false}'
+def _dummy(server: Mapping[str, Any]) -> Mapping[str, object]:
+    transport = {"url": "http://localhost:1/mcp"} if "url" in server else {"command": "true"}
+    return {**transport, "enabled": False, "required": False}
 
 
 def _hook_states(source: Path, hooks: Mapping[str, Any]) -> dict[str, dict[str, bool]]:

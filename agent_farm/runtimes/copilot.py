@@ -56,6 +56,7 @@ class CopilotAdapter(RuntimeAdapter):
         "ErrorOccurred": "waiting",
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
+    submit_event = "UserPromptSubmit"
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *[❯>] *$",

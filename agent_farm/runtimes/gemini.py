@@ -27,13 +27,17 @@ from agent_farm.runtimes.result import RuntimeResult
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 # what may run unasked with `edit`, headless: scripts of the directory's own skills
-SKILLS_POLICY = """\
+# (a rule each: it refuses regular expressions in which one repetition holds another)
+SKILLS_POLICY = "".join(
+    f"""\
 [[rule]]
 toolName = "run_shell_command"
-commandRegex = '((sh|bash|python3?) )?(\\./)?skills/[A-Za-z0-9_./= -]*"'
+commandRegex = '{runner}skills/[A-Za-z0-9_./= -]*"'
 decision = "allow"
 priority = 900
 """
+    for runner in ("", "\\./", "sh ", "bash ", "python ", "python3 ")
+)
 INTERACTIVE: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
 
 
@@ -58,6 +62,7 @@ class GeminiAdapter(RuntimeAdapter):
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     hooks_want_json = True
+    submit_event = "BeforeAgent"
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *> +Type your message",
@@ -149,7 +154,7 @@ class GeminiAdapter(RuntimeAdapter):
             "ide": {"hasSeenNudge": True, "enabled": False},
             # AGENTS.md is what other runtimes read in the same tree
             "context": {"fileName": ["GEMINI.md", "AGENTS.md"]},
-            "hooksConfig": {"enabled": True, "disabled": foreign_hooks(top, cwd)},
+            "hooksConfig": {"enabled": True, "notifications": False, "disabled": foreign_hooks(top, cwd)},
             "mcpServers": servers,
         }
 

@@ -22,6 +22,9 @@ _NOT_LOGGED_IN, _BAD_INPUT, _UNTRUSTED = 41, 42, 55
 async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[str]) -> RuntimeResult:
     argv = [*order.command, "--approval-mode", MODES[order.permissions], "-o", "stream-json", *lock]
     argv += ["--extensions", "none"]
+    if order.permissions == "edit":
+        # offers the shell tool at all; what may run is said by the policy file
+        argv += ["--allowed-tools", "run_shell_command(skills/)"]
     if order.model:
         argv += ["--model", order.model]
     if order.conversation_id:

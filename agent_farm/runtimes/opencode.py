@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from agent_farm.runtimes.base import (
 )
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.opencode_lock import foreign_servers
 from agent_farm.runtimes.opencode_plugin import report_plugin
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
@@ -58,6 +60,7 @@ class OpencodeAdapter(RuntimeAdapter):
     install_hint = "npm install -g opencode-ai"
     key_names = ("OPENCODE_API_KEY",)
     states: ClassVar[Mapping[str, str]] = {
+        "chat.message": "working",
         "session.status:busy": "working",
         "permission.asked": "waiting",
         "question.asked": "waiting",
@@ -66,10 +69,12 @@ class OpencodeAdapter(RuntimeAdapter):
         "session.error": "waiting",
         "session.idle": "idle",
     }
+    submit_event = "chat.message"
     notices_dead_mcp = False
     screen = ScreenPatterns(
-        ready=r"^ *┃ +(?:Ask anything.*)?$",
-        draft=r"^ *┃ +(?!Ask anything)\S",
+        # an input box has an empty first line or the draft, then its agent's name, then its lower edge
+        ready=r"^ *┃ *(?:Ask anything.*)?\n *┃ *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀",
+        draft=r"^ *┃ {2}(?!Ask anything)\S.*\n *┃ *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀",
         dialog=r"Permission required|Allow once",
         working=r"esc (?:to )?interrupt",
     )
@@ -96,6 +101,7 @@ class OpencodeAdapter(RuntimeAdapter):
         files = [
             LaunchFile(home / "opencode.json", json.dumps(config)),
             LaunchFile(plugin, report_plugin(order.hook_argv("-"))),
+            *config_home_files(home),
         ]
         if role:
             files.append(LaunchFile(role, order.role_text or ""))
@@ -112,6 +118,9 @@ class OpencodeAdapter(RuntimeAdapter):
             replace_file(role, order.system_prompt)
         config = settings(order.mcp_server, HEADLESS[order.permissions], role, order.cwd, order.cwd)
         replace_file(home / "opencode.json", json.dumps(config))
+        for file in config_home_files(home):
+            make_directory(file.path.parent)
+            replace_file(file.path, file.content)
         self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
         env = environment(order.env, home, order.mcp_server)
         return await run_opencode(order, {**env, "TMPDIR": str(order.scratch / "tmp")})
@@ -161,9 +170,24 @@ def environment(env: Mapping[str, str], home: Path, server: McpServer | None) ->
         "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "XDG_CONFIG_HOME": str(home / "config"),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_CLAUDE_CODE": "1",  # it would read the user's ~/.claude
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        # read last of all, so it can switch off what ~/.opencode configures
+        "OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": foreign_servers(Path(env.get("HOME", os.sep)))}),
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
         **(server.environment() if server else {}),
     }
+
+
+def config_home_files(home: Path) -> tuple[LaunchFile, ...]:
+    """A configuration home in which its plugin library looks installed: it would fetch it from npm first."""
+    directory = home / "config" / "opencode"
+    library = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    return (
+        LaunchFile(directory / "package.json", json.dumps(library)),
+        LaunchFile(directory / "package-lock.json", json.dumps({"packages": {"": library}})),
+        LaunchFile(directory / "node_modules" / ".keep", ""),
+    )
 
 
 def server_form(server: McpServer) -> dict[str, object]:

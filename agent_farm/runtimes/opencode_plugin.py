@@ -13,7 +13,18 @@ const told = new Set([
 ]);
 const children = new Set();
 
+const report = async (payload) => {
+  const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+  child.stdin.write(JSON.stringify(payload));
+  child.stdin.end();
+  await child.exited;
+};
+
 export const AgentFarm = async () => ({
+  "chat.message": async (input) => {
+    if (children.has(input.sessionID)) return;
+    await report({ hook_event_name: "chat.message", session_id: input.sessionID });
+  },
   event: async ({ event }) => {
     const facts = event.properties ?? {};
     const session = facts.sessionID ?? facts.info?.id;
@@ -23,16 +34,12 @@ export const AgentFarm = async () => ({
     if (children.has(session) && !asks) return;
     const error = facts.error?.data?.message ?? facts.error?.name;
     if (event.type === "session.error" && facts.error?.name === "MessageAbortedError") return;
-    const payload = {
+    await report({
       hook_event_name: event.type,
       session_id: children.has(session) ? undefined : session,
       subtype: facts.status?.type,
       message: error ?? facts.permission ?? facts.title,
-    };
-    const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
-    child.stdin.write(JSON.stringify(payload));
-    child.stdin.end();
-    await child.exited;
+    });
   },
 });
 """

@@ -27,3 +27,11 @@ def git_directories(worktree: Path) -> tuple[Path, ...]:
     except OSError:
         return ()
     return (common,) if own.is_relative_to(common) else (own, common)
+
+
+def main_checkout(worktree: Path) -> Path | None:
+    """The checkout whose repository a linked worktree belongs to; None for any other tree."""
+    if (worktree / ".git").is_dir():
+        return None
+    shared = [place for place in git_directories(worktree) if place.name == ".git"]
+    return shared[-1].parent if shared else None

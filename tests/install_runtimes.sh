@@ -1,0 +1,16 @@
+#!/bin/sh
+# The AI CLIs that the `runtimes` tests drive, pinned by tests/package-lock.json, into tests/node_modules.
+# Run again it does nothing, until the lock file changes.
+set -eu
+cd "$(dirname "$0")"
+
+if ! command -v npm >/dev/null; then
+    echo "install_runtimes.sh: npm is not installed; install Node 20 or newer (Debian: apt install npm)" >&2
+    exit 1
+fi
+stamp=node_modules/.installed-from
+if [ -f "$stamp" ] && cmp -s package-lock.json "$stamp"; then
+    exit 0
+fi
+npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+cp package-lock.json "$stamp"

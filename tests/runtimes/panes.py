@@ -1,0 +1,157 @@
+"""A runtime in a real pane, under the real launcher, on the test's own tmux server."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.screen import ScreenRules
+from agent_farm.tmux.server import TmuxServer
+from tests.runtimes.ptys import write_launch_files
+from tests.waiting import wait_until
+
+SESSION = "af-test-pane"
+
+
+@dataclass
+class Pane:
+    """One start of a runtime; `events` are those of this run."""
+
+    tmux: TmuxServer
+    pane_id: str
+    session_id: str
+    order: InteractiveOrder
+    adapter: RuntimeAdapter
+
+    @property
+    def screen(self) -> str:
+        return self.tmux.capture(self.pane_id)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        file = self.order.run_directory / "events.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [event for event in map(json.loads, lines) if event["run"] == self.order.run]
+
+    @property
+    def states(self) -> list[str]:
+        """The states in order, repetitions left out."""
+        found: list[str] = []
+        for event in self.events:
+            if event["state"] and (not found or found[-1] != event["state"]):
+                found.append(event["state"])
+        return found
+
+    @property
+    def conversation_id(self) -> str | None:
+        known = [event["conversation_id"] for event in self.events if event.get("conversation_id")]
+        return known[-1] if known else None
+
+    def wait_for_state(self, state: str, *, after: int = 0, timeout: float = 40) -> dict[str, Any]:
+        """The newest event, once it (with a state, and beyond the first `after` events) says `state`."""
+
+        def reached() -> dict[str, Any] | None:
+            told = [event for event in self.events[after:] if event["state"]]
+            return told[-1] if told and told[-1]["state"] == state else None
+
+        return self._wait(reached, timeout, f"the state {state}")
+
+    def wait_for_screen(self, text: str, *, timeout: float = 30) -> str:
+        return self._wait(lambda: self.screen if text in self.screen else None, timeout, repr(text))
+
+    def send(self, text: str) -> Delivery:
+        rules = self.adapter.screen
+        before = len(self.events)
+        event = self.adapter.submit_event
+        return self.tmux.deliver(
+            self.pane_id,
+            text,
+            lock=self.order.run_directory / "delivery.lock",
+            screen=ScreenRules(ready=rules.ready, draft=rules.draft, dialog=rules.dialog),
+            watch=(lambda: lambda: any(e["event"] == event for e in self.events[before:])) if event else None,
+            runtime_pid=self.runtime_pid,
+        )
+
+    @property
+    def runtime_pid(self) -> int:
+        return int(json.loads((self.order.run_directory / "processes.json").read_text())["runtime"])
+
+    def processes(self) -> list[psutil.Process]:
+        """The launcher and everything below it."""
+        launcher = int(json.loads((self.order.run_directory / "processes.json").read_text())["launcher"])
+        try:
+            parent = psutil.Process(launcher)
+            return [parent, *parent.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def _wait(self, condition: Callable[[], Any], timeout: float, what: str) -> Any:
+        try:
+            return wait_until(condition, timeout=timeout, what=what)
+        except AssertionError as error:
+            told = [(event["event"], event["state"]) for event in self.events]
+            raise AssertionError(f"{error}\nevents: {told}\nscreen:\n{self.screen}") from None
+
+
+@contextmanager
+def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = True) -> Iterator[Pane]:
+    """Start the order in a pane as the farm does."""
+    launch = adapter.interactive(order)
+    write_launch_files(launch)
+    document = {
+        "version": 1,
+        "builder": order.builder,
+        "run": order.run,
+        "runtime": adapter.name,
+        "worktree": str(order.worktree),
+        "cwd": str(launch.cwd),
+        "argv": list(launch.argv),
+        "env": dict(launch.env),
+        "copies": [],
+        "setup": None,
+        "shell": ["/bin/bash", "--norc", "-i"],
+        "notify": None,
+        "at_end": None,
+        "states": adapter.states_for(order),
+    }
+    (order.run_directory / "launch.json").write_text(json.dumps(document))
+    tmux = TmuxServer()
+    address = tmux.start_session(SESSION, launcher_argv(SESSION, order.run_directory), cwd=order.worktree)
+    try:
+        yield Pane(tmux, address.pane_id, address.session_id, order, adapter)
+    finally:
+        if stop:
+            tmux.kill_session(address.session_id, seconds=20)
+
+
+def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> InteractiveOrder:
+    """An order as the farm makes it; `env` adds to what is allowed."""
+    run_directory = root / "run"
+    run_directory.mkdir(exist_ok=True, mode=0o700)
+    run = os.urandom(6).hex()
+    reply = adapter.hooks_want_json
+    if given.get("prompt") is not None:
+        given["prompt_file"] = run_directory / "prompt.md"
+        given["prompt_file"].write_bytes(given["prompt"].encode())
+    env = {**allowed_environment(os.environ), **given.pop("env", {})}
+    return InteractiveOrder(
+        builder="task-a7f3-x9k2",
+        run=run,
+        run_directory=run_directory,
+        worktree=worktree,
+        cwd=given.pop("cwd", worktree),
+        env=env,
+        hook_argv=lambda event: report_argv(run_directory, run, event, json_reply=reply),
+        **given,
+    )

@@ -14,6 +14,7 @@ from agent_farm.paths import SETTINGS_NAME
 
 PERMISSIONS = ("ask", "edit", "all")
 STRATEGIES = ("merge", "squash", "rebase", "ff")
+_TRUE = frozenset({"1", "true", "yes", "on"})
 
 
 class SettingsError(AgentFarmError):
@@ -49,6 +50,7 @@ KEYS = (
     Key("limits.max_builders", int, 0, "Most builders at once; 0 sets no limit"),
     Key("notify.command", str, None, "Command run by sh when a builder waits for a person, ends or fails"),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),
+    Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
     Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it"),
 )
 RUNTIME_KEYS = (
@@ -102,7 +104,8 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     for key in KEYS:
         text = (os.environ if environ is None else environ).get(key.env) if key.env else None
         if text:
-            values[key.name], sources[key.name] = text, str(key.env)
+            value = text.lower() in _TRUE if key.kind is bool else text
+            values[key.name], sources[key.name] = value, str(key.env)
     return Settings(values, sources, runtimes)
 
 

@@ -65,6 +65,7 @@ def stage(files: int = 50) -> Iterator[Stage]:
         made.run("git", "commit", "-q", "-m", "first")
         yield made
     finally:
+        subprocess.run([AF, "butler", "stop"], cwd=made.repository, env=env, capture_output=True)
         subprocess.run(["tmux", "kill-server"], env=env, capture_output=True)
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -37,6 +37,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(private / ".gitconfig"))
     monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("AF_SERVER", "off")  # tests of the server start one by themselves
     (private / ".gitconfig").write_text(
         "[user]\n\tname = Test\n\temail = test@example.invalid\n"
         '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'

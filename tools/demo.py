@@ -104,6 +104,8 @@ class Scratch:
         return done
 
     def remove(self) -> None:
+        if (self.repository / ".agent-farm/server.json").exists():
+            self._run(("af", "butler", "stop", "--now"))
         for socket in self.sockets.glob("tmux-*/*"):
             subprocess.run(["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True)
         deadline = time.monotonic() + 10

@@ -14,6 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.running import Preparation, draw_run, start_runtime
 from agent_farm.farm.runtime import Chosen, choose_runtime
+from agent_farm.farm.server import builder_server
 from agent_farm.farm.stop import LOCK_SECONDS, end_processes, program_in_shell
 
 
@@ -88,7 +89,7 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, *, continues: bool
         chosen,
         prompt=fresh_prompt,
         role_text=load_role(run.role) if record.role else None,
-        mcp_server=None,
+        mcp_server=builder_server(farm, record.id),
         preparation=Preparation(setup=farm.settings.text("worktree.setup") if not continues else None),
         resume=continues,
     )

@@ -18,6 +18,7 @@ from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.plan import Plan
 from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.running import draw_run, start_runtime
+from agent_farm.farm.server import builder_server
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.restoring import restore_state
 from agent_farm.git.salvage import snapshot_commit
@@ -177,7 +178,7 @@ def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
         plan.chosen,
         prompt=plan.work.prompt,
         role_text=plan.role_text,
-        mcp_server=None,
+        mcp_server=builder_server(farm, record.id),
         preparation=plan.preparation(record.worktree_path),
     )
 

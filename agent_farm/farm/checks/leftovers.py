@@ -98,7 +98,8 @@ def _to_trash(farm: Farm, path: Path) -> str:
 
 def check_locks(farm: Farm) -> Iterator[Finding]:
     """Lock files hold nothing by themselves; those of builders that are gone are only untidy."""
-    paths = sorted(farm.paths.locks.glob("*-*.lock"))
+    locks = farm.paths.locks
+    paths = sorted([*locks.glob("builder-*.lock"), *locks.glob("delivery-*.lock")])
     records = farm.registry.read()
     for path in paths:
         id = path.stem.partition("-")[2]
@@ -126,6 +127,8 @@ def check_ports(farm: Farm) -> Iterator[Finding]:
     for root, blocks in reserved_ports().items():
         if root == str(farm.root):
             for id in sorted(blocks.keys() - records.keys()):
+                if id.startswith("("):  # a server of the farm
+                    continue
                 yield Finding(
                     "problem",
                     f"ports {blocks[id][0]} to {blocks[id][-1]} are reserved for {id}, which is gone",

@@ -34,8 +34,7 @@ def start_job(
         _become(argv, env, cwd, go_read, error_write)
     os.close(go_read)
     os.close(error_write)
-    with suppress(OSError):  # the child does the same: whoever comes first
-        os.setpgid(pid, pid)
+    os.setpgid(pid, pid)
     give_terminal(pid)
     try:
         started(pid)
@@ -52,12 +51,10 @@ def start_job(
 
 
 def _become(argv: Sequence[str], env: Mapping[str, str], cwd: str, go: int, report: int) -> None:
-    """In the child: never returns."""
+    """In the child: never returns. At the word, its group is made and the terminal is its own."""
     try:
-        os.setpgid(0, 0)
         if os.read(go, 1) != b"1":
             os._exit(127)
-        give_terminal(os.getpid())
         default_signals()
         os.chdir(cwd)
         os.execvpe(argv[0], list(argv), dict(env))

@@ -58,6 +58,7 @@ class _Builder:
             self.prepare()
             status, seconds = self.run_runtime()
         except (Failed, KeyboardInterrupt) as error:
+            self.end_jobs()
             self.require_terminal()
             self.close("failed", str(error) or "interrupted while preparing", None)
             return
@@ -151,7 +152,6 @@ class _Builder:
 
     def close(self, state: str, reason: str | None, seconds: float | None) -> None:
         event = self.record(state, state, reason)
-        self.end_jobs()
         restore_terminal(self.modes)
         plan = self.plan
         after = f" after {seconds:.0f} s" if seconds is not None else ""

@@ -60,6 +60,12 @@ def leave_child(*, deaf: bool) -> None:
         time.sleep(0.01)
 
 
+def say_goodbye(file: Path) -> None:
+    time.sleep(0.3)
+    file.with_name("goodbye").touch()
+    sys.exit(0)
+
+
 def spoil_terminal() -> None:
     import tty
 
@@ -78,6 +84,12 @@ def main() -> None:
         stay(deaf=True)
     elif what in ("child", "deaf-child"):
         leave_child(deaf=what == "deaf-child")
+    elif what == "family":
+        leave_child(deaf=True)
+        stay(deaf=True)
+    elif what == "polite":
+        signal.signal(signal.SIGTERM, lambda *_: say_goodbye(file))
+        stay()
     elif what == "spoil":
         spoil_terminal()
     elif what.startswith("SIG"):

@@ -111,6 +111,27 @@ def test_a_dying_pane_leaves_no_process_and_no_record(stage: Stage, what: str, h
     assert not (stage.run / "exit.json").exists()
 
 
+@pytest.mark.parametrize("how", ["kill-session", "SIGTERM"])
+def test_a_runtime_may_say_goodbye(stage: Stage, how: str) -> None:
+    address = stage.start_program("polite")
+    runtime = stage.facts()["pid"]
+    if how == "kill-session":
+        stage.server.kill_session(address.session_id)
+    else:
+        os.kill(stage.pane_pid(), signal.SIGTERM)
+    wait_gone(runtime)
+    assert (stage.root / "goodbye").exists()
+    assert not (stage.run / "exit.json").exists()
+
+
+def test_the_runtimes_deaf_children_go_with_it(stage: Stage) -> None:
+    address = stage.start_program("family")
+    child = stage.root / "child"
+    wait_until(lambda: child.exists() and child.read_text(), what="the child")
+    stage.server.kill_session(address.session_id)
+    assert not is_running(int(child.read_text()))
+
+
 def test_a_killed_launcher_leaves_no_record_and_no_runtime(stage: Stage) -> None:
     stage.start_program("deaf")
     runtime = stage.facts()["pid"]

@@ -56,7 +56,9 @@ def test_nothing_is_overwritten(main_checkout: Path, tree: Path) -> None:
     (tree / ".env").write_text("mine")
     (tree / "deps/bin").mkdir(parents=True)
     (tree / "deps/bin/tool").symlink_to("/no/where")
-    copied(tree, *((main_checkout / name, tree / name) for name in (".env", "deps")))
+    (tree / "deps/link").write_text("mine")
+    assert copied(tree, *((main_checkout / name, tree / name) for name in (".env", "deps"))) == []
+    assert (tree / "deps/link").read_text() == "mine"
     assert (tree / ".env").read_text() == "mine"
     assert os.readlink(tree / "deps/bin/tool") == "/no/where"
     assert (tree / "deps/empty").is_dir()

@@ -170,6 +170,19 @@ def test_a_person_is_told_once_per_wait(stage: Stage) -> None:
     wait_until(lambda: len(lines()) == 3, what="the word about another run")
 
 
+def test_a_person_is_told_once_by_many_at_once(stage: Stage) -> None:
+    told = stage.root / "told"
+    stage.write_launch(states=STATES, notify=["/bin/sh", "-c", 'echo x >>"$1"', "sh", str(told)])
+    threads = [threading.Thread(target=report, args=(stage, "PermissionRequest")) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report(stage, "UserPromptSubmit")
+    report(stage, "PermissionRequest")
+    wait_until(lambda: told.exists() and told.read_text() == "x\nx\n", what="two words")
+
+
 def test_a_notifier_does_not_hold_the_hook_up(stage: Stage) -> None:
     stage.write_launch(states=STATES, notify=["/bin/sh", "-c", f"sleep 3; touch {stage.root}/told"])
     begin = time.monotonic()

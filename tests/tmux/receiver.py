@@ -1,7 +1,7 @@
 """A small stand-in for an AI CLI: a raw terminal, bracketed paste, an input line, messages kept as bytes.
 
 `receiver.py FILE [--shown HOW] [--swallow N] [--dialog] [--draft TEXT]`: each submitted message becomes one
-line of hex in FILE. A carriage return that arrives together with a paste is taken as part of it.
+line of hex in FILE. A carriage return that comes too soon after a paste is taken as part of it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import termios
+import time
 import tty
 
+TOO_SOON = 0.1
 BEGIN, END = b"\x1b[200~", b"\x1b[201~"
 
 
@@ -20,6 +22,7 @@ class Receiver:
         self.swallow = options.swallow
         self.draft = options.draft.encode()
         self.pending = b""
+        self.pasted_at = 0.0
 
     def run(self) -> None:
         os.write(1, b"\x1b[?2004h" + b"welcome\r\n")
@@ -38,11 +41,13 @@ class Receiver:
                 if end < 0:
                     return
                 self.draft += self.pending[len(BEGIN) : end].replace(b"\r", b"\n")
-                after = self.pending[end + len(END) :]
-                self.pending = after.removeprefix(b"\r")  # too soon after the paste
+                self.pending = self.pending[end + len(END) :]
+                self.pasted_at = time.monotonic()
                 continue
             key, self.pending = self.pending[:1], self.pending[1:]
-            if key == b"\r":
+            if key == b"\r" and time.monotonic() - self.pasted_at < TOO_SOON:
+                self.draft += b"\n"
+            elif key == b"\r":
                 self.submit()
             elif key == b"\x1b" and BEGIN.startswith(key + self.pending):
                 self.pending = key + self.pending

@@ -83,6 +83,10 @@ def test_a_builder_started_again_is_its_living_pane(tmp_path: Path) -> None:
     second = server.start_session("af-farm-1", launch(), cwd=tmp_path)
     facts = server.panes().panes["af-farm-1"]
     assert (facts.pane_id, facts.dead) == (second.pane_id, False)
+    tmux("rename-session", "-t", second.session_id, "second")
+    third = server.start_session("af-farm-1", launch("af-farm-1", "0000"), cwd=tmp_path)
+    wait_until(lambda: tmux("display", "-p", "-t", third.pane_id, "#{pane_dead}") == "1", what="the end")
+    assert server.panes().panes["af-farm-1"].pane_id == second.pane_id
 
 
 def test_names_survive_a_c_locale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def make_directory(path: Path, *, mode: int = 0o700) -> None:
 def load_json(path: Path) -> object:
     try:
         return json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(
             f"{path} is not valid JSON", why=str(error), hint=f"mv {path} {path}.damaged && af doctor"
         ) from error

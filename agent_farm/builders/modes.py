@@ -125,18 +125,27 @@ def require_task_text(text: str) -> str:
 
 
 def parse_args(text: str | None) -> Mapping[str, Any] | None:
+    """The object, or a UsageError that says where it breaks.
+
+    What only Python takes for JSON (NaN, half a surrogate pair) is refused: the prompt has to show it.
+    """
     if text is None:
         return None
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except json.JSONDecodeError as error:
-        raise UsageError(
-            "--args is not valid JSON",
-            why=f"{error.msg} at line {error.lineno}, column {error.colno}.",
-            hint=EXAMPLES[2][1],
-        ) from error
+        raise _not_json(f"{error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except UnicodeEncodeError as error:
+        raise _not_json("A text in it is not valid UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        raise _not_json(f"{error}.") from error
     if not isinstance(value, dict):
         raise UsageError(
             "--args must be a JSON object", why=f"It is {text.strip()[:60]}", hint=EXAMPLES[2][1]
         )
     return value
+
+
+def _not_json(why: str) -> UsageError:
+    return UsageError("--args is not valid JSON", why=why, hint=EXAMPLES[2][1])

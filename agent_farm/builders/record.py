@@ -76,7 +76,27 @@ def record_from_json(id: str, document: object) -> BuilderRecord:
         raise DamagedFile(f"The record of builder {id} contradicts itself")
     if document["type"] not in BUILDER_TYPES:
         raise DamagedFile(f"The record of builder {id} has the unknown type {document['type']!r}")
+    for name, value in document.items():
+        if not _is_of_its_kind(name, value):
+            raise DamagedFile(f"The record of builder {id} has {value!r:.60} as {name}")
     values = dict(document)
     values["files"] = tuple(values["files"])
     values["ports"] = tuple(values["ports"])
     return BuilderRecord(**values)
+
+
+_MAYBE = frozenset(
+    {"model", "prompt_file", "role", "task_text", "protocol_name", "spec", "conversation_id", "reason"}
+)
+_LISTS = {"files": str, "ports": int}
+_FLAGS = frozenset({"new_branch", "ephemeral"})
+
+
+def _is_of_its_kind(name: str, value: object) -> bool:
+    if name in _FLAGS:
+        return isinstance(value, bool)
+    if name in _LISTS:
+        return isinstance(value, list) and all(isinstance(item, _LISTS[name]) for item in value)
+    if name == "protocol_args":
+        return value is None or isinstance(value, dict)
+    return isinstance(value, str) or (value is None and name in _MAYBE)

@@ -1,0 +1,145 @@
+"""Which flags make which mode, and the words for those that do not go together."""
+
+# ruff: noqa: S604  (--shell is a mode of ours, no shell)
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_farm.builders.modes import (
+    Flags,
+    ProtocolMode,
+    ShellMode,
+    SpecMode,
+    TaskMode,
+    choose_mode,
+    parse_args,
+)
+from agent_farm.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("flags", "mode"),
+    [
+        (Flags(project="0009"), SpecMode("0009")),
+        (Flags(text="Fix auth"), TaskMode("Fix auth")),
+        (Flags(task="Fix auth"), TaskMode("Fix auth")),
+        (Flags(text="Fix", files=("a.py", "b.py")), TaskMode("Fix", ("a.py", "b.py"))),
+        (Flags(task="Fix", files=("a.py",)), TaskMode("Fix", ("a.py",))),
+        (Flags(protocol="cleanup"), ProtocolMode("cleanup")),
+        (Flags(protocol="experiment", args='{"a": [1]}'), ProtocolMode("experiment", {"a": [1]})),
+        (Flags(shell=True), ShellMode()),
+    ],
+)
+def test_flags_make_one_mode(flags: Flags, mode: object) -> None:
+    assert choose_mode(flags) == mode
+
+
+CONFLICTS = [
+    (Flags(project="9", text="t"), "Cannot combine --project with task text"),
+    (Flags(project="9", task="t"), "Cannot combine --project with task text"),
+    (Flags(protocol="p", text="t"), "Cannot combine task text with --protocol"),
+    (Flags(protocol="p", task="t"), "Cannot combine task text with --protocol"),
+    (Flags(project="9", protocol="p"), "Flags are mutually exclusive: --project, --protocol"),
+    (Flags(project="9", shell=True), "Flags are mutually exclusive: --project, --shell"),
+    (Flags(protocol="p", shell=True), "Flags are mutually exclusive: --protocol, --shell"),
+    (
+        Flags(project="9", protocol="p", shell=True),
+        "Flags are mutually exclusive: --project, --protocol, --shell",
+    ),
+    (Flags(shell=True, text="t"), "Flags are mutually exclusive: task text, --shell"),
+    (Flags(shell=True, task="t"), "Flags are mutually exclusive: task text, --shell"),
+    (Flags(text="t", task="t"), "Give the task once"),
+    (Flags(shell=True, files=("a",)), "--files requires a task"),
+    (Flags(project="9", files=("a",)), "--files requires a task"),
+    (Flags(protocol="p", files=("a",)), "--files requires a task"),
+    (Flags(files=("a",)), "--files requires a task"),
+    (Flags(text="t", args="{}"), "--args requires --protocol"),
+    (Flags(project="9", args="{}"), "--args requires --protocol"),
+    (Flags(args="{}"), "--args requires --protocol"),
+    (Flags(protocol="p", args="{"), "--args is not valid JSON"),
+    (Flags(protocol="p", args="[1]"), "--args must be a JSON object"),
+    (Flags(protocol="p", args="null"), "--args must be a JSON object"),
+    (Flags(text=""), "The task text is empty"),
+    (Flags(task=" \n\t"), "The task text is empty"),
+    (Flags(text="a\0b"), "The task text holds a NUL byte"),
+    (Flags(project=""), "--project is empty"),
+    (Flags(protocol=" "), "--protocol is empty"),
+    (Flags(), "Nothing to spawn"),
+]
+
+
+@pytest.mark.parametrize(("flags", "what"), CONFLICTS, ids=[what for _, what in CONFLICTS])
+def test_flags_that_do_not_go_together(flags: Flags, what: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_mode(flags)
+    assert caught.value.what == what
+    assert caught.value.exit_code == 2
+
+
+def test_nothing_at_all_shows_the_four_modes_with_an_example_each() -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_mode(Flags())
+    shown = "\n".join(caught.value.evidence)
+    for word in ("spec", "task", "protocol", "shell"):
+        assert word in shown
+    assert len(caught.value.evidence) == 4
+    assert shown.count("af spawn") == 4
+
+
+def test_broken_json_says_where_it_breaks() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_args('{"a": 1,\n "b" 2}')
+    assert "line 2, column 6" in str(caught.value.why)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": "\\ud800"}', f'{{"a": {"9" * 5000}}}']
+)
+def test_what_only_python_takes_for_json_is_refused(text: str) -> None:
+    """The prompt shows it as JSON, and the registry stores it: both have to be readable by others."""
+    with pytest.raises(UsageError, match="--args is not valid JSON"):
+        parse_args(text)
+
+
+def test_json_nested_beyond_reason_is_refused() -> None:
+    with pytest.raises(UsageError):
+        parse_args('{"a":' * 100_000)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), JSON))
+def test_every_json_object_is_taken_as_it_is(value: dict[str, object]) -> None:
+    assert parse_args(json.dumps(value)) == value
+
+
+@given(
+    st.builds(
+        Flags,
+        text=st.none() | st.text(),
+        task=st.none() | st.text(),
+        project=st.none() | st.text(),
+        protocol=st.none() | st.text(),
+        shell=st.booleans(),
+        files=st.lists(st.text()).map(tuple),
+        args=st.none() | st.text(),
+    )
+)
+def test_any_flags_are_one_mode_or_a_usage_error(flags: Flags) -> None:
+    try:
+        mode = choose_mode(flags)
+    except UsageError:
+        return
+    given_modes = [flags.text is not None or flags.task is not None, flags.project is not None,
+                   flags.protocol is not None, flags.shell]  # fmt: skip
+    assert given_modes.count(True) == 1
+    assert isinstance(mode, (SpecMode, TaskMode, ProtocolMode, ShellMode))

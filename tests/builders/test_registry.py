@@ -1,0 +1,260 @@
+"""registry.json: what goes in comes out, also for many processes at a time; what is not ours is refused."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_farm.builders.config import BUILDER_TYPES
+from agent_farm.builders.record import RECORD_STATES, BuilderRecord, record_from_json
+from agent_farm.builders.registry import Registry
+from agent_farm.errors import DamagedFile
+from tests.builders.test_modes import JSON
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+MAYBE = st.none() | TEXT
+RECORDS = st.builds(
+    BuilderRecord,
+    id=st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True),
+    type=st.sampled_from(BUILDER_TYPES),
+    branch=TEXT,
+    worktree=TEXT,
+    session=TEXT,
+    runtime=TEXT,
+    model=MAYBE,
+    base=TEXT,
+    base_commit=TEXT,
+    prompt_file=MAYBE,
+    role=MAYBE,
+    task_text=MAYBE,
+    protocol_name=MAYBE,
+    protocol_args=st.none() | st.dictionaries(TEXT, JSON.filter(lambda value: _is_unicode(value))),
+    spec=MAYBE,
+    files=st.lists(TEXT).map(tuple),
+    ports=st.lists(st.integers(1, 65535)).map(tuple),
+    conversation_id=MAYBE,
+    created_at=TEXT,
+    state=st.sampled_from(RECORD_STATES),
+    reason=MAYBE,
+    run=TEXT,
+    permissions=TEXT,
+    subdirectory=TEXT,
+    new_branch=st.booleans(),
+    ephemeral=st.booleans(),
+)
+DESIGN_FIELDS = """id type branch worktree session runtime model base base_commit prompt_file role task_text
+    protocol_name protocol_args spec files ports conversation_id created_at state reason"""
+
+
+def _is_unicode(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def a_record(id: str = "task-a7f3-x9k2", **changes: Any) -> BuilderRecord:
+    plain = BuilderRecord(
+        id=id,
+        type="task",
+        branch=f"builder/{id}",
+        worktree=f"/farm/.builders/{id}",
+        session=f"af-farm-{id}",
+        runtime="demo",
+        model=None,
+        base="main",
+        base_commit="0" * 40,
+        prompt_file=None,
+        role=None,
+        task_text="Fix it",
+        protocol_name=None,
+        protocol_args=None,
+        spec=None,
+        files=(),
+        ports=(20000, 20001),
+        conversation_id=None,
+        created_at="2026-01-01T00:00:00+00:00",
+        state="running",
+        reason=None,
+        run="0123456789ab",
+        permissions="edit",
+        subdirectory="",
+        new_branch=True,
+        ephemeral=False,
+    )
+    return replace(plain, **changes)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / ".agent-farm/registry.json")
+
+
+def test_the_record_has_every_field_that_others_rely_on() -> None:
+    names = [field.name for field in fields(BuilderRecord)]
+    assert names[:21] == DESIGN_FIELDS.split()
+
+
+@given(st.lists(RECORDS, unique_by=lambda record: record.id))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+def test_round_trip(registry: Registry, records: list[BuilderRecord]) -> None:
+    wanted = {record.id: record for record in records}
+    with registry.edit() as stored:
+        stored.clear()
+        stored.update(wanted)
+    assert registry.read() == wanted
+
+
+def test_no_file_is_no_builders(registry: Registry) -> None:
+    assert registry.read() == {}
+    assert not registry.path.exists()
+
+
+def test_it_has_a_version_and_is_the_users_alone(registry: Registry) -> None:
+    with registry.edit() as records:
+        records["task-a7f3-x9k2"] = a_record()
+    document = json.loads(registry.path.read_text())
+    assert document["version"] == 1
+    assert list(document["builders"]) == ["task-a7f3-x9k2"]
+    assert registry.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_edit_that_fails_changes_nothing(registry: Registry) -> None:
+    with registry.edit() as records:
+        records["a"] = a_record("a")
+    with pytest.raises(KeyError), registry.edit() as records:  # noqa: PT012
+        del records["a"]
+        del records["b"]
+    assert list(registry.read()) == ["a"]
+
+
+def _add_many(path: Path, worker: int) -> None:
+    for number in range(10):
+        with Registry(path).edit() as records:
+            id = f"task-{worker}-{number}"
+            records[id] = a_record(id)
+
+
+def test_many_processes_lose_nothing(registry: Registry) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_add_many, args=(registry.path, number)) for number in range(12)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 12
+    assert len(registry.read()) == 120
+
+
+def _newer(document: dict[str, Any]) -> None:
+    document["version"] = 2
+
+
+def _no_version(document: dict[str, Any]) -> None:
+    del document["version"]
+
+
+def _no_builders(document: dict[str, Any]) -> None:
+    document["builders"] = []
+
+
+def _unknown_field(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["invented"] = 1
+
+
+def _lacking_field(document: dict[str, Any]) -> None:
+    del document["builders"]["a"]["branch"]
+
+
+def _unknown_type(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["type"] = "robot"
+
+
+def _unknown_state(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["state"] = "dancing"
+
+
+def _other_id(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["id"] = "b"
+
+
+def _no_object(document: dict[str, Any]) -> None:
+    document["builders"]["a"] = "x"
+
+
+def _files_are_no_list(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["files"] = None
+
+
+def _branch_is_no_text(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["branch"] = 7
+
+
+def _ports_are_no_numbers(document: dict[str, Any]) -> None:
+    document["builders"]["a"]["ports"] = ["x"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _newer,
+        _no_version,
+        _no_builders,
+        _unknown_field,
+        _lacking_field,
+        _unknown_type,
+        _unknown_state,
+        _other_id,
+        _no_object,
+        _files_are_no_list,
+        _branch_is_no_text,
+        _ports_are_no_numbers,
+    ],
+)
+def test_what_it_cannot_read_it_names_and_never_overwrites(
+    registry: Registry, damage: Callable[[dict[str, Any]], None]
+) -> None:
+    with registry.edit() as records:
+        records["a"] = a_record("a")
+    document = json.loads(registry.path.read_text())
+    damage(document)
+    registry.path.write_text(json.dumps(document))
+    before = registry.path.read_bytes()
+    with pytest.raises(DamagedFile, match=r"registry\.json"):
+        registry.read()
+    with pytest.raises(DamagedFile, match=r"registry\.json"), registry.edit() as records:
+        records["b"] = a_record("b")
+    assert registry.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"null", b"[]", b"7", b"[" * 100_000])
+def test_what_is_no_registry_at_all_is_refused(registry: Registry, content: bytes) -> None:
+    registry.path.parent.mkdir()
+    registry.path.write_bytes(content)
+    with pytest.raises(DamagedFile, match=r"registry\.json"):
+        registry.read()
+    assert registry.path.read_bytes() == content
+
+
+VERSION_1 = Path(__file__).with_name("registry-1.json")
+
+
+def test_a_file_as_it_was_written_once_is_still_read(tmp_path: Path) -> None:
+    """The file is kept as it is: a change of the form needs an upgrade, not a change of this test."""
+    path = tmp_path / "registry.json"
+    path.write_bytes(VERSION_1.read_bytes())
+    records = Registry(path).read()
+    assert set(records) == {"0009", "task-a7f3-x9k2"}
+    assert records["0009"].spec == "codev/specs/0009-login.md"
+    assert records["task-a7f3-x9k2"] == record_from_json(
+        "task-a7f3-x9k2", json.loads(VERSION_1.read_text())["builders"]["task-a7f3-x9k2"]
+    )

@@ -13,4 +13,7 @@ if [ -f "$stamp" ] && cmp -s package-lock.json "$stamp"; then
     exit 0
 fi
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+# These two put the native program in place of a script; npm runs install scripts only where they are approved.
+(cd node_modules/@anthropic-ai/claude-code && node install.cjs)
+(cd node_modules/opencode-ai && node postinstall.mjs)
 cp package-lock.json "$stamp"

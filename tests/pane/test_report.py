@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -181,6 +182,17 @@ def test_a_person_is_told_once_by_many_at_once(stage: Stage) -> None:
     report(stage, "UserPromptSubmit")
     report(stage, "PermissionRequest")
     wait_until(lambda: told.exists() and told.read_text() == "x\nx\n", what="two words")
+
+
+def test_reports_wait_for_each_other(stage: Stage) -> None:
+    with open(stage.run / "events.jsonl", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        process = subprocess.Popen(report_argv(stage.run, RUN, "Stop"), stdin=subprocess.DEVNULL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.7)
+        assert stage.events() == []
+    assert process.wait(timeout=20) == 0
+    assert last(stage)["event"] == "Stop"
 
 
 def test_a_notifier_does_not_hold_the_hook_up(stage: Stage) -> None:

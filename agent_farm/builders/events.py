@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from pathlib import Path
+from types import NoneType
 from typing import Any
+
+REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "failed"})
 
 _TAIL_BYTES = 16384
 QUESTION = "ask_architect"
@@ -79,17 +82,19 @@ def last_conversation(path: Path, run: str) -> str | None:
 def load_exit(path: Path) -> Exit | None:
     try:
         document = json.loads(path.read_bytes())
-        return Exit(document["run"], document["at"], document["exit_code"], document["signal"])
-    except (FileNotFoundError, ValueError, KeyError):
+        ending = Exit(document["run"], document["at"], document["exit_code"], document["signal"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    whole = isinstance(ending.at, (int, float)) and isinstance(ending.exit_code, (int, NoneType))
+    return ending if whole and isinstance(ending.signal, (str, NoneType)) else None
 
 
 def _parse(lines: list[bytes]) -> Iterator[Event]:
-    """Lines that are no event (a write cut short by a crash) are passed over."""
+    """Lines that are no event are passed over: a write cut short, or what a builder scribbled there."""
     for line in lines:
         try:
             document = json.loads(line)
-            yield Event(
+            event = Event(
                 document["at"],
                 document["run"],
                 document["source"],
@@ -99,5 +104,18 @@ def _parse(lines: list[bytes]) -> Iterator[Event]:
                 document.get("conversation_id"),
                 document.get("detail"),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
+        if _is_whole(event):
+            yield event
+
+
+def _is_whole(event: Event) -> bool:
+    texts = (event.run, event.source, event.event)
+    maybe = (event.state, event.reason, event.conversation_id)
+    return (
+        isinstance(event.at, (int, float))
+        and all(isinstance(value, str) for value in texts)
+        and all(isinstance(value, (str, NoneType)) for value in maybe)
+        and (event.state is None or event.state in REPORTED)
+    )

@@ -33,15 +33,19 @@ CASES: list[tuple[str, dict[str, Any], PaneView, Event | None, Exit | None, tupl
     ("no-event", {}, ALIVE_PANE, None, None, ("preparing", "process", None)),
     ("exit", {}, ALIVE_PANE, event("exited", "launcher"), ended(0), ("exited", "launcher", None)),
     ("exit-code", {}, ALIVE_PANE, event("idle"), ended(3), ("failed", "launcher", "exit code 3")),
-    ("killed", {}, ALIVE_PANE, event("idle"), ended(None, "SIGKILL"), ("failed", "launcher", "killed by SIGKILL")),
+    ("killed", {}, ALIVE_PANE, event("idle"), ended(None, "SIGKILL"),
+     ("failed", "launcher", "killed by SIGKILL")),
     ("exit-then-gone", {}, NO_PANE, event("exited", "launcher"), ended(0), ("exited", "launcher", None)),
     ("exit-of-another-run", {}, ALIVE_PANE, event("working"), ended(0, run="old"), ("working", "hook", None)),
-    ("setup", {}, ALIVE_PANE, event("failed", "launcher", "setup exited 2"), None, ("failed", "launcher", "setup exited 2")),
+    ("setup", {}, ALIVE_PANE, event("failed", "launcher", "setup exited 2"), None,
+     ("failed", "launcher", "setup exited 2")),
     ("gone", {}, NO_PANE, event("working"), None, ("lost", "process", "its tmux session is gone")),
-    ("launcher-killed", {}, DEAD_PANE, event("working"), None, ("lost", "process", "its launcher was killed")),
+    ("launcher-killed", {}, DEAD_PANE, event("working"), None,
+     ("lost", "process", "its launcher was killed")),
     ("unasked", {}, UNASKED, event("working"), None, ("unknown", "process", "tmux did not answer")),
     ("unasked-but-ended", {}, UNASKED, event("exited"), ended(0), ("exited", "launcher", None)),
-    ("stopped", {"state": "stopped", "reason": "by af stop"}, NO_PANE, event("working"), None, ("stopped", "launcher", "by af stop")),
+    ("stopped", {"state": "stopped", "reason": "by af stop"}, NO_PANE, event("working"), None,
+     ("stopped", "launcher", "by af stop")),
     ("failed", {"state": "failed", "reason": "why"}, NO_PANE, None, None, ("failed", "launcher", "why")),
 ]  # fmt: skip
 
@@ -70,8 +74,6 @@ def test_a_stopped_builder_is_stopped_also_while_tmux_cannot_be_asked() -> None:
 
 
 def test_the_states_are_those_of_the_design() -> None:
-    assert set(STATES) == set(
-        ["creating", "preparing", "working", "waiting", "idle", "exited", "failed", "stopped", "lost", "unknown"]
-    )
+    assert " ".join(STATES) == "creating preparing working waiting idle exited failed stopped lost unknown"
     assert frozenset({"exited", "stopped", "failed", "lost"}) == FINISHED
     assert FINISHED.isdisjoint(ALIVE)

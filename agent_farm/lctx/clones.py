@@ -20,6 +20,7 @@ from agent_farm.disk import cannot_write, file_lock, make_directory
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 from agent_farm.git.command import GitError, run_git
 from agent_farm.git.watched import run_git_watched
+from agent_farm.lctx.ending import ending_cleanly
 from agent_farm.lctx.targets import GIT_PROTOCOLS, without_password
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def make_clone(source: Source, narrate: Narrate) -> Iterator[None]:
     """A complete clone at `source.path`; taken back when the body fails, and never left half made."""
     _require_pin(source)
     make_directory(source.path.parent)
-    with file_lock(_lock_of(source.path)):
+    with ending_cleanly(), file_lock(_lock_of(source.path)):
         if os.path.lexists(source.path):
             raise AgentFarmError(
                 f"{source.path} is in the way",
@@ -62,7 +63,7 @@ def make_clone(source: Source, narrate: Narrate) -> Iterator[None]:
 def update_clone(source: Source, narrate: Narrate) -> None:
     """Fetch and check out what the pin means now; refused when somebody worked in the clone."""
     _require_pin(source)
-    with file_lock(_lock_of(source.path)):
+    with ending_cleanly(), file_lock(_lock_of(source.path)):
         if work := find_work(source.path):
             raise WorkWouldBeLost(
                 f"The clone of {source.name} holds changes of its own",

@@ -12,14 +12,14 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 
 
 class Progress:
-    def __init__(self, narrate: Callable[[str], None]) -> None:
-        self._narrate = narrate
-        self._started = self._last = time.monotonic()
+    def __init__(self, narrate: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._narrate, self._clock = narrate, clock
+        self._started = self._last = clock()
         self._stderr = bytearray()
 
     def show(self, text: str | None) -> None:
         if text and text.strip():
-            self._last = time.monotonic()
+            self._last = self._clock()
             self._narrate(text.rstrip())
 
     def take_stderr(self, line: bytes) -> None:
@@ -27,7 +27,7 @@ class Progress:
         self.show(_plain(line.decode("utf-8", "replace")))
 
     def tick(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._last >= _SILENCE_SECONDS:
             self.show(f"… still at work after {now - self._started:.0f} s")
 

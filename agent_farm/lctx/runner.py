@@ -21,7 +21,7 @@ from agent_farm.lctx.ending import ending_cleanly
 from agent_farm.lctx.environment import agent_environment, require_outside
 from agent_farm.lctx.progress import Progress
 from agent_farm.lctx.room import Room, prepared_room
-from agent_farm.lctx.shipped import INSTALL
+from agent_farm.lctx.shipped import INSTALL, SHIPPED
 from agent_farm.lctx.sources import SourcesManager
 from agent_farm.lctx.template import fill_template, load_template, require_question
 from agent_farm.lctx.transcript import Transcript, transcript_of
@@ -101,7 +101,7 @@ class SubagentRunner:
         placeholders = room.placeholders(env)
         env |= {name: placeholders.text(value) for name, value in agent.env.items()}
         program = placeholders.text(words[0])
-        argv = (_find_program(agent, program, env), *placeholders.argv(words[1:]))
+        argv = (self._find_program(agent, program, env), *placeholders.argv(words[1:]))
         stdin = Path(placeholders.text(agent.stdin)) if agent.stdin and verb == "ask" else None
         return Launch(argv, room.directory, env), stdin
 
@@ -132,6 +132,23 @@ class SubagentRunner:
             hint = f"remove {agent.name} from agents in {self.config.path} to use the shipped command"
         return AgentFailed(f"{agent.name} {how}", why=why or None, hint=hint)
 
+    def _find_program(self, agent: Agent, program: str, env: Mapping[str, str]) -> str:
+        """Absolute where it was given as a path; a bare name is found on the agent's own PATH."""
+        path = env.get("PATH", os.defpath)
+        found = shutil.which(program, path=path)
+        if found is not None:
+            return os.path.abspath(found) if os.sep in program else program
+        others = [
+            name for name, entry in SHIPPED.items() if shutil.which(entry["chat"].split()[0], path=path)
+        ]
+        raise ToolMissing(
+            f"Agent {agent.name} needs {program}, which is not installed",
+            why=f'{", ".join(others)} could answer: "defaultAgent" in {self.config.path} chooses'
+            if others
+            else None,
+            hint=INSTALL.get(os.path.basename(program)) or f"set agents.{agent.name} in {self.config.path}",
+        )
+
     def _tmp(self) -> Path:
         return Path(self._environ.get("TMPDIR") or tempfile.gettempdir())
 
@@ -144,18 +161,6 @@ class SubagentRunner:
                 f"{source.name}  {source.kind}  {source.shown().get('url', source.path)}" for source in known
             ],
         )
-
-
-def _find_program(agent: Agent, program: str, env: Mapping[str, str]) -> str:
-    found = shutil.which(program, path=env.get("PATH", os.defpath))
-    if found is None:
-        install = INSTALL.get(os.path.basename(program))
-        raise ToolMissing(
-            f"Agent {agent.name} needs {program}, which is not installed",
-            why=None if install else "it is not on PATH",
-            hint=install or f"set the commands of agents.{agent.name} in config.json",
-        )
-    return os.path.abspath(found) if os.sep in program else program
 
 
 def _how(code: int | None, killed_by: str | None = None) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing, UsageError
 from agent_farm.lctx import ConfigManager, SourcesManager, SubagentRunner
+from agent_farm.lctx.progress import Progress
 from tests.gitrepo import make_repo
 from tests.lctx.stage import Stage
 
@@ -155,6 +156,26 @@ def test_missing_program_says_what_to_install(
         stage.runner.ask(sources=["app"], question="Why?")
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
     assert stage.left() == []
+
+
+def test_missing_program_names_the_agents_that_are_there(
+    stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.script(name="codex")
+    monkeypatch.setenv("PATH", str(stage.root / "bin"))
+    stage.write({})
+    with pytest.raises(ToolMissing) as caught:
+        stage.runner.ask(sources=["app"], question="Why?")
+    assert str(caught.value.why).startswith("codex could answer")
+
+
+def test_silent_agent_shows_a_sign_of_life() -> None:
+    told: list[str] = []
+    now = iter([0.0, 5.0, 16.0, 16.0, 20.0])
+    progress = Progress(told.append, clock=lambda: next(now))
+    for _ in range(3):
+        progress.tick()
+    assert told == ["… still at work after 16 s"]
 
 
 def test_without_sources_they_are_listed(stage: Stage, app: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +94,19 @@ def test_failed_clone_leaves_nothing(stage: Stage, remote: Path, path: str, pin:
     assert [path for path in stage.sources.clones.iterdir() if path.suffix != ".lock"] == []
 
 
+def test_ended_clone_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+    """SIGTERM while the remote keeps git waiting."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"
+        process = subprocess.Popen([sys.executable, "-m", "agent_farm", "sources", "add", "lib", url])
+        connection, _ = silent.accept()
+        process.terminate()
+        assert process.wait(timeout=20) == 143
+        connection.close()
+    assert stage.sources.list() == ()
+    assert [path for path in stage.sources.clones.iterdir() if path.suffix != ".lock"] == []
+
+
 @pytest.mark.parametrize("branch", ["--upload-pack=touch pwned", "-f", "+main", "a..b", "a b", "a:b"])
 def test_hostile_branches_are_refused(stage: Stage, remote: Path, branch: str) -> None:
     with pytest.raises(UsageError, match="cannot be a branch"):
@@ -159,7 +175,7 @@ def test_removing_follows_no_link(stage: Stage, remote: Path, app: Path) -> None
     source = stage.sources.add("lib", url(remote))
     source.path.rename(stage.root / "elsewhere")
     source.path.symlink_to(app)
-    stage.sources.remove("lib")
+    assert stage.sources.remove("lib") is None, "a link is nobody's work"
     assert (app / "main.py").exists()
     assert not source.path.is_symlink()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sys
 import time
@@ -43,9 +44,23 @@ def user(stage: Stage, api: FakeApi, cli: Cli, home: Path, monkeypatch: pytest.M
     for name, value in cli.configure(home, api, stdio_decoy(stage.root)).items():
         monkeypatch.setenv(name, value)
     stage.write({"defaultAgent": cli.agent})
-    stage.sources.add("app", str(stage.directory("app", {"core.py": "SECRET = 'pineapple'\n"})))
+    stage.sources.add("app", str(stage.directory("app", hostile_project(api))))
     stage.sources.add("note", str(stage.file("note.md", "marmalade\n")))
     return stage
+
+
+def hostile_project(api: FakeApi) -> dict[str, str]:
+    """A source whose own configuration wants to bring MCP servers along."""
+    server = {"type": "http", "url": f"{api.url}/decoy/project", "httpUrl": f"{api.url}/decoy/project"}
+    servers = json.dumps({"mcpServers": {"p": server}})
+    remote = {"type": "remote", "url": f"{api.url}/decoy/project", "enabled": True}
+    return {
+        "core.py": "SECRET = 'pineapple'\n",
+        ".mcp.json": servers,
+        ".gemini/settings.json": servers,
+        "opencode.json": json.dumps({"mcp": {"p": remote}}),
+        ".codex/config.toml": f'[mcp_servers.p]\nurl = "{api.url}/decoy/project"\n',
+    }
 
 
 def decoys(stage: Stage, api: FakeApi) -> list[str]:
@@ -90,6 +105,23 @@ def test_reads_a_file_source(user: Stage, api: FakeApi, cli: Cli) -> None:
     if cli.agent == "claude-code":
         question = 'What is it? [[call:Grep {"pattern":"marm","path":"lctx-files","output_mode":"content"}]]'
     assert "marmalade" in user.runner.ask(sources=["note"], question=question)["answer"]
+
+
+@pytest.mark.parametrize("cli", [cli for cli in CLIS if cli.binary != "codex"], ids=_id)
+def test_reads_nothing_outside_the_sources(user: Stage, api: FakeApi, cli: Cli) -> None:
+    question = cli.read(user.file("private/key", "top secret\n"))
+    answer = user.runner.ask(sources=["app"], question=question)["answer"]
+    assert "TOOL-RESULT" in answer
+    assert "top secret" not in answer
+
+
+@pytest.mark.parametrize("cli", [cli for cli in CLIS if cli.binary in ("claude", "gemini")], ids=_id)
+def test_follows_no_link_out_of_a_source(user: Stage, api: FakeApi, cli: Cli) -> None:
+    link = user.root / "user" / "app" / "evil"
+    link.symlink_to(user.file("private/key", "top secret\n"))
+    answer = user.runner.ask(sources=["app"], question=cli.read(link))["answer"]
+    assert "TOOL-RESULT" in answer
+    assert "top secret" not in answer
 
 
 @each_cli

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent_farm.butler import telemetry
 from agent_farm.butler.client import OnEvent, RunRequest
 from agent_farm.butler.listening import listen
 from agent_farm.butler.order import Progress, RunOptions
@@ -28,6 +29,7 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
     from agent_farm.butler.service import open_service
 
     _end_on_sigterm()
+    end_export = telemetry.start_export(os.environ, "agent-farm-run")
     sockets = listen(0)
     tokens = Tokens(FarmPaths(root).runs)
     service = open_service(
@@ -54,6 +56,8 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
         with suppress(asyncio.CancelledError):
             await serving
         service.close()
+        if end_export:
+            end_export()
 
 
 def _end_on_sigterm() -> None:

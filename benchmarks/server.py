@@ -1,0 +1,68 @@
+"""What the farm's server costs `af spawn`: one that has to be started, against one that runs."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import time
+
+from benchmarks.stage import AF, Stage, show, stage
+
+ROUNDS = 12
+ENSURE = (
+    "import sys, time; from pathlib import Path; from agent_farm.butler import identity, listening;"
+    "from agent_farm.butler.server_handle import ensure_server; root = Path(sys.argv[1]);"
+    "begin = time.perf_counter(); ensure_server(root); print(time.perf_counter() - begin)"
+)
+
+
+def main() -> None:
+    with stage() as on:
+        numbers = itertools.count()
+        times: dict[str, list[float]] = {"none": [], "running": [], "cold": []}
+        for _ in range(ROUNDS):  # they take turns, so that neighbours disturb all alike
+            _stop(on)
+            times["none"].append(_spawn(on, next(numbers), server=False))
+            times["cold"].append(_spawn(on, next(numbers), server=True))
+            _wait_until_up(on)
+            times["running"].append(_spawn(on, next(numbers), server=True))
+        least = {name: min(values) for name, values in times.items()}
+        _stop(on)
+        cold = float(on.run(sys.executable, "-c", ENSURE, on.repository))
+        _wait_until_up(on)
+        warm = float(on.run(sys.executable, "-c", ENSURE, on.repository))
+    show(
+        [
+            ("af spawn without a server", f"{least['none'] * 1000:.0f} ms"),
+            ("af spawn that starts the server", f"{least['cold'] * 1000:.0f} ms"),
+            ("af spawn with a server that runs", f"{least['running'] * 1000:.0f} ms"),
+            ("starting the server adds", f"{(least['cold'] - least['running']) * 1000:.0f} ms"),
+            ("ensure_server, cold / warm", f"{cold * 1000:.1f} ms / {warm * 1000:.2f} ms"),
+        ]
+    )
+
+
+def _spawn(on: Stage, number: int, *, server: bool) -> float:
+    env = {**on.env, "AF_SERVER": "on" if server else "off"}
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [AF, "spawn", "--runtime", "demo", f"[[say:{number}]]"],
+        cwd=on.repository,
+        env=env,
+        capture_output=True,
+    )
+    spent = time.perf_counter() - begin
+    if done.returncode:
+        sys.exit(done.stderr.decode())
+    ids = [path.name for path in (on.repository / ".builders").iterdir()]
+    on.run(AF, "wait", *ids, "--timeout", "60")
+    return spent
+
+
+def _stop(on: Stage) -> None:
+    subprocess.run([AF, "butler", "stop"], cwd=on.repository, env=dict(on.env), capture_output=True)
+
+
+def _wait_until_up(on: Stage) -> None:
+    on.run(AF, "butler", "start")

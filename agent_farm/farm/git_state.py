@@ -17,8 +17,8 @@ from agent_farm.git.changes import TreeState, states
 from agent_farm.git.divergence import Divergence, ahead_behind
 
 # A status that people watch answers in time; what was not read by then is shown with its age.
-BOUND_SECONDS = 1.0
-FRESH_SECONDS = 60.0
+BOUND_SECONDS = 0.5
+FRESH_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ def git_states(farm: Farm, records: Sequence[BuilderRecord], *, fresh: bool = Fa
         return {}
     bound = FRESH_SECONDS if fresh else BOUND_SECONDS
     remembered = _load(_file(farm))
-    trees = states((record.worktree_path for record in present), timeout=bound)
+    # the longest not asked come first: what is left over this time has its turn the next time
+    order = sorted(present, key=lambda record: remembered[record.id].at if record.id in remembered else 0)
+    trees = states((record.worktree_path for record in order), timeout=bound)
     apart = _apart(farm, present, bound)
     now = time.time()
     found = {

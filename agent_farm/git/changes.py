@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,16 +64,19 @@ def tree_state(worktree: Path, *, timeout: float | None = None, each_file: bool 
 def states(
     worktrees: Iterable[Path], *, timeout: float = 2.0, workers: int | None = None
 ) -> dict[Path, TreeState | None]:
-    """Each worktree's state; None where git failed or took longer than `timeout` seconds: unknown."""
+    """Each worktree's state, asked in the order given; None where git failed or time ran out: unknown.
 
+    `timeout` is for all of them together.
+    """
     answers: dict[Path, TreeState | None] = dict.fromkeys(worktrees)
-    waiting = list(answers)
+    waiting = list(reversed(answers))
+    deadline = time.monotonic() + timeout
 
     def work() -> None:
-        while waiting:
+        while waiting and (left := deadline - time.monotonic()) > 0:
             try:
                 worktree = waiting.pop()
-                answers[worktree] = tree_state(worktree, timeout=timeout)
+                answers[worktree] = tree_state(worktree, timeout=left)
             except (IndexError, AgentFarmError):  # another thread took the last one; or git has no answer
                 continue
 

@@ -80,7 +80,7 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
         with farm.registry.edit() as records:
             _require_room(farm, records)
             if plan.work.type == "spec":
-                _require_no_builder(plan, records)
+                _require_no_builder(farm, plan, records)
             config = config_of(farm, plan, free_name(farm, plan, records))
             id = config.id
             lock = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0, inherit=True))
@@ -144,7 +144,7 @@ def _require_room(farm: Farm, records: Records) -> None:
         )
 
 
-def _require_no_builder(plan: Plan, records: Records) -> None:
+def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
     spec_id = next(plan.work.names()).id
     if spec_id in records:
         record = records[spec_id]
@@ -153,6 +153,13 @@ def _require_no_builder(plan: Plan, records: Records) -> None:
             why="It goes on with `af attach`, `af resume` or, once its work has landed, after `af prune`.",
             evidence=[as_command("af", verb, spec_id) for verb in ("attach", "resume", "prune")],
             hint=as_command("af", "attach", spec_id),
+        )
+    path = farm.paths.worktree(spec_id)
+    if path.exists():
+        raise AgentFarmError(
+            f"{path} exists, and belongs to no builder",
+            why=f"The worktree of project {spec_id} would be there.",
+            hint=as_command("mv", path, f"{path}.old"),
         )
 
 

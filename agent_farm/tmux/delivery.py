@@ -39,7 +39,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds. `settle` is the least time between the paste and Enter: sooner, CLIs take it as pasted."""
+    """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste."""
 
     lock: float = 60.0
     ready: float = 3.0
@@ -193,19 +193,25 @@ class _Attempt:
             raise _Ended(Delivery("failed", f"tmux did not paste: {answer.err}"))
 
     def wait_until_shown(self, before: _Look) -> _Look:
-        """The end of the text is on the screen, or a CLI's word for it, or the screen changed and stays."""
-        began = time.monotonic()
-        latest = began + self.pace.paste + len(self.text) / 100_000
-        quiet_since, last = began, before
+        """The end of the text is on the screen, or a CLI's word for it, or the screen changed and stays.
+
+        Only from then on does the settling count: a long paste takes its time to be taken in.
+        """
+        latest = time.monotonic() + self.pace.paste + len(self.text) / 100_000
+        shown_since, quiet_since, last = None, time.monotonic(), before
+        draft = before.reading.draft
         while True:
             time.sleep(_POLL_SECONDS)
             look, now = self.look(), time.monotonic()
             if look.squeezed != last.squeezed:
                 quiet_since, last = now, look
-            shown = self.is_shown(before, look) or (
-                look.squeezed != before.squeezed and now - quiet_since > 4 * self.pace.settle
-            )
-            if (shown and now - began >= self.pace.settle) or now > latest:
+            if not self.is_shown(before, look):
+                shown_since = None
+            elif shown_since is None or look.reading.draft != draft:  # it still comes in
+                shown_since, draft = now, look.reading.draft
+            settled = shown_since is not None and now - shown_since >= self.pace.settle
+            stays = look.squeezed != before.squeezed and now - quiet_since > 4 * self.pace.settle
+            if settled or stays or now > latest:
                 return look
 
     def is_shown(self, before: _Look, look: _Look) -> bool:

@@ -59,6 +59,12 @@ def _script(wanted: dict[str, str]) -> str | None:
             f"text(n ? await tools[n]({{text: {json.dumps(wanted['mcp'])}}})"
             ' : "NO-MCP-TOOL " + ALL_TOOLS.map(t => t.name).join(","));'
         )
+    if "call" in wanted:
+        name, _, given = wanted["call"].partition(" ")
+        return (
+            f"const n = ALL_TOOLS.map(t => t.name).find(n => n.endsWith({json.dumps(name)})); "
+            f'text(n ? await tools[n]({given or "{}"}) : "NO-TOOL " + ALL_TOOLS.map(t => t.name).join(","));'
+        )
     command = wanted.get("shell") or wanted.get("loop")
     if "write" in wanted:
         command = "printf 'written by fake model\\n' > " + wanted["write"]

@@ -4,7 +4,7 @@
 [[thenmcp:TEXT]]   the same, after the first tool result of this turn (two calls in one turn)
 [[write:PATH]]     write a file through whatever write, patch or shell tool is offered
 [[shell:CMD]]      run CMD through the offered shell tool
-[[call:TOOL {…}]]  call TOOL with these arguments
+[[call:TOOL {…}]]  call TOOL, or the MCP tool that ends with _TOOL, with these arguments
 [[sleep:S]]        wait S seconds before answering, which keeps the CLI working
 [[error:CODE]]     answer with HTTP CODE and the provider's own error body
 [[loop:CMD]]       run CMD through the shell tool again and again, without end
@@ -82,8 +82,8 @@ def decide(asked: Asked) -> Say | Call:
         return _shell(asked, wanted["shell"])
     if "call" in wanted:
         name, _, given = wanted["call"].partition(" ")
-        tool = _offered(asked, (name,))
-        return Call(name, json.loads(given or "{}"), tool.extra) if tool else _no_tool(asked, name)
+        tool = _offered(asked, (name,)) or _of_a_server(asked, name)
+        return Call(tool.name, json.loads(given or "{}"), tool.extra) if tool else _no_tool(asked, name)
     return Say(wanted.get("say") or f"FAKE-OK n={asked.turns}")
 
 
@@ -147,6 +147,11 @@ def _shell(asked: Asked, command: str) -> Say | Call:
 def _offered(asked: Asked, names: tuple[str, ...]) -> Tool | None:
     by_name = {tool.name: tool for tool in asked.tools}
     return next((by_name[name] for name in names if name in by_name), None)
+
+
+def _of_a_server(asked: Asked, name: str) -> Tool | None:
+    """An MCP tool under the prefix that the CLI gave it."""
+    return next((tool for tool in asked.tools if tool.name.endswith(f"_{name}")), None)
 
 
 def _no_tool(asked: Asked, name: str) -> Say:

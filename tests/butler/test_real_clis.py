@@ -1,0 +1,59 @@
+"""The real CLIs as headless sessions of a butler: each calls tools of its own server, and only there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.butler.serving import Served, serving
+from tests.fake_api import FakeApi, fake_api
+from tests.runtimes.real.clis import CLIS, require_clis
+
+TOML = '[butler]\nruntime = "{runtime}"\nmax_concurrent_sessions = 2\n[butler.env]\noptional = {names}\n'
+
+
+def calls_of(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [call for call in result["tool_calls"] if call.get("served") and call["name"].endswith(name)]
+
+
+@pytest.mark.runtimes
+@pytest.mark.parametrize("runtime", ["claude-code", "codex", "gemini"])
+def test_it_calls_state_set_and_trigger(repo: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
+    require_clis()
+    with fake_api() as api:
+        for name, value in CLIS[runtime].environment(api).items():
+            monkeypatch.setenv(name, value)
+        asyncio.run(_talk(repo, runtime, api))
+
+
+async def _talk(repo: Path, runtime: str, api: FakeApi) -> None:
+    names = json.dumps([name for name in CLIS[runtime].keys if not name.endswith("_KEY")])
+    toml = TOML.format(runtime=runtime, names=names)
+    async with serving(repo, toml) as served:
+        given = json.dumps({"key": "from", "value": runtime})
+        kept = await _trigger(served, f"[[call:state_set {given}]]")
+        assert len(calls_of(kept, "state_set")) == 1
+        assert served.service.state.get("from") == runtime
+        outer = await _trigger(served, '[[call:trigger {"prompt": "Say something"}]]')
+        (call,) = calls_of(outer, "trigger")
+        inner = served.service.sessions.find()[0]
+        assert (inner["trigger_source"], inner["parent"], inner["state"]) == (
+            "trigger",
+            outer["session_id"],
+            "completed",
+        ), call
+        assert "FAKE-OK" in inner["output"]
+        refused = [record for record in served.service.sessions.find() if not record["success"]]
+        assert refused == []
+
+
+async def _trigger(served: Served, prompt: str) -> dict[str, Any]:
+    served.http.timeout = 120
+    called = await served.call("trigger", {"prompt": prompt})
+    result: dict[str, Any] = called["structuredContent"]
+    assert result["success"], result
+    return result

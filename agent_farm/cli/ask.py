@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from agent_farm.lctx import SubagentRunner
 
 F = TypeVar("F", bound=Callable[..., Any])
+# An answer holds joiners and other invisible characters of real languages; only what moves a cursor goes.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -67,7 +70,7 @@ def ask(question: str | None, sources: tuple[str, ...], timeout: float | None, a
         answer_json({**done})
         return
     text = done["answer"].removesuffix("\n")
-    answer(printable(text) if sys.stdout.isatty() else text)
+    answer(_CONTROL.sub("", text) if sys.stdout.isatty() else text)
 
 
 @click.command()

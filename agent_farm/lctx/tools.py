@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_farm.lctx.config import ConfigManager
@@ -23,9 +23,13 @@ def ask_sources(
     *,
     timeout: float | None = TOOL_SECONDS,
     config: ConfigManager | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Answer:
-    """The answer of the default agent. Blocks: a server calls it in a thread. Raises AgentFarmError."""
+    """The answer of the default agent. Blocks: a server calls it in a thread. Raises AgentFarmError.
+
+    `environ` is the user's environment where that of this process is another, as a server's is.
+    """
     config = config or ConfigManager()
-    return SubagentRunner(config, SourcesManager(config)).ask(
+    return SubagentRunner(config, SourcesManager(config), environ=environ).ask(
         sources=sources, question=question, timeout=timeout
     )

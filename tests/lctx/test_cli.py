@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.launch import Launch
 from tests.gitrepo import make_repo
 from tests.lctx.stage import Stage
+from tests.runtimes.ptys import on_pty
 
 
 def af(*args: str, input: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -71,6 +73,14 @@ def test_control_characters_of_an_agent_do_not_reach_the_terminal(stage: Stage, 
     assert "seen" in done.stderr
     assert "\x1b" not in done.stderr
     assert "\x08" not in done.stderr
+
+
+def test_answer_cannot_move_the_cursor_of_a_terminal(stage: Stage, app: Path) -> None:
+    stage.script("sys.stdout.buffer.write('A\\x1b[2J\\x9b2J می‌خواهم\\n'.encode())")
+    words = (sys.executable, "-m", "agent_farm", "ask", "-s", "app", "Why?")
+    with on_pty(Launch(words, stage.root, dict(os.environ))) as terminal:
+        terminal.wait_for("A[2J2J می‌خواهم")
+    assert "\x1b[2J" in af("ask", "-s", "app", "Why?").stdout, "a pipe gets every byte"
 
 
 def test_it_works_outside_any_repository(stage: Stage, app: Path, tmp_path: Path) -> None:

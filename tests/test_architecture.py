@@ -1,0 +1,279 @@
+"""The house has floors: imports go down only, each outside thing has one room, start-up stays light."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "agent_farm"
+ROOMS_OF_FLOOR = {
+    "door": {"cli", "dashboard", "butler.mcp_server", "__main__"},
+    "use case": {"farm", "butler", "lctx"},
+    "edge": {"git", "tmux", "runtimes", "pane", "builders.registry"},
+    "value": {
+        "", "builders", "consent", "disk", "errors", "launch", "paths", "ports", "processes", "settings",
+        "settings_file",
+    },
+}  # fmt: skip
+HEIGHT = {"door": 3, "use case": 2, "edge": 1, "value": 0}
+
+# What belongs to one room, wherever else it would be handy.
+ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "butler", "starlette": None}
+HEAVY = (
+    "libtmux", "git", "asyncio", "logging", "importlib.metadata", "pydantic", "mcp", "claude_agent_sdk",
+    "starlette", "sqlite3",
+)  # fmt: skip
+# Started as files under `python -I -S`: nothing of site-packages is there.
+STDLIB_ONLY = ("pane", "runtimes.demo_agent")
+# Programs of their own, in a pane or behind a pipe: their standard output is not af's.
+PROGRAMS = (
+    "pane", "runtimes.claude_worker", "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
+    "runtimes.external_driver",
+)  # fmt: skip
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """`farm.spawn` -> its file; packages under their own name."""
+    names = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        names[".".join(part for part in parts if part != "__init__")] = path
+    return names
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every import of a file with its line, also inside functions and for type checkers."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield (
+                    node.lineno,
+                    whole if whole.removeprefix("agent_farm.") in modules() else str(node.module),
+                )
+
+
+def own(name: str) -> str | None:
+    """The name inside the package, None for everybody else's."""
+    if name == "agent_farm":
+        return ""
+    return name.removeprefix("agent_farm.") if name.startswith("agent_farm.") else None
+
+
+def floor(module: str) -> str:
+    """By the longest name that fits: `butler.mcp_server` before `butler`."""
+    parts = module.split(".")
+    for length in range(len(parts), -1, -1):
+        name = ".".join(parts[:length])
+        for kind, rooms in ROOMS_OF_FLOOR.items():
+            if name in rooms:
+                return kind
+    raise AssertionError(f"{module} is on no floor: add its room to ROOMS_OF_FLOOR")
+
+
+def room(module: str) -> str:
+    return module if module == "builders.registry" else module.split(".")[0]
+
+
+def test_every_module_is_on_a_floor() -> None:
+    top = {name.split(".")[0] for name in modules()}
+    known = {name.split(".")[0] for rooms in ROOMS_OF_FLOOR.values() for name in rooms}
+    assert top <= known
+
+
+def test_imports_go_down_only() -> None:
+    wrong = []
+    for module, path in modules().items():
+        for line, name in imports(path):
+            target = own(name)
+            if target is None or room(target) == room(module):
+                continue
+            if HEIGHT[floor(target)] > HEIGHT[floor(module)]:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} ({floor(module)}) imports {name}")
+    assert wrong == []
+
+
+def test_edges_do_not_import_each_other() -> None:
+    wrong = []
+    for module, path in modules().items():
+        if floor(module) != "edge":
+            continue
+        for line, name in imports(path):
+            target = own(name)
+            if target is not None and floor(target) == "edge" and room(target) != room(module):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_each_outside_thing_has_one_room() -> None:
+    wrong = []
+    for module, path in modules().items():
+        for line, name in imports(path):
+            owner = ONLY_IN.get(name.split(".")[0], room(module))
+            if own(name) is None and owner is not None and room(module) != owner:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}; that is {owner}/'s")
+    assert wrong == []
+
+
+def test_click_stays_in_the_terminal_door() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for module, path in modules().items()
+        for line, name in imports(path)
+        if name.split(".")[0] == "click" and room(module) != "cli"
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("place", STDLIB_ONLY)
+def test_what_runs_in_a_pane_needs_the_standard_library_alone(place: str) -> None:
+    """With all that it imports."""
+    wrong, seen = [], set()
+    waiting = [module for module in modules() if module == place or module.startswith(f"{place}.")]
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        for line, name in imports(modules()[module]):
+            target = own(name)
+            if target is None and name.split(".")[0] not in sys.stdlib_module_names:
+                wrong.append(f"{modules()[module].relative_to(PACKAGE)}:{line} imports {name}")
+            elif target is not None and target not in seen:
+                waiting.append(target)
+    assert wrong == []
+
+
+def test_the_pane_sees_nothing_of_the_package_but_its_own_room() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        for module, path in modules().items()
+        if room(module) == "pane"
+        for line, name in imports(path)
+        if own(name) is not None and room(str(own(name))) != "pane"
+    ]
+    assert wrong == []
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call))
+
+
+def test_only_one_file_prints() -> None:
+    """The pane's programs are doors of their own; what else writes to a stream goes through output.py."""
+    wrong = []
+    for module, path in modules().items():
+        if module == "cli.output" or module.startswith(PROGRAMS):
+            continue
+        for call in calls(path):
+            text = ast.unparse(call.func)
+            if text in ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write"):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno} calls {text}")
+    assert wrong == []
+
+
+def test_nothing_goes_through_a_shell() -> None:
+    wrong = []
+    for path in modules().values():
+        for call in calls(path):
+            text = ast.unparse(call.func)
+            starts = text.startswith("subprocess.") or text in ("run", "Popen")
+            shell = any(keyword.arg == "shell" and _is_true(keyword.value) for keyword in call.keywords)
+            if (starts and shell) or text in (
+                "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput",
+                "asyncio.create_subprocess_shell",
+            ):  # fmt: skip
+                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno} calls {text}")
+    assert wrong == []
+
+
+def _is_true(node: ast.expr) -> bool:
+    return not (isinstance(node, ast.Constant) and node.value is False)
+
+
+def test_no_switch_asks_whether_this_is_a_test() -> None:
+    for path in modules().values():
+        text = path.read_text()
+        assert "PYTEST" not in text, path
+        assert "unittest" not in text, path
+
+
+def test_every_module_postpones_annotations() -> None:
+    for module, path in modules().items():
+        body = ast.parse(path.read_bytes()).body
+        if path.name != "__init__.py" and not module.endswith("__main__"):
+            assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in body), (
+                path
+            )
+
+
+def loaded_by(*arguments: str, cwd: Path) -> set[str]:
+    """The modules in memory once the real command line is done."""
+    code = (
+        "import sys\n"
+        "from agent_farm.cli.main import run\n"
+        "code = run(sys.argv[1:])\n"
+        "print('\\n'.join(['modules:', *sys.modules]), file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.partition("modules:\n")[2].split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["status"], ["spawn", "--help"], ["spawn", "--runtime", "demo", "Fix"], ["--version"]],
+    ids=" ".join,
+)
+def test_start_up_stays_light(repo: Path, arguments: list[str]) -> None:
+    loaded = loaded_by(*arguments, cwd=repo)
+    assert "click" in loaded
+    assert sorted(name for name in HEAVY if name in loaded) == []
+
+
+def test_status_with_builders_stays_light(repo: Path) -> None:
+    loaded_by("spawn", "--runtime", "demo", "Fix", cwd=repo)
+    loaded = loaded_by("status", cwd=repo)
+    assert sorted(name for name in HEAVY if name in loaded) == []
+
+
+def test_importing_the_package_does_nothing(tmp_path: Path) -> None:
+    """No file appears, no process starts, no variable is read that changes how it behaves."""
+    code = (
+        "import sys\n"
+        "seen = []\n"
+        "watch = ('subprocess.Popen', 'os.mkdir', 'os.rename', 'os.system', 'socket.bind', 'os.putenv')\n"
+        "sys.addaudithook(lambda event, given: seen.append((event, given)) if event in watch else 0)\n"
+        "import agent_farm.cli.main, agent_farm.farm.spawn, agent_farm.farm.listing\n"
+        "assert seen == [], seen\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=60)
+
+
+LONGEST = 300
+
+
+def test_no_file_is_too_long_to_be_read() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in modules().values()}
+    long = {str(path.relative_to(PACKAGE)): size for path, size in lengths.items() if size > LONGEST}
+    assert long == {}

@@ -1,0 +1,54 @@
+"""Answers of the API: versioned JSON, and every expected failure as one form with its status."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_farm.errors import AgentFarmError
+
+_log = logging.getLogger(__name__)
+
+# What an expected failure is in HTTP; any other one is a conflict with how things are.
+_STATUS = {"usage": 400, "not-found": 404}
+_OTHER = 409
+
+
+def answer(document: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(encode({"version": 1, **document}), status, media_type="application/json")
+
+
+def encode(document: object) -> bytes:
+    """ASCII, so that no byte of a name or a message can be anything but text to whoever reads it."""
+    return json.dumps(document, default=_listed).encode()
+
+
+def refuse(status: int, code: str, what: str, why: str | None = None, hint: str | None = None) -> Response:
+    error: dict[str, Any] = {"code": code, "what": what, "why": why, "hint": hint, "evidence": []}
+    return answer({"error": error}, status)
+
+
+def answer_error(error: AgentFarmError) -> Response:
+    """The same words as the command line's."""
+    document: dict[str, Any] = {
+        "code": error.code,
+        "what": error.what,
+        "why": error.why,
+        "hint": error.hint,
+        "evidence": list(error.evidence),
+    }
+    return answer({"error": document}, _STATUS.get(error.code, _OTHER))
+
+
+def answer_bug(error: Exception, where: str) -> Response:
+    _log.error("A bug while answering %s", where, exc_info=error)
+    what = f"This is a bug in af: {type(error).__name__}"
+    return refuse(500, "bug", what, "The details are in the server's log.", "af butler logs")
+
+
+def _listed(value: object) -> Any:
+    return list(value) if isinstance(value, (tuple, set, frozenset)) else str(value)

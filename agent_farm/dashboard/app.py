@@ -1,0 +1,140 @@
+"""dashboard_app: the page, the API it uses, the live events and the terminals, behind one door.
+
+The farm's server mounts it beside /mcp; it needs nothing of the server but the architect's token.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket
+
+from agent_farm import __version__
+from agent_farm.dashboard.answers import encode, refuse
+from agent_farm.dashboard.builder_acts import ACTS
+from agent_farm.dashboard.builder_reads import READS
+from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.door import Door
+from agent_farm.dashboard.entry import entry_routes
+from agent_farm.dashboard.live import Live
+from agent_farm.dashboard.logins import Logins
+from agent_farm.dashboard.openapi import describe
+from agent_farm.dashboard.operations import Call, Operation
+from agent_farm.dashboard.session_calls import SESSION_CALLS
+from agent_farm.dashboard.spawning import SPAWNING
+from agent_farm.dashboard.terminal import serve_terminal
+from agent_farm.dashboard.views import ANYTHING
+from agent_farm.farm.farm import Farm
+from agent_farm.paths import FarmPaths
+
+STATIC = Path(__file__).with_name("static")
+VENDOR = STATIC / "vendor"
+
+
+def farm_facts(farm: Farm) -> dict[str, Any]:
+    """`terminal`: xterm, or screen where this installation was made without npm."""
+    return {
+        "name": farm.root.name,
+        "root": str(farm.root),
+        "version": __version__,
+        "terminal": "xterm" if (VENDOR / "xterm.mjs").is_file() else "screen",
+    }
+
+
+def _farm(desk: Desk, call: Call) -> dict[str, Any]:
+    return {"farm": farm_facts(desk.farm())}
+
+
+OPERATIONS = (
+    Operation(
+        "GET", "/api/farm", "get_farm", "The farm, and what this page can do", _farm, {"farm": ANYTHING}
+    ),
+    *READS,
+    *SPAWNING,
+    *ACTS,
+    *SESSION_CALLS,
+)
+
+
+def dashboard_app(
+    root: Path, *, token_file: Path | None = None, clock: Callable[[], float] = time.time
+) -> Starlette:
+    """The dashboard of the farm whose main checkout is `root`."""
+    paths = FarmPaths(root)
+    logins = Logins(
+        paths.state / "dashboard-logins.json", token_file or paths.state / "architect.token", clock
+    )
+    cookie = f"af-{paths.farm_name}"  # cookies do not tell ports apart, and there may be several farms
+    desk, live = Desk(root, clock), Live(root, farm_facts)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        live.close()
+        desk.close()
+
+    return Starlette(
+        routes=_routes(desk, live, logins, cookie),
+        middleware=[Middleware(Door, logins=logins, cookie=cookie)],
+        exception_handlers={404: _not_found, 405: _not_found},
+        lifespan=lifespan,
+    )
+
+
+def _routes(desk: Desk, live: Live, logins: Logins, cookie: str) -> list[BaseRoute]:
+    description = describe(OPERATIONS)
+
+    async def events(request: Request) -> Response:
+        return StreamingResponse(live.stream(), media_type="text/event-stream")
+
+    async def openapi(request: Request) -> Response:
+        return Response(encode(description), media_type="application/json")
+
+    async def terminal(socket: WebSocket) -> None:
+        await serve_terminal(desk, socket)
+
+    return [
+        Route("/", _page("index.html")),
+        Route("/login", _page("login.html")),
+        Route("/favicon.ico", _page("icon.svg")),
+        Mount("/static", _Static(directory=STATIC)),
+        Route("/api/openapi.json", openapi),
+        Route("/api/events", events),
+        WebSocketRoute("/api/builders/{id}/terminal", terminal),
+        *entry_routes(logins, cookie),
+        *(operation.route(desk) for operation in OPERATIONS),
+    ]
+
+
+def _page(name: str) -> Callable[[Request], Any]:
+    async def page(request: Request) -> Response:
+        return FileResponse(STATIC / name)
+
+    return page
+
+
+class _Static(StaticFiles):
+    """Checked again on each use, so that a page is never of two versions."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    what = "There is nothing here" if status == 404 else f"{request.method} is not for this address"
+    response = refuse(status, "not-found" if status == 404 else "method", what, hint="GET /api/openapi.json")
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response

@@ -1,0 +1,102 @@
+"""Board: all builders as of the last look, and what another look finds changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records
+from agent_farm.builders.status import Status
+from agent_farm.dashboard.views import joined_json
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.git_state import GitState, git_states
+from agent_farm.farm.listing import read_statuses
+
+Rows = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    builders: tuple[Mapping[str, Any], ...] = ()
+    removed: tuple[str, ...] = ()
+    states_changed: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.builders or self.removed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"builders": list(self.builders), "removed": list(self.removed)}
+
+
+@dataclass(slots=True)
+class Board:
+    """Blocking; one caller at a time."""
+
+    farm: Farm
+    rows: Rows = field(default_factory=dict)
+    records: Records = field(default_factory=dict)
+    _statuses: dict[str, Status] = field(default_factory=dict)
+    _git: dict[str, GitState] = field(default_factory=dict)
+    _panes: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+
+    def look(self, ids: Iterable[str] | None = None) -> Difference:
+        """Read the registry, and the states of `ids` and of what the registry says anew; None: of all."""
+        before = self.records
+        self.records = self.farm.records()
+        new = {id for id, record in self.records.items() if before.get(id) != record}
+        wanted = self.records.keys() if ids is None else (set(ids) | new) & self.records.keys()
+        self._read_statuses(self.records[id] for id in self.records if id in wanted)
+        return self._difference()
+
+    def look_at_panes(self) -> Difference:
+        """One question to tmux; only builders whose pane came, went or died are read again."""
+        snapshot = self.farm.tmux.panes()
+        panes = {name: (pane.pane_id, pane.dead) for name, pane in snapshot.panes.items()}
+        was_unknown = any(status.state == "unknown" for status in self._statuses.values())
+        if snapshot.known and panes == self._panes and not was_unknown:
+            return Difference()
+        changed = {
+            name for name in panes.keys() | self._panes.keys() if panes.get(name) != self._panes.get(name)
+        }
+        self._panes = panes
+        everything = was_unknown or not snapshot.known
+        ids = [r.id for r in self.records.values() if everything or r.session in changed]
+        return self.look(ids)
+
+    def look_at_git(self, ids: Iterable[str]) -> Difference:
+        chosen = [self.records[id] for id in ids if id in self.records]
+        self._git |= git_states(self.farm, chosen)
+        return self._difference()
+
+    def _read_statuses(self, records: Iterable[BuilderRecord]) -> None:
+        chosen = list(records)
+        if not chosen:
+            return
+        for id, status in read_statuses(self.farm, chosen).items():
+            self._statuses[id] = _kept(self._statuses.get(id), status)
+
+    def _difference(self) -> Difference:
+        rows: Rows = {
+            id: joined_json(record, self._statuses[id], self._git.get(id))
+            for id, record in self.records.items()
+        }
+        before, self.rows = self.rows, rows
+        changed = tuple(row for id, row in rows.items() if before.get(id) != row)
+        removed = tuple(id for id in before if id not in rows)
+        for id in removed:
+            self._statuses.pop(id, None)
+            self._git.pop(id, None)
+        moved = frozenset(
+            row["id"] for row in changed if before.get(row["id"], {}).get("status") != row["status"]
+        )
+        return Difference(changed, removed, moved)
+
+
+def _kept(before: Status | None, now: Status) -> Status:
+    """What was only seen, not reported, has no time of its own: it is as old as the first look at it."""
+    if before is None or now.source != "process":
+        return now
+    same = (before.state, before.source, before.reason) == (now.state, now.source, now.reason)
+    return before if same else now

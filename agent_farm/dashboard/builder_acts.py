@@ -1,0 +1,132 @@
+"""What the API does to builders: the same use cases, refusals and words as the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.operations import Call, Operation
+from agent_farm.dashboard.schemas import BUILDER, RECORD
+from agent_farm.dashboard.values import Field
+from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
+from agent_farm.farm.listing import list_builders
+
+Answer = Mapping[str, Any]
+
+
+def send_text(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.send import send
+
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    delivery = send(farm, record, call.body["text"])
+    return {"delivery": {"outcome": delivery.outcome, "reason": delivery.reason, "source": delivery.source}}
+
+
+def stop_builder(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.stop import stop
+
+    farm = desk.farm()
+    record = stop(farm, desk.require(farm, call.path["id"]))
+    return {"builder": builder_json(list_builders(farm, [record.id], with_git=False)[0])}
+
+
+def resume_builder(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.resume import resume
+
+    farm = desk.farm()
+    resumed = resume(farm, desk.require(farm, call.path["id"]))
+    shown = list_builders(farm, [resumed.record.id], with_git=False)[0]
+    return {"builder": builder_json(shown), "continues": resumed.continues}
+
+
+def prune_builder(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.prune import prune
+
+    farm = desk.farm()
+    pruned = prune(
+        farm,
+        desk.require(farm, call.path["id"]),
+        discard_changes=bool(call.body["discard_changes"]),
+        discard_commits=bool(call.body["discard_commits"]),
+    )
+    return {
+        "removed": {
+            "id": pruned.id,
+            "branch": pruned.branch,
+            "salvage": pruned.ref,
+            "kept": list(pruned.kept),
+        }
+    }
+
+
+def merge_builder(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.land import land
+
+    farm = desk.farm()
+    landed = land(
+        farm,
+        desk.require(farm, call.path["id"]),
+        strategy=call.body["strategy"],
+        message=call.body["message"],
+        here=bool(call.body["here"]),
+        yes=bool(call.body["agree"]),
+    )
+    merged = landed.merged
+    return {
+        "merged": {"into": merged.into, "before": merged.before, "after": merged.after},
+        "left_behind": list(landed.left_behind),
+    }
+
+
+def restore_builder(desk: Desk, call: Call) -> Answer:
+    from agent_farm.farm.restore import find_kept, restore
+
+    farm = desk.farm()
+    record = restore(farm, find_kept(farm, call.path["id"], call.body["epoch"]))
+    return {"builder": builder_json(list_builders(farm, [record.id], with_git=False)[0])}
+
+
+_ID = "/api/builders/{id}"
+_DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
+_REMOVAL = object_schema({"id": TEXT, "branch": MAYBE_TEXT, "salvage": TEXT, "kept": list_of(TEXT)})
+_MERGED = object_schema({"into": TEXT, "before": TEXT, "after": TEXT})
+_STRATEGIES = ("merge", "squash", "rebase", "ff")
+
+ACTS = (
+    Operation(
+        "POST", f"{_ID}/send", "send_text",
+        "Deliver a message: `submitted`, `held` (nothing was typed) or `failed`", send_text,
+        {"delivery": _DELIVERY}, body=(Field("text", required=True),),
+    ),
+    Operation(
+        "POST", f"{_ID}/stop", "stop_builder", "End its runtime; its work and conversation stay",
+        stop_builder, {"builder": BUILDER}, body=(),
+    ),
+    Operation(
+        "POST", f"{_ID}/resume", "resume_builder", "Start its runtime again, with the same conversation",
+        resume_builder, {"builder": BUILDER, "continues": FLAG}, body=(),
+    ),
+    Operation(
+        "POST", f"{_ID}/prune", "prune_builder",
+        "Remove it; 409 with the evidence when work would be lost. Everything is salvaged first",
+        prune_builder, {"removed": _REMOVAL},
+        body=(Field("discard_changes", "flag"), Field("discard_commits", "flag")),
+    ),
+    Operation(
+        "POST", f"{_ID}/merge", "merge_builder", "Land its branch on the main checkout's, or change nothing",
+        merge_builder, {"merged": _MERGED, "left_behind": list_of(TEXT)},
+        body=(
+            Field("strategy", choices=_STRATEGIES),
+            Field("message", text="of the merge or squash commit"),
+            Field("here", "flag", "land on the branch checked out now, also if it is not the base"),
+            Field("agree", "flag", "agree to [merge] check"),
+        ),
+    ),
+    Operation(
+        "POST", "/api/removed/{id}/restore", "restore_builder", "Bring a removed builder back",
+        restore_builder, {"builder": RECORD},
+        body=(Field("epoch", "whole", "the removal of this second, not the newest", least=0),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,168 @@
+"""What the API says of builders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agent_farm.builders.events import load_events
+from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.operations import Call, Operation
+from agent_farm.dashboard.schemas import BUILDER, EVENT, EVIDENCE, REMOVED
+from agent_farm.dashboard.values import Field
+from agent_farm.dashboard.views import (
+    FLAG,
+    MAYBE_TEXT,
+    TEXT,
+    builder_json,
+    event_json,
+    list_of,
+    object_schema,
+    removed_json,
+)
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.evidence import gather
+from agent_farm.farm.land import diff, foresee_conflicts
+from agent_farm.farm.listing import list_builders
+from agent_farm.farm.trash import list_kept
+
+Answer = Mapping[str, Any]
+
+_MOST_DIFF = 2_000_000
+_MOST_EVENTS = 1000
+
+
+def builders(desk: Desk, call: Call) -> Answer:
+    with_git = call.query["git"] is not False
+    fresh = bool(call.query["fresh"])
+    return {"builders": [builder_json(b) for b in list_builders(desk.farm(), with_git=with_git, fresh=fresh)]}
+
+
+def builder(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    return {"builder": builder_json(list_builders(farm, [record.id])[0])}
+
+
+def prompt(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    return {"prompt": _text_of(farm.run(record.id).prompt), "role": _text_of(farm.run(record.id).role)}
+
+
+def events(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    found = load_events(farm.run(record.id).events)
+    return {"events": [event_json(event) for event in found[-_MOST_EVENTS:]]}
+
+
+def show_diff(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    text = diff(farm, record, committed=bool(call.query["committed"]), stat=False, color=False)
+    return {"diff": text[:_MOST_DIFF], "truncated": len(text) > _MOST_DIFF, "base": record.base}
+
+
+def screen(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    record = desk.require(farm, call.path["id"])
+    snapshot = farm.tmux.panes()
+    pane = snapshot.panes.get(record.session)
+    if pane is None:
+        if not snapshot.known:
+            raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
+        raise no_session(record.id, record.state, record.worktree)
+    history = int(call.query["history"] or 0)
+    return {"screen": farm.tmux.capture(pane.pane_id, history=history, escapes=bool(call.query["escapes"]))}
+
+
+def no_session(id: str, state: str, worktree: str) -> AgentFarmError:
+    return AgentFarmError(
+        f"{id} has no tmux session",
+        why=f"It is {'stopped' if state == 'stopped' else 'lost'}; its work is in {worktree}.",
+        hint=f"af resume {id}",
+    )
+
+
+def evidence(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    found = gather(farm, desk.require(farm, call.path["id"]))
+    return {
+        "evidence": {
+            "landed": found.has_landed,
+            "summary": found.summary(),
+            "obstacles": [{"what": one.what, "hint": one.hint} for one in found.obstacles],
+            "changed": list(found.changed),
+            "untracked": list(found.untracked),
+            "commits": [{"sha": commit.sha, "subject": commit.subject} for commit in found.commits],
+        }
+    }
+
+
+def removed(desk: Desk, call: Call) -> Answer:
+    return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
+
+
+def conflicts(desk: Desk, call: Call) -> Answer:
+    farm = desk.farm()
+    found = foresee_conflicts(farm, list(farm.records().values()))
+    return {"conflicts": [{"one": c.one, "other": c.other, "files": list(c.files)} for c in found]}
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+_ID = "/api/builders/{id}"
+_CONFLICT = object_schema({"one": TEXT, "other": TEXT, "files": list_of(TEXT)})
+
+READS = (
+    Operation(
+        "GET", "/api/builders", "list_builders", "All builders, oldest first", builders,
+        {"builders": list_of(BUILDER)},
+        query=(
+            Field("git", "flag", "false leaves git out, which is quicker"),
+            Field("fresh", "flag", "wait for git however long it takes"),
+        ),
+    ),
+    Operation("GET", _ID, "get_builder", "One builder", builder, {"builder": BUILDER}),
+    Operation(
+        "GET", f"{_ID}/prompt", "get_prompt", "The prompt and the role it was started with, whole", prompt,
+        {"prompt": MAYBE_TEXT, "role": MAYBE_TEXT},
+    ),
+    Operation(
+        "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
+        {"events": list_of(EVENT)},
+    ),
+    Operation(
+        "GET", f"{_ID}/diff", "get_diff",
+        "What it changed since it began, uncommitted and untracked files included", show_diff,
+        {"diff": TEXT, "truncated": FLAG, "base": TEXT},
+        query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
+    ),
+    Operation(
+        "GET", f"{_ID}/screen", "get_screen", "What its terminal shows", screen, {"screen": TEXT},
+        query=(
+            Field("history", "whole", "lines above the screen", least=0, most=20000),
+            Field("escapes", "flag", "keep colours"),
+        ),
+    ),
+    Operation(
+        "GET", f"{_ID}/evidence", "get_evidence", "What stands against removing it", evidence,
+        {"evidence": EVIDENCE},
+    ),
+    Operation(
+        "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,
+        {"removed": list_of(REMOVED)},
+    ),
+    Operation(
+        "GET", "/api/conflicts", "list_conflicts",
+        "Which builders' commits conflict, with each other and with their base", conflicts,
+        {"conflicts": list_of(_CONFLICT)},
+    ),
+)  # fmt: skip

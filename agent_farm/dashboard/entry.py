@@ -1,0 +1,65 @@
+"""Logging in and out: a one-time ticket from `af dash` becomes a cookie that no script can read."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agent_farm.dashboard.answers import answer, refuse
+from agent_farm.dashboard.door import LOGIN_KEY
+from agent_farm.dashboard.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
+
+_MOST_BYTES = 10_000
+
+
+def entry_routes(logins: Logins, cookie: str) -> list[Route]:
+    async def issue(request: Request) -> Response:
+        """Only with the architect's token: a page that is logged in cannot make further logins."""
+        if LOGIN_KEY in request.scope:
+            return refuse(403, "foreign", "Refused: only the architect's token gives tickets", hint="af dash")
+        return answer({"ticket": logins.issue_ticket(), "seconds": TICKET_SECONDS})
+
+    async def session(request: Request) -> Response:
+        return answer({"logged_in": LOGIN_KEY in request.scope})
+
+    async def enter(request: Request) -> Response:
+        login = logins.redeem(await _ticket(request))
+        if login is None:
+            why = "Each address is good once, and for two minutes."
+            return refuse(401, "login", "This address is used up or too old", why, "af dash")
+        response = answer({"logged_in": True})
+        response.set_cookie(
+            cookie, login, max_age=int(LOGIN_SECONDS), path="/", httponly=True, samesite="strict"
+        )
+        return response
+
+    async def leave(request: Request) -> Response:
+        if login := request.scope.get(LOGIN_KEY):
+            logins.end(login)
+        response = answer({"logged_in": False})
+        response.delete_cookie(cookie, path="/", httponly=True, samesite="strict")
+        return response
+
+    return [
+        Route("/api/tickets", issue, methods=["POST"]),
+        Route("/api/session", session),
+        Route("/api/login", enter, methods=["POST"]),
+        Route("/api/logout", leave, methods=["POST"]),
+    ]
+
+
+async def _ticket(request: Request) -> str:
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > _MOST_BYTES:
+            return ""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    ticket = document.get("ticket") if isinstance(document, dict) else None
+    return ticket if isinstance(ticket, str) else ""

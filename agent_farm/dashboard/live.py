@@ -1,0 +1,223 @@
+"""Live: what changes reaches every open page as server-sent events; free of cost while nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent_farm.dashboard.answers import encode
+from agent_farm.dashboard.board import Board, Difference
+from agent_farm.dashboard.watching import Changes, Watch, open_watch
+from agent_farm.disk import make_directory
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.git.ignoring import exclude
+from agent_farm.paths import IGNORED_BY_GIT
+
+GATHER_SECONDS = 0.02
+PANE_SECONDS = 2.0
+GIT_SECONDS = 1.0
+GIT_AGAIN_SECONDS = 30.0
+PING_SECONDS = 15.0
+_MOST_WAITING = 200
+
+_log = logging.getLogger(__name__)
+
+
+class Page:
+    """One open stream. A page that reads too slowly gets a whole new snapshot instead of a long queue."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
+        self.is_behind = False
+
+    def tell(self, message: bytes) -> None:
+        try:
+            self.queue.put_nowait(message)
+        except asyncio.QueueFull:
+            self.is_behind = True
+
+
+@dataclass(slots=True)
+class Live:
+    """One for all pages: the first page starts it, the last one ends it."""
+
+    root: Path
+    facts: Callable[[Farm], dict[str, Any]]
+    _pages: set[Page] = field(default_factory=set)
+    _board: Board | None = None
+    _task: asyncio.Task[None] | None = None
+    _ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _changes: Changes = field(default_factory=Changes)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _git_wanted: set[str] = field(default_factory=set)
+    _git_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _number: int = 0
+    _problem: AgentFarmError | None = None
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """A snapshot, then every change. The same after a reconnect, so that nothing can be missed."""
+        page = Page()
+        self._pages.add(page)
+        try:
+            if self._task is None:
+                self._start()
+            yield b"retry: 1000\n\n"
+            await self._ready.wait()
+            page.queue = asyncio.Queue(_MOST_WAITING)
+            yield self._snapshot()
+            while True:
+                try:
+                    message = await asyncio.wait_for(page.queue.get(), PING_SECONDS)
+                except TimeoutError:
+                    message = b": ping\n\n"
+                if page.is_behind:
+                    page.queue, page.is_behind = asyncio.Queue(_MOST_WAITING), False
+                    message = self._snapshot()
+                yield message
+        finally:
+            self._pages.discard(page)
+            if not self._pages:
+                self.close()
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _start(self) -> None:
+        self._ready.clear()
+        self._changes, self._problem = Changes(), None
+        self._git_wanted.clear()
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        watch: Watch | None = None
+        try:
+            farm = await asyncio.to_thread(_prepared_farm, self.root)
+            board = Board(farm)
+            watch = open_watch(farm.paths, self._note)
+            await self._look(board.look)
+            watch.follow(board.records)
+            self._board = board
+            self._ready.set()
+            self._want_git(set(board.records))
+            await asyncio.gather(
+                self._follow(board, watch), self._look_at_panes(board), self._read_git(board),
+                self._ask_git_again(board),
+            )  # fmt: skip
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("The live view ended")
+        finally:
+            if watch is not None:
+                watch.close()
+
+    def _note(self, changes: Changes) -> None:
+        self._changes.builders |= changes.builders
+        self._changes.registry |= changes.registry
+        self._changes.sessions |= changes.sessions
+        self._changes.everything |= changes.everything
+        self._changed.set()
+
+    async def _follow(self, board: Board, watch: Watch) -> None:
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(GATHER_SECONDS)  # what happens together is told together
+            self._changed.clear()
+            changes, self._changes = self._changes, Changes()
+            if changes.sessions:
+                self._tell("sessions", {})
+            if not (changes.builders or changes.registry or changes.everything):
+                continue
+            ids = None if changes.everything else changes.builders
+            difference = await self._look(partial(board.look, ids))
+            watch.follow(board.records)
+            self._tell_difference(difference)
+            self._want_git({str(row["id"]) for row in difference.builders} | changes.builders)
+
+    async def _look_at_panes(self, board: Board) -> None:
+        """A session that is killed reports nothing: tmux is asked, once for all builders."""
+        while True:
+            await asyncio.sleep(PANE_SECONDS)
+            self._tell_difference(await self._look(board.look_at_panes))
+
+    async def _read_git(self, board: Board) -> None:
+        while True:
+            await self._git_asked.wait()
+            self._git_asked.clear()
+            wanted, self._git_wanted = self._git_wanted, set()
+            self._tell_difference(await self._look(partial(board.look_at_git, wanted)))
+            await asyncio.sleep(GIT_SECONDS)
+
+    async def _ask_git_again(self, board: Board) -> None:
+        """Who works changes files between two events."""
+        while True:
+            await asyncio.sleep(GIT_AGAIN_SECONDS)
+            self._want_git(
+                {id for id, row in board.rows.items() if row["status"]["state"] in ("working", "preparing")}
+            )
+
+    async def _look(self, look: Callable[[], Difference]) -> Difference:
+        """A farm that cannot be read for a moment (a full disk, a damaged registry) is said, not fatal."""
+        async with self._looking:
+            try:
+                difference = await asyncio.to_thread(look)
+            except (AgentFarmError, OSError) as error:
+                self._say_problem(error)
+                return Difference()
+        if self._problem is not None:
+            self._problem = None
+            self._tell("problem", {"what": None, "hint": None})
+        return difference
+
+    def _say_problem(self, error: AgentFarmError | OSError) -> None:
+        known = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
+        if self._problem is None or self._problem.what != known.what:
+            self._problem = known
+            self._tell("problem", {"what": known.what, "why": known.why, "hint": known.hint})
+
+    def _want_git(self, ids: set[str]) -> None:
+        if ids:
+            self._git_wanted |= ids
+            self._git_asked.set()
+
+    def _tell_difference(self, difference: Difference) -> None:
+        if difference:
+            self._tell("change", difference.to_json())
+
+    def _tell(self, event: str, document: dict[str, Any]) -> None:
+        self._number += 1
+        message = _message(event, self._number, document)
+        for page in self._pages:
+            page.tell(message)
+
+    def _snapshot(self) -> bytes:
+        board = self._board
+        assert board is not None
+        problem = self._problem
+        document = {
+            "farm": self.facts(board.farm),
+            "builders": list(board.rows.values()),
+            "problem": {"what": problem.what, "why": problem.why, "hint": problem.hint} if problem else None,
+        }
+        return _message("snapshot", self._number, document)
+
+
+def _prepared_farm(root: Path) -> Farm:
+    """With the directory that is watched, which a farm without builders does not have yet."""
+    farm = open_farm(root)
+    exclude(farm.repository, IGNORED_BY_GIT)
+    make_directory(farm.paths.state)
+    return farm
+
+
+def _message(event: str, number: int, document: dict[str, Any]) -> bytes:
+    return b"event: %s\nid: %d\ndata: %s\n\n" % (event.encode(), number, encode({"version": 1, **document}))

@@ -1,0 +1,163 @@
+"""The butler's sessions and schedules: read, plotted, triggered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_farm.butler.identity import ScheduleEntry
+from agent_farm.butler.sessions import SESSION_STATES
+from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.operations import Call, Operation
+from agent_farm.dashboard.schemas import BUCKET, SCHEDULE, SESSION
+from agent_farm.dashboard.usage import BUCKETS, usage_over_time
+from agent_farm.dashboard.values import Field
+from agent_farm.dashboard.views import FLAG, NUMBER, TEXT, list_of, object_schema
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.settings import PERMISSIONS
+
+Answer = Mapping[str, Any]
+
+
+def sessions(desk: Desk, call: Call) -> Answer:
+    query = call.query
+    found = desk.sessions().find(
+        butler=query["butler"],
+        states=query["state"] or (),
+        source=query["source"],
+        since=query["since"],
+        limit=int(query["limit"] or 100),
+    )
+    return {"sessions": found}
+
+
+def session(desk: Desk, call: Call) -> Answer:
+    return {"session": desk.sessions().get(call.path["id"])}
+
+
+def usage(desk: Desk, call: Call) -> Answer:
+    """Sums over equal spans of time; the page plots them."""
+    seconds = float(call.query["seconds"] or 86400.0)
+    now = desk.clock()
+    found = desk.sessions().find(since=now - seconds, limit=0)
+    return {"seconds": seconds, "buckets": usage_over_time(found, now=now, seconds=seconds, count=BUCKETS)}
+
+
+def trigger(desk: Desk, call: Call) -> Answer:
+    """Handed to the farm's server, which is started when needed; the session outlives the page."""
+    from agent_farm.butler.client import RunRequest, start_session
+    from agent_farm.butler.server_handle import ensure_server
+
+    body = call.body
+    request = RunRequest(
+        prompt=_require_prompt(body["prompt"]),
+        context=body["context"],
+        max_turns=int(body["max_turns"] or 20),
+        runtime=body["runtime"],
+        model=body["model"],
+        permissions=body["permissions"],
+    )
+    started = start_session(ensure_server(desk.root), request)
+    if not isinstance(started, str):
+        raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
+    return {"session_id": started}
+
+
+def _require_prompt(prompt: str) -> str:
+    if not prompt.strip():
+        raise UsageError("The prompt is empty", hint='af trigger "…"')
+    if "\0" in prompt:
+        raise UsageError("The prompt contains NUL")
+    return prompt
+
+
+def schedules(desk: Desk, call: Call) -> Answer:
+    from agent_farm.butler.server_handle import running_server
+
+    found = [entry.to_json() for entry in desk.schedules().all()]
+    return {"schedules": found, "server_runs": running_server(desk.root) is not None}
+
+
+def add_schedule(desk: Desk, call: Call) -> Answer:
+    body = call.body
+    entry = ScheduleEntry(body["name"], body["cron"], body["prompt"], body["timezone"])
+    return {"schedule": desk.schedules().create(entry).to_json()}
+
+
+def switch_schedule(desk: Desk, call: Call) -> Answer:
+    return {"schedule": desk.schedules().update(call.path["name"], enabled=call.body["enabled"]).to_json()}
+
+
+def remove_schedule(desk: Desk, call: Call) -> Answer:
+    desk.schedules().delete(call.path["name"])
+    return {"removed": call.path["name"]}
+
+
+def history(desk: Desk, call: Call) -> Answer:
+    store = desk.schedules()
+    return {"fires": store.fires(store.get(call.path["name"]).name)}
+
+
+_EARLIEST, _LATEST = 60, 400 * 86400
+_FIRE = object_schema({"due": NUMBER, "claimed_at": NUMBER, "outcome": TEXT})
+
+SESSION_CALLS = (
+    Operation(
+        "GET", "/api/sessions", "list_sessions", "Headless sessions, newest first", sessions,
+        {"sessions": list_of(SESSION)},
+        query=(
+            Field("state", "texts", "only in these states", choices=SESSION_STATES),
+            Field("source", text="only from this trigger source, as in schedule:daily"),
+            Field("butler"),
+            Field("since", "number", "only created since, in seconds since the epoch", least=0),
+            Field("limit", "whole", "default 100", least=1, most=10000),
+        ),
+    ),
+    Operation(
+        "GET", "/api/sessions/{id}", "get_session", "One session whole, with output and tool calls", session,
+        {"session": SESSION},
+    ),
+    Operation(
+        "POST", "/api/sessions", "trigger_session", "Hand a prompt to the farm's server", trigger,
+        {"session_id": TEXT},
+        body=(
+            Field("prompt", required=True),
+            Field("context", text="put before the prompt"),
+            Field("max_turns", "whole", least=1, most=1000),
+            Field("runtime"),
+            Field("model"),
+            Field("permissions", choices=PERMISSIONS),
+        ),
+    ),
+    Operation(
+        "GET", "/api/usage", "get_usage", "Sessions, tokens and cost over time", usage,
+        {"seconds": NUMBER, "buckets": list_of(BUCKET)},
+        query=(Field("seconds", "number", "how far back; default a day", least=_EARLIEST, most=_LATEST),),
+    ),
+    Operation(
+        "GET", "/api/schedules", "list_schedules", "All schedules, with when each is due next", schedules,
+        {"schedules": list_of(SCHEDULE), "server_runs": FLAG},
+    ),
+    Operation(
+        "POST", "/api/schedules", "add_schedule", "Run a prompt whenever a cron expression is due",
+        add_schedule, {"schedule": SCHEDULE},
+        body=(
+            Field("name", required=True),
+            Field("cron", text="five fields", required=True),
+            Field("prompt", required=True),
+            Field("timezone", text="as in Europe/Berlin"),
+        ),
+    ),
+    Operation(
+        "POST", "/api/schedules/{name}", "switch_schedule", "Enable or disable a schedule", switch_schedule,
+        {"schedule": SCHEDULE}, body=(Field("enabled", "flag", required=True),),
+    ),
+    Operation(
+        "DELETE", "/api/schedules/{name}", "remove_schedule", "Remove a schedule", remove_schedule,
+        {"removed": TEXT},
+    ),
+    Operation(
+        "GET", "/api/schedules/{name}/history", "get_history", "When it was due, and what became of it",
+        history, {"fires": list_of(_FIRE)},
+    ),
+)  # fmt: skip

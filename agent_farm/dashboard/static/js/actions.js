@@ -1,0 +1,115 @@
+/* What can be done with a builder, with the refusals and the evidence of the command line. */
+import { builderPath, get, post } from "./api.js";
+import { h, plain, replace } from "./dom.js";
+import { ask, errorBox, toast } from "./messages.js";
+import { FINISHED } from "./states.js";
+
+export function actionButtons(builder) {
+  const { state } = builder.status;
+  const button = (name, text, action, style = "") =>
+    h("button", { type: "button", class: style, "data-action": name, onclick: (event) => run(event.currentTarget, action) }, text);
+  const mayResume = FINISHED.has(state);
+  return [
+    !mayResume && state !== "creating" ? button("stop", "Stop", () => stop(builder)) : null,
+    mayResume ? button("resume", "Resume", () => resume(builder)) : null,
+    button("merge", "Merge …", () => merge(builder)),
+    button("prune", "Prune …", () => prune(builder), "danger"),
+  ];
+}
+
+async function run(button, action) {
+  button.disabled = true;
+  try {
+    await action();
+  } catch (error) {
+    if (!("what" in error)) throw error;
+    await ask("Refused", (close) => [errorBox(error), h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Close"))]);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function stop(builder) {
+  await post(builderPath(builder.id, "/stop"));
+  toast(`${builder.id} stopped`);
+}
+
+async function resume(builder) {
+  const { continues } = await post(builderPath(builder.id, "/resume"));
+  toast(continues ? `${builder.id} goes on with its conversation` : `${builder.id} starts anew with the same prompt`);
+}
+
+function prune(builder) {
+  return ask(`Prune ${builder.id}`, (close) => {
+    const place = h("div", { class: "stack", "aria-live": "polite" }, h("p", { class: "dim" }, "Looking for work that exists nowhere else …"));
+    const waive = {
+      changes: h("input", { type: "checkbox", name: "discard_changes" }),
+      commits: h("input", { type: "checkbox", name: "discard_commits" }),
+    };
+    const remove = h("button", { type: "button", class: "danger", disabled: true }, "Prune");
+    const failed = h("div");
+    let found = null;
+    const settle = () => {
+      remove.disabled = !found || found.obstacles.length > 0;
+    };
+    get(builderPath(builder.id, "/evidence")).then(({ evidence }) => {
+      found = evidence;
+      replace(place, ...evidenceParts(evidence, waive));
+      settle();
+    }).catch((error) => replace(place, errorBox(error)));
+    remove.addEventListener("click", async () => {
+      remove.disabled = true;
+      try {
+        const { removed } = await post(builderPath(builder.id, "/prune"), { discard_changes: waive.changes.checked, discard_commits: waive.commits.checked });
+        close(removed);
+        toast(`${removed.id} removed; Removed brings it back`);
+        location.hash = "#/";
+      } catch (error) {
+        replace(failed, errorBox(error));
+        settle();
+      }
+    });
+    return [place, failed, h("p", { class: "small dim" }, "Everything is salvaged first and can be restored until it is expired."),
+      h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), remove)];
+  });
+}
+
+function evidenceParts(evidence, waive) {
+  if (evidence.landed) return [h("p", null, "All of its work has landed. Nothing would be lost.")];
+  const list = (title, lines) => lines.length ? [h("h3", null, title), h("pre", { class: "command", tabindex: "0" }, plain(lines.join("\n")).replaceAll("\u240a", "\n"))] : [];
+  const parts = evidence.obstacles.map((one) => errorBox({ what: `Not removed: ${one.what}`, hint: one.hint }));
+  parts.push(...list(`Changed (${evidence.changed.length})`, evidence.changed));
+  parts.push(...list(`Untracked (${evidence.untracked.length})`, evidence.untracked));
+  parts.push(...list(`Commits that have not landed (${evidence.commits.length})`, evidence.commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`)));
+  if (evidence.changed.length || evidence.untracked.length) parts.push(h("label", { class: "check" }, waive.changes, "Discard the changes"));
+  if (evidence.commits.length) parts.push(h("label", { class: "check" }, waive.commits, "Discard the commits"));
+  return parts;
+}
+
+function merge(builder) {
+  return ask(`Merge ${builder.id}`, (close) => {
+    const strategy = h("select", { id: "strategy" }, [["", "as configured"], ["merge", "merge"], ["squash", "squash"], ["rebase", "rebase"], ["ff", "fast-forward"]].map(([value, text]) => h("option", { value }, text)));
+    const here = h("input", { type: "checkbox" });
+    const failed = h("div");
+    const go = h("button", { type: "button", class: "primary" }, "Merge");
+    const land = async (agree) => {
+      go.disabled = true;
+      replace(failed);
+      try {
+        const { merged, left_behind: left } = await post(builderPath(builder.id, "/merge"), { strategy: strategy.value || null, here: here.checked, agree });
+        close(merged);
+        const what = merged.before === merged.after ? "has nothing to land" : `landed on ${merged.into}, now at ${merged.after.slice(0, 10)}`;
+        toast(`${builder.id} ${what}${left.length ? `; not committed, so not landed: ${left.slice(0, 5).join(", ")}` : ""}`);
+      } catch (error) {
+        const again = error.code === "consent-needed" ? [h("button", { type: "button", onclick: () => land(true) }, "Agree and merge")] : [];
+        replace(failed, errorBox(error, ...again));
+        go.disabled = false;
+      }
+    };
+    go.addEventListener("click", () => land(false));
+    return [h("p", null, `Lands ${plain(builder.branch)} on the branch that is checked out in the main checkout, or changes nothing.`),
+      h("div", { class: "field" }, h("label", { for: "strategy" }, "Strategy"), strategy),
+      h("label", { class: "check" }, here, `Also where that branch is not ${plain(builder.base)}`),
+      failed, h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), go)];
+  });
+}

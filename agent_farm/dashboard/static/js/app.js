@@ -1,0 +1,125 @@
+/* The page: which view is shown, the bar above it, and the keys. */
+import { h, plain, replace } from "./dom.js";
+import { age } from "./format.js";
+import { boardView } from "./board.js";
+import { builderView } from "./builder.js";
+import { connect, farm, follow, followConnection } from "./live.js";
+import { ask } from "./messages.js";
+import { removedView } from "./removed.js";
+import { sessionView } from "./session.js";
+import { sessionsView } from "./sessions.js";
+import { spawnView } from "./spawn.js";
+
+const main = document.getElementById("main");
+const ROUTES = [
+  [/^#?\/?$/, "board", boardView],
+  [/^#\/builder\/([^/]+)(?:\/(\w+))?$/, "board", builderView],
+  [/^#\/spawn$/, "spawn", spawnView],
+  [/^#\/sessions$/, "sessions", sessionsView],
+  [/^#\/session\/([^/]+)$/, "sessions", sessionView],
+  [/^#\/removed$/, "removed", removedView],
+];
+let leave = () => {};
+let shown = null;
+
+function show() {
+  const path = location.hash;
+  const [pattern, name, view] = ROUTES.find(([known]) => known.test(path)) || ROUTES[0];
+  const words = (path.match(pattern) || []).slice(1).map((word) => word && decodeURIComponent(word));
+  for (const link of document.querySelectorAll("[data-view]")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const key = `${view.name} ${words[0] || ""}`;
+  if (shown?.key === key && shown.turn) return shown.turn(...words);
+  leave();
+  const made = view(main, ...words) || (() => {});
+  leave = typeof made === "function" ? made : made.leave;
+  const isFirst = shown === null;
+  shown = { key, turn: made.turn };
+  if (!isFirst) {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+}
+
+addEventListener("hashchange", show);
+
+/* Ages count on by themselves; nothing is asked for. */
+setInterval(() => {
+  if (document.hidden) return;
+  const now = Date.now() / 1000;
+  for (const element of document.querySelectorAll("[data-at]")) {
+    const text = age(Number(element.dataset.at), now);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}, 1000);
+
+const connection = document.getElementById("connection");
+const problem = document.getElementById("problem");
+followConnection((state, trouble) => {
+  connection.dataset.state = state;
+  connection.textContent = { live: "live", connecting: "connecting", gone: "server gone: af dash" }[state];
+  if (state !== "live") return;
+  problem.hidden = !trouble;
+  replace(problem, trouble ? plain([trouble.what, trouble.why, trouble.hint && `hint: ${trouble.hint}`].filter(Boolean).join(" · ")) : null);
+});
+follow(() => {
+  document.getElementById("farm-name").textContent = plain(farm.name);
+  document.getElementById("farm-name").title = plain(farm.root);
+});
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+const setTheme = () => { document.documentElement.dataset.theme = localStorage.getItem("theme") || (system.matches ? "dark" : "light"); };
+system.addEventListener("change", setTheme);
+document.getElementById("theme").addEventListener("click", () => {
+  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  setTheme();
+});
+setTheme();
+
+const KEYS = [["/", "filter"], ["j k", "next, previous builder"], ["Enter", "open"], ["n", "new builder"], ["b", "builders"], ["s", "sessions"], ["Esc", "back to the builders"], ["1 2 3 4", "terminal, diff, timeline, prompt"], ["t", "type into the terminal"], ["m", "write a message"], ["F6", "leave the terminal"], ["?", "this help"]];
+
+function help() {
+  ask("Keys", (close) => [
+    h("dl", { class: "keys" }, KEYS.map(([keys, text]) => [h("dt", null, keys.split(" ").map((key) => [h("kbd", null, key), " "])), h("dd", null, text)])),
+    h("div", { class: "row" }, h("button", { type: "button", class: "primary", onclick: () => close(null) }, "Close"))]);
+}
+document.getElementById("help").addEventListener("click", help);
+
+function move(step) {
+  const rows = [...document.querySelectorAll(".rows .builder")];
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement);
+  const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step))];
+  next.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+addEventListener("keydown", (event) => {
+  const target = event.target;
+  const writes = target.closest("input, textarea, select, dialog, .xterm");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && !target.closest("dialog, .xterm")) {
+    if (writes) target.blur();
+    else location.hash = "#/";
+    return;
+  }
+  if (writes) return;
+  const tabs = document.querySelectorAll('[role="tab"]');
+  const actions = {
+    "/": () => document.getElementById("filter")?.focus(), j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
+    n: () => { location.hash = "#/spawn"; }, b: () => { location.hash = "#/"; }, s: () => { location.hash = "#/sessions"; }, "?": help,
+    t: () => document.getElementById("typing")?.click(), m: () => document.getElementById("message")?.focus(),
+    1: () => tabs[0]?.click(), 2: () => tabs[1]?.click(), 3: () => tabs[2]?.click(), 4: () => tabs[3]?.click(),
+  };
+  if ((event.key === "ArrowDown" || event.key === "ArrowUp") && (!document.querySelector(".rows .builder") || target.getAttribute("role") === "tab")) return;
+  const action = actions[event.key];
+  if (action) {
+    event.preventDefault();
+    action();
+  }
+});
+
+connect();
+show();

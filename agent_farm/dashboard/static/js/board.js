@@ -1,0 +1,131 @@
+/* The board: who needs a person, then all builders by type. */
+import { h, line, replace } from "./dom.js";
+import { age } from "./format.js";
+import { builders, follow, hasLoaded } from "./live.js";
+import { builderRow } from "./row.js";
+import { byUrgency, STATES, TYPES } from "./states.js";
+
+const chosen = { text: "", state: null };
+
+export function boardView(main) {
+  const filter = h("input", { type: "search", id: "filter", class: "filter", placeholder: "Filter: text, id, branch, runtime  ( / )", "aria-label": "Filter builders", value: chosen.text, autocomplete: "off" });
+  filter.addEventListener("input", () => { chosen.text = filter.value; draw(); });
+  const chips = h("div", { class: "chips", role: "group", "aria-label": "Filter by state" });
+  const needs = h("section", { class: "needs", "aria-labelledby": "needs-title", hidden: true });
+  const groups = h("div", { class: "groups" });
+  const empty = h("div");
+  replace(main, h("h1", { class: "visually-hidden" }, "Builders"), h("div", { class: "board-head" }, filter, chips), needs, groups, empty);
+  const rows = new Map();
+  let sections = new Map();
+
+  function draw() {
+    if (!hasLoaded()) return replace(empty, h("p", { class: "loading" }, "Loading …"));
+    const all = [...builders.values()];
+    drawChips(all);
+    drawNeeds(all.filter((one) => one.status.state === "waiting"));
+    const shown = all.filter(matches);
+    for (const [type, title] of TYPES) drawGroup(type, title, shown.filter((one) => one.type === type).sort(byUrgency));
+    replace(empty, all.length ? (shown.length ? null : h("p", { class: "empty" }, "No builder matches the filter.")) : welcome());
+    filter.parentElement.hidden = !all.length;
+  }
+
+  function drawChips(all) {
+    const numbers = new Map();
+    for (const one of all) numbers.set(one.status.state, (numbers.get(one.status.state) || 0) + 1);
+    if (chosen.state && !numbers.has(chosen.state)) numbers.set(chosen.state, 0);
+    const focused = document.activeElement?.dataset?.chip;
+    const chip = (state, word, number) =>
+      h("button", { type: "button", class: "chip", "data-chip": word, "aria-pressed": String(chosen.state === state), onclick: () => { chosen.state = chosen.state === state ? null : state; draw(); } }, `${word} `, h("b", null, number));
+    replace(chips, chip(null, "all", all.length), STATES.filter((state) => numbers.has(state)).map((state) => chip(state, state, numbers.get(state))));
+    if (focused) chips.querySelector(`[data-chip="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function drawNeeds(waiting) {
+    needs.hidden = !waiting.length;
+    document.title = waiting.length ? `(${waiting.length}) agent-farm` : "agent-farm";
+    if (!waiting.length) return replace(needs);
+    waiting.sort((a, b) => (a.status.at || 0) - (b.status.at || 0));
+    const focused = document.activeElement?.closest?.(".needs") ? document.activeElement.dataset.need : null;
+    replace(needs, h("h2", { id: "needs-title" }, waiting.length === 1 ? "1 builder needs you" : `${waiting.length} builders need you`),
+      h("ul", null, waiting.map((one) => h("li", null,
+        h("a", { href: `#/builder/${encodeURIComponent(one.id)}`, "data-need": one.id },
+          h("span", { class: "why isolate" }, line(one.status.reason || "waits for a person")),
+          h("span", { class: "line isolate" }, line(one.title)),
+          h("span", { class: "line small dim" }, one.id, one.status.at ? [" · for ", h("span", { "data-at": one.status.at }, age(one.status.at))] : null))))));
+    if (focused) needs.querySelector(`[data-need="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function drawGroup(type, title, members) {
+    let section = sections.get(type);
+    if (!members.length) {
+      section?.element.remove();
+      sections.delete(type);
+      return;
+    }
+    if (!section) {
+      const count = h("span", { class: "count" });
+      const list = h("ul", { class: "rows card" });
+      const element = h("section", { class: "group", "aria-label": title, "data-type": type }, h("h2", null, title, count), list);
+      section = { element, list, count };
+      sections.set(type, section);
+      const later = TYPES.map(([name]) => name).slice(TYPES.findIndex(([name]) => name === type) + 1);
+      groups.insertBefore(element, later.map((name) => sections.get(name)?.element).find(Boolean) || null);
+    }
+    section.count.textContent = members.length;
+    place(section.list, members.map((one) => rowOf(one)));
+  }
+
+  function rowOf(builder) {
+    const known = rows.get(builder.id);
+    if (known?.builder === builder) return known.item;
+    const row = builderRow(builder);
+    if (known) {
+      const hadFocus = known.item.contains(document.activeElement);
+      known.item.replaceChildren(row);
+      if (hadFocus) row.focus();
+      known.builder = builder;
+      return known.item;
+    }
+    const item = h("li", null, row);
+    rows.set(builder.id, { builder, item });
+    return item;
+  }
+
+  const stop = follow((changed, removed, whole) => {
+    if (whole) for (const id of [...rows.keys()]) if (!builders.has(id)) rows.delete(id);
+    for (const id of removed) rows.delete(id);
+    draw();
+  });
+  draw();
+  return stop;
+}
+
+/* Only what is out of place is moved, so that focus and scrolling stay. */
+function place(list, items) {
+  let next = list.firstChild;
+  for (const item of items) {
+    if (item === next) next = next.nextSibling;
+    else list.insertBefore(item, next);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+}
+
+function matches(builder) {
+  if (chosen.state && builder.status.state !== chosen.state) return false;
+  const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return true;
+  const where = [builder.id, builder.title, builder.branch, builder.runtime, builder.type, builder.status.state, builder.status.reason, builder.protocol_name, builder.spec].join("\n").toLowerCase();
+  return words.every((word) => where.includes(word));
+}
+
+function welcome() {
+  return h("div", { class: "empty" },
+    h("h1", null, "No builders yet"),
+    h("p", null, "A builder is a worktree, a branch and a terminal in which an AI CLI works on one thing."),
+    h("pre", { class: "command" }, h("code", null, 'af spawn "Fix the login redirect"')),
+    h("a", { class: "button primary", href: "#/spawn" }, "New builder"));
+}

@@ -1,0 +1,152 @@
+/* One builder: how it is, its terminal, what it changed, what happened, what it was told. */
+import { ApiError, builderPath, get, post } from "./api.js";
+import { actionButtons } from "./actions.js";
+import { diffPanel } from "./diff.js";
+import { h, icon, line, plain, replace } from "./dom.js";
+import { age, moment } from "./format.js";
+import { builders, follow, hasLoaded } from "./live.js";
+import { errorBox } from "./messages.js";
+import { gitBadges, ports } from "./row.js";
+import { pill } from "./states.js";
+import { terminalPanel } from "./terminal.js";
+import { timelinePanel } from "./timeline.js";
+
+const TABS = [["terminal", "Terminal"], ["diff", "Diff"], ["timeline", "Timeline"], ["prompt", "Prompt"]];
+
+export function builderView(main, id, tab = "terminal") {
+  const head = h("div", { class: "builder-head" });
+  const panel = h("div", { class: "panel", role: "tabpanel", id: "panel", "aria-labelledby": "tab-terminal" });
+  const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the builder" }, TABS.map(([name, title]) =>
+    h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "panel", "aria-selected": "false", "data-tab": name, onclick: () => open(name) }, title)));
+  tabs.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = TABS.findIndex(([name]) => name === tab);
+    open(TABS[(at + step + TABS.length) % TABS.length][0]);
+    tabs.querySelector('[aria-selected="true"]').focus();
+  });
+  let current = null;
+  let wasThere = false;
+
+  function draw() {
+    const builder = builders.get(id);
+    if (!builder) {
+      if (hasLoaded()) gone();
+      else replace(main, h("p", { class: "loading" }, "Loading …"));
+      return;
+    }
+    if (!wasThere) {
+      wasThere = true;
+      replace(main, h("div", { class: "builder-view" }, head, h("div", null, tabs, panel)));
+      drawHead(builder);
+      open(TABS.some(([name]) => name === tab) ? tab : "terminal");
+      return;
+    }
+    drawHead(builder);
+    current?.update?.(builder);
+  }
+
+  function drawHead(builder) {
+    const { status } = builder;
+    const focused = head.contains(document.activeElement) ? document.activeElement.dataset.action : null;
+    const why = status.reason && status.state !== "working" ? h("p", { class: "why-line isolate", "data-state": status.state }, line(status.reason)) : null;
+    replace(head,
+      h("div", { class: "line" },
+        h("a", { class: "button quiet back", href: "#/" }, icon("back"), "Builders"),
+        pill(status.state),
+        h("span", { class: "small dim" }, `said by: ${status.source}`, status.at ? [", ", h("span", { "data-at": status.at }, age(status.at)), " ago"] : null),
+        h("div", { class: "actions" }, actionButtons(builder))),
+      h("h1", { class: "isolate" }, line(builder.title)),
+      why,
+      facts(builder));
+    if (focused) head.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function gone() {
+    current?.leave?.();
+    current = null;
+    const text = wasThere ? "This builder was removed" : `There is no builder ${plain(id)}`;
+    replace(main, h("div", { class: "empty" }, h("h1", null, text), h("p", null, h("a", { href: "#/removed" }, "Removed builders"), " can be restored. ", h("a", { href: "#/" }, "Back to the builders"))));
+    wasThere = false;
+  }
+
+  function open(name) {
+    const builder = builders.get(id);
+    if (!builder) return;
+    tab = name;
+    for (const button of tabs.children) {
+      const chosen = button.dataset.tab === name;
+      button.setAttribute("aria-selected", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", `tab-${name}`);
+    history.replaceState(null, "", `#/builder/${encodeURIComponent(id)}${name === "terminal" ? "" : `/${name}`}`);
+    current?.leave?.();
+    const make = { terminal: terminalWithSend, diff: diffPanel, timeline: timelinePanel, prompt: promptPanel }[name];
+    current = make(panel, builder) || {};
+  }
+
+  const stop = follow((changed, removed, whole) => {
+    if (whole || changed.includes(id) || removed.includes(id)) draw();
+  });
+  draw();
+  return {
+    leave() { stop(); current?.leave?.(); },
+    turn(_, name = "terminal") { if (name !== tab) open(name); },
+  };
+}
+
+function facts(builder) {
+  const fact = (name, value, optional) => value ? h("div", { class: optional ? "optional" : "" }, h("dt", null, name), h("dd", null, value)) : null;
+  return h("dl", { class: "facts" },
+    fact("id", builder.id), fact("branch", builder.branch), fact("base", line(builder.base), true),
+    fact("git", builder.git ? gitBadges(builder.git) : null), fact("runtime", builder.runtime + (builder.model ? ` ${line(builder.model)}` : "")),
+    fact("may", builder.permissions, true), fact("ports", ports(builder.ports)), fact("worktree", line(builder.worktree), true),
+    fact("since", moment(Date.parse(builder.created_at) / 1000), true), fact("exit code", builder.status.exit_code === null ? null : String(builder.status.exit_code)));
+}
+
+function terminalWithSend(panel, builder) {
+  const place = h("div");
+  replace(panel, place, sendBox(builder.id));
+  return terminalPanel(place, builder);
+}
+
+function sendBox(id) {
+  const text = h("textarea", { id: "message", rows: "1", placeholder: "Message to the builder  ( m )", "aria-label": "Message to the builder" });
+  const result = h("output", { "aria-live": "polite" });
+  const button = h("button", { type: "submit", class: "primary" }, "Send");
+  const form = h("form", { class: "send card" }, text, button, result);
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (!text.value.trim()) return;
+    button.disabled = true;
+    delete result.dataset.outcome;
+    result.textContent = "sending …";
+    try {
+      const { delivery } = await post(builderPath(id, "/send"), { text: text.value });
+      result.dataset.outcome = delivery.outcome;
+      const how = delivery.source ? `, confirmed by ${delivery.source === "event" ? "the runtime" : "the screen"}` : "";
+      result.textContent = delivery.outcome === "submitted" ? `submitted${how}` : `${delivery.outcome}: ${plain(delivery.reason || "")}`;
+      if (delivery.outcome === "submitted") text.value = "";
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      result.dataset.outcome = "failed";
+      result.textContent = [error.what, error.why].filter(Boolean).map(plain).join(": ");
+    }
+    button.disabled = false;
+  });
+  return form;
+}
+
+function promptPanel(panel, builder) {
+  replace(panel, h("p", { class: "loading" }, "Loading …"));
+  get(builderPath(builder.id, "/prompt")).then(({ prompt, role }) => replace(panel,
+    h("h2", null, "Prompt"), h("div", { class: "card prose isolate", tabindex: "0" }, prompt === null ? "None: it was started with an empty conversation." : plain(prompt)),
+    h("h2", null, "Role"), h("div", { class: "card prose isolate", tabindex: "0" }, role === null ? "None." : plain(role)))).catch((error) => replace(panel, errorBox(error)));
+}

@@ -1,0 +1,51 @@
+/* Elements from values. Everything a person, an agent or a program wrote becomes text, never markup. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function h(name, properties, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "class") element.className = value;
+    else if (key in element && key !== "list" && typeof value !== "string") element[key] = value;
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  append(element, children);
+  return element;
+}
+
+export function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return element;
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren();
+  return append(element, children);
+}
+
+export function s(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
+  return append(element, children);
+}
+
+export function icon(name) {
+  return s("svg", { "aria-hidden": "true" }, s("use", { href: `/static/icons.svg#${name}` }));
+}
+
+/* Control characters as pictures of themselves; what turns the direction of text is taken out. */
+export function plain(text) {
+  return String(text ?? "")
+    .replace(/[\u202a-\u202e\u2066-\u2069\u200e\u200f]/g, "\ufffd")
+    .replace(/[\u0000-\u0008\u000b-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
+    .replace(/[\u007f-\u009f]/g, "\ufffd");
+}
+
+export function line(text) {
+  return plain(text).replace(/\s+/g, " ").trim();
+}

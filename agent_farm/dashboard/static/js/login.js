@@ -1,0 +1,24 @@
+/* The ticket comes in the fragment, which is sent to no server and is out of the address bar at once. */
+
+const ticket = location.hash.slice(1);
+history.replaceState(null, "", "/login");
+
+async function enter() {
+  if (ticket) {
+    const response = await fetch("/api/login", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ ticket }),
+    });
+    if (response.ok) return location.replace("/");
+    const answer = await response.json();
+    document.getElementById("message").textContent = `${answer.error.what}. Run this for a new one:`;
+  }
+  /* A link from another page comes without the cookie; asked from here, it is sent. */
+  const farm = await fetch("/api/session");
+  if ((await farm.json()).logged_in) location.replace("/");
+}
+
+const theme = localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+document.documentElement.dataset.theme = theme;
+enter().catch(() => {});

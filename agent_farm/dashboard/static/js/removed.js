@@ -1,0 +1,40 @@
+/* Removed builders, which can be brought back. */
+import { get, post } from "./api.js";
+import { h, line, plain, replace } from "./dom.js";
+import { iso, moment } from "./format.js";
+import { follow } from "./live.js";
+import { errorBox, toast } from "./messages.js";
+
+export function removedView(main) {
+  const place = h("div");
+  const failed = h("div");
+  replace(main, h("div", { class: "sessions-head" }, h("h1", null, "Removed builders")), failed, place);
+  async function load() {
+    try {
+      const { removed } = await get("/api/removed");
+      replace(place, removed.length ? table(removed) : h("p", { class: "empty" }, "Nothing was removed, or all of it was expired."));
+    } catch (error) {
+      replace(place, errorBox(error));
+    }
+  }
+  const bringBack = async (one, button) => {
+    button.disabled = true;
+    try {
+      await post(`/api/removed/${encodeURIComponent(one.id)}/restore`, { epoch: one.epoch });
+      toast(`${one.id} restored`);
+      location.hash = `#/builder/${encodeURIComponent(one.id)}`;
+    } catch (error) {
+      replace(failed, errorBox(error));
+      button.disabled = false;
+    }
+  };
+  const table = (removed) => h("div", { class: "card scroll" }, h("table", { class: "list" },
+    h("thead", null, h("tr", null, ["Removed", "Builder", "For", "Kept besides git", ""].map((text) => h("th", { scope: "col" }, text || h("span", { class: "visually-hidden" }, "Restore"))))),
+    h("tbody", null, removed.map((one) => h("tr", null,
+      h("td", { class: "nowrap" }, h("time", { datetime: iso(one.epoch) }, moment(one.epoch))),
+      h("td", { class: "mono" }, one.id), h("td", { class: "prompt isolate" }, line(one.title)),
+      h("td", { class: "mono" }, one.kept.length ? plain(one.kept.slice(0, 4).join(", ")) + (one.kept.length > 4 ? " …" : "") : "–"),
+      h("td", null, h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick: (event) => bringBack(one, event.currentTarget) }, "Restore")))))));
+  load();
+  return follow((changed, removed) => { if (removed.length) load(); });
+}

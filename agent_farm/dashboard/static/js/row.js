@@ -1,0 +1,49 @@
+/* One builder as a line of the board. */
+import { h, line } from "./dom.js";
+import { age } from "./format.js";
+import { pill } from "./states.js";
+
+export function builderRow(builder) {
+  const { status } = builder;
+  const why = status.reason && !["working", "idle"].includes(status.state) ? line(status.reason) : detail(builder);
+  return h("a", { class: "builder", href: `#/builder/${encodeURIComponent(builder.id)}`, "data-id": builder.id, "data-state": status.state },
+    h("span", { class: "state" },
+      pill(status.state),
+      h("span", { class: "when", title: `said by: ${status.source}` }, status.source, status.at ? [" · ", h("span", { "data-at": status.at }, age(status.at))] : null)),
+    h("span", { class: "what" },
+      h("span", { class: "title isolate" }, line(builder.title)),
+      why && h("span", { class: "why isolate" }, why)),
+    h("span", { class: "place" },
+      h("span", { title: builder.id }, builder.id),
+      h("span", { class: "branch", title: builder.branch }, builder.branch)),
+    gitBadges(builder.git),
+    h("span", { class: "runtime" }, h("b", null, builder.runtime), builder.model ? ` ${line(builder.model)}` : ""),
+    h("span", { class: "ports" }, ports(builder.ports)));
+}
+
+function detail(builder) {
+  if (builder.type === "task" && builder.files.length) return `files: ${line(builder.files.join(", "))}`;
+  if (builder.type === "protocol" && builder.protocol_args) return line(JSON.stringify(builder.protocol_args));
+  return null;
+}
+
+export function gitBadges(git) {
+  const place = h("span", { class: "git" });
+  if (!git) return place;
+  const badge = (kind, number, sign, word) =>
+    number ? h("span", { class: kind, title: `${number} ${word}` }, `${sign}${number}`, h("span", { class: "visually-hidden" }, ` ${word}`)) : null;
+  const badges = [
+    badge("ahead", git.ahead, "+", "commits ahead of the base"),
+    badge("behind", git.behind, "−", "commits behind the base"),
+    badge("dirty", git.dirty, "~", "changed files"),
+    badge("untracked", git.untracked, "?", "untracked files"),
+  ].filter(Boolean);
+  place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
+  return place;
+}
+
+export function ports(numbers) {
+  if (!numbers.length) return "";
+  const last = numbers[numbers.length - 1];
+  return numbers.length > 1 ? `:${numbers[0]}–${last}` : `:${numbers[0]}`;
+}

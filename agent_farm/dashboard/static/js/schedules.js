@@ -1,0 +1,64 @@
+/* Prompts that run at set times. */
+import { get, post, remove } from "./api.js";
+import { h, line, plain, replace } from "./dom.js";
+import { moment } from "./format.js";
+import { ask, errorBox, toast } from "./messages.js";
+
+export function schedulesBox() {
+  const list = h("div", { class: "box-list" });
+  const failed = h("div");
+  const element = h("section", { class: "card box", "aria-labelledby": "schedules-title" }, h("h2", { id: "schedules-title" }, "Schedules"), failed, list,
+    h("div", { class: "row-end" }, h("button", { type: "button", onclick: () => add(load) }, "Add …")));
+  async function load() {
+    try {
+      const { schedules, server_runs: runs } = await get("/api/schedules");
+      replace(list, !runs && schedules.length ? h("p", { class: "small dim" }, "The server does not run; nothing fires until it does: af butler start") : null,
+        schedules.length ? schedules.map((one) => schedule(one)) : h("p", { class: "dim small" }, "There are none."));
+    } catch (error) {
+      replace(list, errorBox(error));
+    }
+  }
+  const act = async (button, action) => {
+    button.disabled = true;
+    replace(failed);
+    try {
+      await action();
+    } catch (error) {
+      replace(failed, errorBox(error));
+    }
+    load();
+  };
+  const path = (one) => `/api/schedules/${encodeURIComponent(one.name)}`;
+  const button = (one, text, action) => h("button", { type: "button", "aria-label": `${text} ${one.name}`, onclick: (event) => act(event.currentTarget, action) }, text);
+  const schedule = (one) => h("div", { class: "schedule" },
+    h("div", { class: "row" }, h("strong", null, plain(one.name)), h("code", null, plain(one.cron)), one.timezone ? h("span", { class: "small dim" }, plain(one.timezone)) : null),
+    h("p", { class: "small isolate" }, line(one.prompt).slice(0, 200)),
+    h("p", { class: "small dim" }, one.enabled ? `next ${moment(one.next_due)}` : "disabled", one.origin === "file" ? " · from butler.toml" : ""),
+    h("div", { class: "row" },
+      button(one, "Run now", async () => { const { session_id: id } = await post("/api/sessions", { prompt: one.prompt }); toast(`session ${id.slice(0, 8)} accepted`); }),
+      button(one, one.enabled ? "Disable" : "Enable", () => post(path(one), { enabled: !one.enabled })),
+      one.origin === "file" ? null : button(one, "Remove", () => remove(path(one)))));
+  load();
+  return { element, load };
+}
+
+function add(done) {
+  return ask("Add a schedule", (close) => {
+    const field = (name, label, placeholder, hint) => h("div", { class: "field" }, h("label", { for: `add-${name}` }, label), h(name === "prompt" ? "textarea" : "input", { id: `add-${name}`, name, placeholder, autocomplete: "off" }), hint ? h("span", { class: "hint" }, hint) : null);
+    const failed = h("div");
+    const form = h("form", { class: "stack" }, field("name", "Name", "daily_digest"), field("cron", "Cron", "0 8 * * 1-5", "minute hour day month weekday"), field("timezone", "Time zone (optional)", "Europe/Berlin"), field("prompt", "Prompt", "Write the digest of yesterday's commits"), failed,
+      h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), h("button", { type: "submit", class: "primary" }, "Add")));
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const given = Object.fromEntries(new FormData(form));
+      try {
+        await post("/api/schedules", { ...given, timezone: given.timezone || null });
+        close(true);
+        done();
+      } catch (error) {
+        replace(failed, errorBox(error));
+      }
+    });
+    return form;
+  });
+}

@@ -1,0 +1,21 @@
+/* The words of design: types, states, and who needs a person first. */
+import { h, icon } from "./dom.js";
+
+export const TYPES = [["spec", "Specs"], ["task", "Tasks"], ["protocol", "Protocols"], ["shell", "Shells"]];
+
+export const STATES = ["waiting", "failed", "lost", "unknown", "idle", "working", "preparing", "creating", "exited", "stopped"];
+export const FINISHED = new Set(["exited", "failed", "stopped", "lost"]);
+
+export function urgency(builder) {
+  return STATES.indexOf(builder.status.state);
+}
+
+export function byUrgency(a, b) {
+  return urgency(a) - urgency(b) || (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0);
+}
+
+const ICONS = { creating: "preparing", queued: "preparing", running: "working", completed: "exited", cancelled: "stopped", interrupted: "failed" };
+
+export function pill(state) {
+  return h("span", { class: "pill", "data-state": state }, icon(ICONS[state] || state), state);
+}

@@ -1,0 +1,146 @@
+/* The builder's terminal: watched by everybody, typed into by who asks for it. */
+import { builderPath, get } from "./api.js";
+import { h, plain, replace } from "./dom.js";
+import { farm } from "./live.js";
+import { screenPanel } from "./screen.js";
+import { makeTerminal } from "./xterm.js";
+
+const KEYS = [["Esc", "\x1b"], ["Tab", "\t"], ["↑", "\x1b[A"], ["↓", "\x1b[B"], ["←", "\x1b[D"], ["→", "\x1b[C"], ["Enter", "\r"], ["^C", "\x03"], ["1", "1"], ["2", "2"], ["3", "3"], ["y", "y"], ["n", "n"]];
+const HISTORY_LINES = 5000;
+
+export function terminalPanel(place, builder) {
+  if (farm.terminal !== "xterm") return screenPanel(place, builder);
+  const { id } = builder;
+  const says = h("span", { class: "says", role: "status" }, "connecting …");
+  const typing = h("button", { type: "button", id: "typing", "aria-pressed": "false" }, "Type");
+  const back = h("button", { type: "button", id: "scrollback", "aria-pressed": "false" }, "Scrollback");
+  const box = h("div", { class: "terminal-box", id: "terminal" });
+  const ended = h("div", { class: "terminal-ended", hidden: true, role: "status" });
+  const bar = h("div", { class: "key-bar", role: "group", "aria-label": "Keys" });
+  const card = h("div", { class: "terminal-card card" }, h("div", { class: "terminal-bar" }, says, back, typing), box, bar);
+  box.append(ended);
+  replace(place, card);
+
+  let socket = null;
+  let terminal = null;
+  let types = false;
+  let overlay = null;
+  let isLeft = false;
+  let fixed = false;
+  let retry = null;
+  let state = builder.status.state;
+  let run = builder.run;
+
+  const send = (message) => { if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message)); };
+  for (const [name, keys] of KEYS) bar.append(h("button", { type: "button", onclick: () => { send({ type: "input", data: keys }); terminal?.focus(); } }, name));
+
+  async function open() {
+    clearTimeout(retry);
+    socket?.close();
+    terminal ??= await makeTerminal(box, { onKeys: (data) => types && send({ type: "input", data }), onLeave: () => typing.focus(), onWheelUp: () => !overlay && showHistory() });
+    if (isLeft) return;
+    terminal.readOnly(!types);
+    const { columns, rows } = terminal.fit();
+    const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`);
+    mine.binaryType = "arraybuffer";
+    socket = mine;
+    let reason = null;
+    mine.addEventListener("message", (event) => {
+      if (socket !== mine) return;
+      if (typeof event.data !== "string") return terminal.write(new Uint8Array(event.data));
+      const message = JSON.parse(event.data);
+      if (message.type === "ended") reason = message;
+      else attached(message);
+    });
+    mine.addEventListener("close", () => {
+      if (socket !== mine || isLeft) return;
+      socket = null;
+      says.textContent = "not connected";
+      showEnded(reason);
+      if (!reason?.hint) retry = setTimeout(open, 1500);
+    });
+  }
+
+  function attached(message) {
+    ended.hidden = true;
+    fixed = message.fixed;
+    box.classList.toggle("fixed", fixed);
+    terminal.reset();
+    if (fixed) terminal.resize(message.columns, message.rows);
+    says.textContent = types ? "typing: keys go to the builder (F6 leaves)" : fixed ? "watching at the size of another terminal" : "watching";
+    if (types) terminal.focus();
+  }
+
+  function showEnded(reason) {
+    ended.hidden = false;
+    replace(ended, h("strong", null, plain(reason?.reason || "The connection was lost")),
+      reason?.why ? h("span", null, plain(reason.why)) : null,
+      reason?.hint ? h("code", null, plain(reason.hint)) : h("span", null, "connecting again …"));
+  }
+
+  typing.addEventListener("click", () => {
+    types = !types;
+    typing.setAttribute("aria-pressed", String(types));
+    typing.textContent = types ? "Stop typing" : "Type";
+    card.classList.toggle("typing", types);
+    hideHistory();
+    open();
+  });
+
+  async function showHistory() {
+    if (overlay) return;
+    const holder = h("div", { class: "overlay", id: "history" });
+    overlay = { holder, terminal: null };
+    back.setAttribute("aria-pressed", "true");
+    back.textContent = "Back to now";
+    try {
+      const { screen } = await get(builderPath(id, `/screen?history=${HISTORY_LINES}&escapes=true`));
+      if (overlay?.holder !== holder) return;
+      box.append(holder);
+      overlay.terminal = await makeTerminal(holder, { scrollback: HISTORY_LINES + 1000, onLeave: hideHistory, onPastEnd: hideHistory });
+      overlay.terminal.readOnly(true);
+      overlay.terminal.fit();
+      overlay.terminal.writeLines(screen.replace(/\n+$/, ""), 12);
+    } catch (error) {
+      hideHistory();
+      says.textContent = plain(error.what || error.message);
+    }
+  }
+
+  function hideHistory() {
+    if (!overlay) return;
+    overlay.terminal?.dispose();
+    overlay.holder.remove();
+    overlay = null;
+    back.setAttribute("aria-pressed", "false");
+    back.textContent = "Scrollback";
+  }
+
+  back.addEventListener("click", () => (overlay ? hideHistory() : showHistory()));
+  const resized = new ResizeObserver(() => {
+    overlay?.terminal?.fit();
+    if (!terminal || fixed) return;
+    const { columns, rows } = terminal.fit();
+    send({ type: "resize", columns, rows });
+  });
+  resized.observe(box);
+  open();
+
+  return {
+    /* A builder that was resumed has a new terminal. */
+    update(now) {
+      const comesBack = now.run !== run || (["stopped", "lost", "creating"].includes(state) && !["stopped", "lost"].includes(now.status.state));
+      state = now.status.state;
+      run = now.run;
+      if (comesBack && !socket) open();
+    },
+    leave() {
+      isLeft = true;
+      clearTimeout(retry);
+      resized.disconnect();
+      hideHistory();
+      socket?.close();
+      terminal?.dispose();
+    },
+  };
+}

@@ -1,0 +1,113 @@
+/* xterm.js behind one small interface, under a policy that allows no inline style. */
+
+const THEME = { background: "#0d110f", foreground: "#e6ece8", cursor: "#f5b52e", selectionBackground: "#3d5a54" };
+const FONT = 'ui-monospace, "SF Mono", "Cascadia Code", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+
+export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd, scrollback = 0 } = {}) {
+  const [{ Terminal }, { FitAddon }] = await Promise.all([import("/static/vendor/xterm.mjs"), import("/static/vendor/addon-fit.mjs"), addStyles()]);
+  const sheets = [];
+  const createElement = elementsWithoutInlineStyles(sheets);
+  const terminal = new Terminal({
+    documentOverride: documentWith(createElement), theme: THEME, fontFamily: FONT, scrollback,
+    fontSize: matchMedia("(max-width: 720px)").matches ? 11 : 13, cursorBlink: false, allowProposedApi: false, convertEol: false,
+    linkHandler: { activate: (_, uri) => { if (/^https?:\/\//.test(uri)) window.open(uri, "_blank", "noopener,noreferrer"); } },
+  });
+  const fitting = new FitAddon();
+  terminal.loadAddon(fitting);
+  const holder = document.createElement("div");
+  holder.className = "holder";
+  box.append(holder);
+  try {
+    document.createElement = createElement; // for the one part that takes the page's document all the same
+    terminal.open(holder);
+  } finally {
+    delete document.createElement;
+  }
+  terminal.textarea?.setAttribute("aria-label", "Terminal of the builder. F6 leaves it.");
+  if (onKeys) terminal.onData(onKeys);
+  terminal.attachCustomKeyEventHandler((event) => {
+    const leaves = event.key === "F6" || (event.key === "Escape" && terminal.options.disableStdin);
+    if (leaves && event.type === "keydown") {
+      event.preventDefault();
+      event.stopPropagation();
+      onLeave?.();
+    }
+    if (event.key === "Tab" && terminal.options.disableStdin) return false;
+    return !leaves;
+  });
+  if (onWheelUp || onPastEnd) {
+    terminal.attachCustomWheelEventHandler((event) => {
+      const buffer = terminal.buffer.active;
+      if (event.deltaY < 0 && onWheelUp) { onWheelUp(); return false; }
+      if (event.deltaY > 0 && onPastEnd && buffer.viewportY >= buffer.baseY) { onPastEnd(); return false; }
+      return true;
+    });
+  }
+  return {
+    fit() {
+      const size = fitting.proposeDimensions();
+      if (size && size.cols > 1 && size.rows > 1) terminal.resize(size.cols, size.rows);
+      return { columns: terminal.cols, rows: terminal.rows };
+    },
+    write: (data) => terminal.write(data),
+    writeLines(text, up) { terminal.write(text.replace(/\r?\n/g, "\r\n"), () => { terminal.scrollToBottom(); terminal.scrollLines(-up); }); },
+    reset: () => terminal.reset(),
+    resize: (columns, rows) => terminal.resize(columns, rows),
+    readOnly(is) { terminal.options.disableStdin = is; terminal.options.cursorStyle = is ? "bar" : "block"; },
+    focus: () => terminal.focus(),
+    dispose() {
+      terminal.dispose();
+      holder.remove();
+      document.adoptedStyleSheets = document.adoptedStyleSheets.filter((sheet) => !sheets.includes(sheet));
+    },
+  };
+}
+
+let styles = null;
+
+function addStyles() {
+  styles ??= new Promise((done) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = "/static/vendor/xterm.css";
+    link.addEventListener("load", done);
+    link.addEventListener("error", done);
+    document.head.append(link);
+  });
+  return styles;
+}
+
+/* xterm.js writes <style> elements and style attributes, which the policy refuses: what it puts into them
+   goes to constructed style sheets and to the style property instead, which are no markup. */
+function elementsWithoutInlineStyles(sheets) {
+  return (name, options) => {
+    const element = Document.prototype.createElement.call(document, name === "style" ? "template" : name, options);
+    if (name === "style") redirect(element, sheets);
+    else if (name === "span") element.setAttribute = setAttribute;
+    return element;
+  };
+}
+
+function documentWith(createElement) {
+  return new Proxy(document, {
+    get(target, key) {
+      if (key === "createElement") return createElement;
+      const value = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function setAttribute(name, value) {
+  if (name === "style") this.style.cssText = value;
+  else Element.prototype.setAttribute.call(this, name, value);
+}
+
+function redirect(element, sheets) {
+  const sheet = new CSSStyleSheet();
+  sheets.push(sheet);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  let text = "";
+  Object.defineProperty(element, "textContent", { get: () => text, set(value) { text = value; sheet.replaceSync(value); } });
+  Object.defineProperty(element, "sheet", { get: () => sheet });
+}

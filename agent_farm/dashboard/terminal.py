@@ -1,0 +1,146 @@
+"""A builder's terminal over a WebSocket: `tmux attach` on a pseudo-terminal of its own for every viewer.
+
+To the browser: binary frames with what the terminal shows, text frames with JSON (`attached`, `ended`).
+From it: text frames with JSON, `input` (only where typing was asked for) and `resize`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agent_farm.dashboard.builder_reads import no_session
+from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
+from agent_farm.errors import AgentFarmError
+from agent_farm.tmux.client import clean_environment
+from agent_farm.tmux.viewing import TERM, client_size, viewer_argv
+
+_LEAST, _MOST = 10, 500
+_NO_TERMINAL, _BAD_MESSAGE = 4404, 4400
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    argv: tuple[str, ...]
+    ignores_size: bool
+    columns: int
+    rows: int
+
+
+async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
+    await socket.accept()
+    typing = socket.query_params.get("typing") == "true"
+    columns, rows = _size(socket.query_params)
+    try:
+        found = await asyncio.to_thread(_attachment, desk, socket.path_params["id"], typing, columns, rows)
+    except AgentFarmError as error:
+        await _end(socket, error)
+        return
+    client = start_on_pty(found.argv, _environment(), columns=found.columns, rows=found.rows)
+    try:
+        await socket.send_json(
+            {
+                "type": "attached",
+                "typing": typing,
+                "fixed": found.ignores_size,
+                "columns": found.columns,
+                "rows": found.rows,
+            }
+        )
+        await _bridge(socket, client, typing=typing, resizes=not found.ignores_size)
+    finally:
+        await asyncio.shield(client.close())
+
+
+async def _bridge(socket: WebSocket, client: PtyClient, *, typing: bool, resizes: bool) -> None:
+    """Until either side ends."""
+    out = asyncio.create_task(_show(socket, client))
+    into = asyncio.create_task(_listen(socket, client, typing=typing, resizes=resizes))
+    try:
+        done, _ = await asyncio.wait((out, into), return_when=asyncio.FIRST_COMPLETED)
+        if out in done:
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await socket.send_json({"type": "ended", "reason": "the terminal was closed"})
+                await socket.close()
+    finally:
+        for task in (out, into):
+            task.cancel()
+        await asyncio.gather(out, into, return_exceptions=True)
+
+
+async def _show(socket: WebSocket, client: PtyClient) -> None:
+    while data := await client.read():
+        await socket.send_bytes(data)
+
+
+async def _listen(socket: WebSocket, client: PtyClient, *, typing: bool, resizes: bool) -> None:
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        match _parsed(message.get("text")):
+            case {"type": "input", "data": str(data)}:
+                if typing:  # tmux holds a viewer to watching as well
+                    await client.write(data.encode("utf-8", "replace"))
+            case {"type": "resize", "columns": int(columns), "rows": int(rows)}:
+                if resizes:
+                    client.resize(_bounded(columns), _bounded(rows))
+            case _:
+                await socket.close(_BAD_MESSAGE)
+                return
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _attachment(desk: Desk, id: str, typing: bool, columns: int, rows: int) -> Attachment:
+    """A viewer does not change the size that somebody else works at."""
+    farm = desk.farm()
+    record = desk.require(farm, id)
+    snapshot = farm.tmux.panes()
+    pane = snapshot.panes.get(record.session)
+    if pane is None:
+        if not snapshot.known:
+            raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
+        raise no_session(record.id, record.state, record.worktree)
+    ignores_size = not typing and pane.attached > 0
+    argv = viewer_argv(farm.tmux.socket, pane.session_id, read_only=not typing, ignores_size=ignores_size)
+    size = client_size(farm.tmux.socket, pane.session_id) if ignores_size else None
+    return Attachment(argv, ignores_size, *(size or (columns, rows)))
+
+
+def _environment() -> dict[str, str]:
+    env = clean_environment(os.environ)
+    env.pop("TMUX", None)
+    return env | {"TERM": TERM, "COLORTERM": "truecolor"}
+
+
+def _size(query: Mapping[str, str]) -> tuple[int, int]:
+    def number(name: str, default: int) -> int:
+        word = query.get(name, "")
+        return _bounded(int(word)) if word.isdecimal() and len(word) < 6 else default
+
+    return number("columns", 80), number("rows", 24)
+
+
+def _bounded(value: int) -> int:
+    return max(_LEAST, min(_MOST, value))
+
+
+async def _end(socket: WebSocket, error: AgentFarmError) -> None:
+    ended = {"type": "ended", "reason": error.what, "why": error.why, "hint": error.hint}
+    with suppress(RuntimeError, WebSocketDisconnect):
+        await socket.send_json(ended)
+        await socket.close(_NO_TERMINAL)

@@ -1,0 +1,68 @@
+"""Builders, events and removals as the API gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_farm.builders.events import Event
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
+from agent_farm.farm.git_state import GitState
+from agent_farm.farm.listing import Builder
+from agent_farm.farm.trash import Kept
+
+
+def builder_json(builder: Builder) -> dict[str, Any]:
+    """As `af status --json` gives it, with the line that tells a person what it is for."""
+    return {**builder.to_json(), "title": builder.record.title}
+
+
+def joined_json(record: BuilderRecord, status: Status, git: GitState | None) -> dict[str, Any]:
+    return builder_json(Builder(record, status, git))
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    return {
+        "at": event.at,
+        "run": event.run,
+        "source": event.source,
+        "event": event.event,
+        "state": event.state,
+        "reason": event.reason,
+        "detail": event.detail,
+    }
+
+
+def removed_json(kept: Kept) -> dict[str, Any]:
+    return {
+        "id": kept.record.id,
+        "epoch": kept.epoch,
+        "title": kept.record.title,
+        "type": kept.record.type,
+        "branch": kept.record.branch,
+        "salvage": kept.ref,
+        "kept": list(kept.remaining),
+    }
+
+
+def object_schema(properties: Mapping[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": [name for name in properties if name not in optional],
+    }
+
+
+def list_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": dict(schema)}
+
+
+TEXT = {"type": "string"}
+MAYBE_TEXT = {"type": ["string", "null"]}
+WHOLE = {"type": "integer"}
+MAYBE_WHOLE = {"type": ["integer", "null"]}
+NUMBER = {"type": "number"}
+MAYBE_NUMBER = {"type": ["number", "null"]}
+FLAG = {"type": "boolean"}
+ANYTHING: dict[str, Any] = {}

@@ -1,0 +1,177 @@
+"""What changed on disk: builders' events, the registry, the butler's database. One interface, two ways.
+
+inotify costs nothing while nothing happens. Where it does not exist (macOS) or has no watches left, the
+files' times are looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from agent_farm.paths import FarmPaths
+
+_EVENT = struct.Struct("iIII")
+_MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x80, 0x100, 0x4000
+_FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE
+_LOOK_SECONDS = 0.2
+_RUN_FILES = ("events.jsonl", "exit.json")
+
+
+@dataclass(slots=True)
+class Changes:
+    """Since they were last taken. `everything`: some were lost, so that all has to be read again."""
+
+    builders: set[str] = field(default_factory=set)
+    registry: bool = False
+    sessions: bool = False
+    everything: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.builders) or self.registry or self.sessions or self.everything
+
+
+class Watch(Protocol):
+    def follow(self, ids: Iterable[str]) -> None:
+        """The builders whose run directories count; those not named are let go."""
+
+    def close(self) -> None: ...
+
+
+OnChange = Callable[[Changes], None]
+
+
+def open_watch(paths: FarmPaths, on_change: OnChange) -> Watch:
+    """To be called on the event loop that `on_change` is to be called on."""
+    with suppress(OSError, AttributeError):
+        if sys.platform == "linux":
+            return Inotify(paths, on_change)
+    return Looking(paths, on_change)
+
+
+class Inotify:
+    def __init__(self, paths: FarmPaths, on_change: OnChange) -> None:
+        self._paths, self._on_change = paths, on_change
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = _checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._runs: dict[str, int] = {}
+        self._builders: dict[int, str] = {}
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._state = self._add(paths.state)
+        except OSError:
+            os.close(self._descriptor)
+            raise
+        self._loop.add_reader(self._descriptor, self._read)
+
+    def follow(self, ids: Iterable[str]) -> None:
+        wanted = set(ids)
+        for id in self._runs.keys() - wanted:
+            watch = self._runs.pop(id)
+            self._builders.pop(watch, None)
+            self._libc.inotify_rm_watch(self._descriptor, watch)
+        for id in wanted - self._runs.keys():
+            with suppress(FileNotFoundError):  # not made yet: the registry changes once it is
+                watch = self._add(self._paths.run(id))
+                self._runs[id], self._builders[watch] = watch, id
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+
+    def _add(self, directory: Path) -> int:
+        return _checked(
+            self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), _FOLLOWED), directory
+        )
+
+    def _read(self) -> None:
+        changes = Changes()
+        while True:
+            try:
+                data = os.read(self._descriptor, 65536)
+            except BlockingIOError:
+                break
+            for watch, mask, name in _events(data):
+                self._note(changes, watch, mask, name)
+        if changes:
+            self._on_change(changes)
+
+    def _note(self, changes: Changes, watch: int, mask: int, name: str) -> None:
+        if mask & _OVERFLOW:
+            changes.everything = True
+        elif watch == self._state:
+            changes.registry |= name == "registry.json"
+            changes.sessions |= name in ("butler.db", "butler.db-wal")
+        elif name in _RUN_FILES and watch in self._builders:
+            changes.builders.add(self._builders[watch])
+
+
+def _events(data: bytes) -> Iterable[tuple[int, int, str]]:
+    offset = 0
+    while offset + _EVENT.size <= len(data):
+        watch, mask, _, length = _EVENT.unpack_from(data, offset)
+        offset += _EVENT.size
+        name = data[offset : offset + length].rstrip(b"\0")
+        offset += length
+        yield watch, mask, os.fsdecode(name)
+
+
+def _checked(answer: int, path: Path | None = None) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(path) if path else None)
+    return answer
+
+
+class Looking:
+    """One look at each followed file's time and size, five times a second."""
+
+    def __init__(self, paths: FarmPaths, on_change: OnChange) -> None:
+        self._paths, self._on_change = paths, on_change
+        self._ids: set[str] = set()
+        self._seen: dict[str, object] = {}
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def follow(self, ids: Iterable[str]) -> None:
+        self._ids = set(ids)
+
+    def close(self) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        self._look()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            changes = self._look()
+            if changes:
+                self._on_change(changes)
+
+    def _look(self) -> Changes:
+        state = str(self._paths.state)
+        changes = Changes()
+        changes.registry = self._has_changed(f"{state}/registry.json")
+        changes.sessions = self._has_changed(f"{state}/butler.db-wal")
+        runs = str(self._paths.runs)
+        for id in self._ids:
+            for name in _RUN_FILES:
+                if self._has_changed(f"{runs}/{id}/{name}"):
+                    changes.builders.add(id)
+        return changes
+
+    def _has_changed(self, path: str) -> bool:
+        try:
+            facts = os.stat(path)
+            now: object = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        except OSError:
+            now = None
+        before = self._seen.get(path)
+        self._seen[path] = now
+        return now != before

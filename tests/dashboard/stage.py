@@ -1,0 +1,129 @@
+"""A dashboard of its own for a test: server process, ticket, and plain HTTP to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import wait_until
+
+TOKEN = "architect-of-the-test"
+_HOME = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    root: Path
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def address(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str | None] | None = None,
+        data: bytes | None = None,
+    ) -> Answer:
+        """As the architect's program, unless `headers` say otherwise; None takes a header away."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        standard: dict[str, str | None] = {
+            "Host": f"localhost:{self.port}",
+            "Authorization": f"Bearer {TOKEN}",
+        }
+        chosen = standard | dict(headers or {})
+        content = json.dumps(body).encode() if data is None and body is not None else data
+        try:
+            connection.request(
+                method, path, content, {name: value for name, value in chosen.items() if value is not None}
+            )
+            response = connection.getresponse()
+            return Answer(
+                response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+            )
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        answer = self.ask("GET", path)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def post(self, path: str, body: object = None) -> Any:
+        answer = self.ask("POST", path, body if body is not None else {})
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def login_address(self) -> str:
+        ticket = self.post("/api/tickets")["ticket"]
+        return f"{self.address}/login#{ticket}"
+
+    def login_cookie(self) -> str:
+        """As a browser gets it: `name=value`."""
+        ticket = self.post("/api/tickets")["ticket"]
+        own = {"Authorization": None, "Origin": self.address}
+        answer = self.ask("POST", "/api/login", {"ticket": ticket}, headers=own)
+        assert answer.status == 200, answer.body
+        return answer.headers["set-cookie"].split(";")[0]
+
+
+@contextmanager
+def serving(root: Path, *, token: str = TOKEN) -> Iterator[Dashboard]:
+    state = root / ".agent-farm"
+    state.mkdir(mode=0o700, exist_ok=True)
+    (root / ".git/info").mkdir(exist_ok=True)
+    (state / "architect.token").write_text(token)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(128)
+    log = root.parent / "dashboard.log"
+    with listening, open(log, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.dashboard.serve", str(root), str(listening.fileno())],
+            cwd=_HOME,
+            env=dict(os.environ),
+            pass_fds=[listening.fileno()],
+            stdout=output,
+            stderr=output,
+        )
+        dashboard = Dashboard(root, int(listening.getsockname()[1]), process, log)
+    try:
+        wait_until(lambda: _answers(dashboard), what="the dashboard's server")
+        yield dashboard
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _answers(dashboard: Dashboard) -> bool:
+    assert dashboard.process.poll() is None, dashboard.log.read_text()
+    try:
+        return dashboard.ask("GET", "/login").status == 200
+    except OSError:
+        return False

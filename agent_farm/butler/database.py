@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
 
 BUSY_SECONDS = 15.0
+_THREADS = 2
 
 T = TypeVar("T")
 Row = sqlite3.Row
@@ -26,6 +28,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="butler.db")
         self._connection = _open(path)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -45,12 +48,13 @@ class Database:
             self._connection.execute("COMMIT")
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """`function` on a worker thread, so that a slow disk never holds up the loop."""
+        """`function` on a thread of ours: neither a slow disk nor busy neighbours hold up the loop."""
         import asyncio
 
-        return await asyncio.to_thread(function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     def close(self) -> None:
+        self._threads.shutdown()
         with self._lock:
             self._connection.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ from mcp.server import MCPServer
 
 from agent_farm.builders.modes import Flags, choose_mode
 from agent_farm.butler.tool_box import tool
+from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 
 OpenFarm = Callable[[], Farm]
 LONGEST_WAIT = 600.0
+LOOK_SECONDS = 0.3
 
 
 def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
@@ -52,6 +55,11 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         """Deliver `text` to a running builder. `outcome` is submitted, held or failed, with the reason."""
         return await asyncio.to_thread(send_text, open_farm, id, text)
 
+    _add_wait(server, open_farm)
+    _add_landing(server, open_farm)
+
+
+def _add_wait(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def wait(
         ids: list[str], states: str | None = None, any_is_enough: bool = False, timeout: float = 60.0
@@ -60,10 +68,17 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
 
         At most 600 s; a builder that fails or vanishes ends the wait with an error.
         """
-        return await asyncio.to_thread(
-            _wait, open_farm, ids, states, any_is_enough, min(timeout, LONGEST_WAIT)
-        )
+        deadline = time.monotonic() + min(timeout, LONGEST_WAIT)
+        while True:
+            try:
+                return await asyncio.to_thread(_look, open_farm, ids, states, any_is_enough)
+            except TimedOut as error:
+                if time.monotonic() >= deadline:
+                    raise TimedOut(f"Not there after {timeout:g} s", evidence=error.evidence) from error
+            await asyncio.sleep(LOOK_SECONDS)  # no thread is held meanwhile: there may be many who wait
 
+
+def _add_landing(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def diff(id: str, stat: bool = False) -> dict[str, Any]:
         """What a builder changed since its base, uncommitted work included; `stat`: only which files."""
@@ -102,14 +117,13 @@ def send_text(open_farm: OpenFarm, id: str, text: str) -> dict[str, Any]:
     return {"id": record.id, "outcome": delivery.outcome, "reason": delivery.reason}
 
 
-def _wait(
-    open_farm: OpenFarm, ids: Sequence[str], states: str | None, any_is_enough: bool, seconds: float
-) -> dict[str, Any]:
+def _look(open_farm: OpenFarm, ids: Sequence[str], states: str | None, any_is_enough: bool) -> dict[str, Any]:
+    """The states when they are the wanted ones; TimedOut when they are not yet."""
     from agent_farm.farm.wait import parse_states, wait
 
     farm = open_farm()
     chosen = [farm.require(id).id for id in ids]
-    found = wait(farm, chosen, parse_states(states), any_is_enough=any_is_enough, timeout=seconds)
+    found = wait(farm, chosen, parse_states(states), any_is_enough=any_is_enough, timeout=0)
     return {"states": {id: {"state": status.state, "reason": status.reason} for id, status in found.items()}}
 
 

@@ -187,6 +187,9 @@ async def _architect_round(call_tool: Any) -> None:
     assert waited["states"][id]["state"] == "idle"
     failed, found = await call_tool("status", {})
     assert [one["id"] for one in found["builders"]] == [id]
+    failed, late = await call_tool("wait", {"ids": [id], "states": "working", "timeout": 0.5})
+    assert failed
+    assert "Not there after 0.5 s" in late
     failed, patch = await call_tool("diff", {"id": id})
     assert "notes.txt" in patch["diff"]
     failed, refused = await call_tool("prune", {"ids": [id]})

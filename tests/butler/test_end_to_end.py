@@ -147,3 +147,12 @@ def test_the_table_in_the_docs_is_the_one_in_force() -> None:
             for kind, cell in zip(documented, cells[1:], strict=True):
                 documented[kind] |= names if cell.startswith("yes") else set()
     assert documented == {kind: set(tools) for kind, tools in TOOLS_OF.items()}
+
+
+@pytest.mark.parametrize("word", ["run", "trigger"])
+def test_a_session_sees_none_of_fifty_undeclared_variables(farm: Path, af: Af, word: str) -> None:
+    secrets = {f"SECRET_{number}": "leak" for number in range(50)}
+    prompt = " ".join(f"[[env:{name}]]" for name in (*secrets, "PATH"))
+    done = af(word, "--json", "--max-turns", "100", prompt, env=secrets)
+    calls = json.loads(done.stdout)["result"]["tool_calls"]
+    assert [call["result"] for call in calls] == ["unset"] * 50 + ["set"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -18,6 +19,20 @@ def processes_of_run(run: str) -> list[int]:
     wanted = f"AF_RUN={run}".encode()
     others = (entry for entry in _PROC.glob("[0-9]*") if int(entry.name) != os.getpid())
     return [int(entry.name) for entry in others if wanted in _environment(entry)]
+
+
+def load_launcher_pid(file: Path, run: str) -> int | None:
+    """The launcher of that run, from `processes.json`."""
+    try:
+        document = json.loads(file.read_bytes())
+        return int(document["launcher"]) if document["run"] == run else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def belongs_to_run(pid: int, run: str) -> bool:
+    """Whether that process lives and was started with AF_RUN=`run`. Linux only; elsewhere False."""
+    return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
 
 
 def end_run(run: str, *, grace: float = 3.0) -> list[int]:

@@ -9,6 +9,7 @@ from agent_farm.builders.status import Status
 from agent_farm.errors import WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.panes import find_pane
 from agent_farm.farm.stop import program_in_shell
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.landed import Commit, landing_targets, unlanded_commits
@@ -98,7 +99,7 @@ def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle
         return [Obstacle(f"tmux could not be asked whether it runs: {status.reason}")]
     if not status.is_finished:
         return [Obstacle(f"it is {status.state}", as_command("af", "stop", record.id))]
-    pane = farm.tmux.panes().panes.get(record.session)
+    pane = find_pane(record).pane
     program = program_in_shell(pane)
     if program:
         return [Obstacle(f"{program} runs in its shell", as_command("af", "attach", record.id))]

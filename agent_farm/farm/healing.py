@@ -11,6 +11,8 @@ from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.panes import find_pane
+from agent_farm.farm.restore import is_restoring, settle_restore
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.pristine import own_content
 from agent_farm.git.slots import repair_worktree
@@ -45,10 +47,12 @@ def _tried(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
-    snapshot = farm.tmux.panes()
-    if not snapshot.known:
+    if is_restoring(record):
+        return settle_restore(farm, record)
+    found = find_pane(record)
+    if not found.known:
         return []  # a session that cannot be seen may be there
-    pane = snapshot.panes.get(record.session)
+    pane = found.pane
     if pane is not None and not pane.dead:
         with farm.registry.edit() as records:
             records[record.id] = record.with_state("running")
@@ -58,9 +62,9 @@ def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
 
 def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     """Undo a spawn, however far it came. A builder that holds somebody's work stays, as failed."""
-    pane = farm.tmux.panes().panes.get(record.session)
-    if pane is not None:
-        farm.tmux.kill_session(pane.session_id)
+    found = find_pane(record)
+    if found.pane is not None:
+        found.server.kill_session(found.pane.session_id)
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):

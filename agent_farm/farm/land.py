@@ -11,10 +11,9 @@ from typing import cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, Request, require_consent
-from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.stop import LOCK_SECONDS
+from agent_farm.farm.holding import hold
 from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import merged_trees
@@ -62,8 +61,8 @@ def land(
     ask: Ask | None = None,
 ) -> Landed:
     """Bring the builder's commits into the branch of the main checkout, or change nothing."""
-    _require_base(farm, record, here)
-    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+    with hold(farm, record.id) as record:
+        _require_base(farm, record, here)
         left = _uncommitted(record)
         _run_check(farm, record, yes, ask)
         chosen = cast(Strategy, strategy or farm.settings.text("merge.strategy"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_farm.builders.events import last_state, load_exit
@@ -12,7 +12,8 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
-from agent_farm.tmux.snapshot import Snapshot
+from agent_farm.farm.panes import find_panes
+from agent_farm.processes import belongs_to_run, load_launcher_pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,26 @@ def list_builders(
     return [Builder(record, statuses[record.id], states.get(record.id)) for record in chosen]
 
 
-def read_statuses(farm: Farm, records: Iterable[BuilderRecord]) -> dict[str, Status]:
-    snapshot = farm.tmux.panes()
+def read_statuses(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
+    found = find_panes(records)
     now = time.time()
-    return {record.id: _status(farm, record, snapshot, now) for record in records}
+    return {record.id: _status(farm, record, found[record.id].view, now) for record in records}
 
 
 def read_status(farm: Farm, record: BuilderRecord) -> Status:
     return read_statuses(farm, [record])[record.id]
 
 
-def _status(farm: Farm, record: BuilderRecord, snapshot: Snapshot, now: float) -> Status:
+def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
-    pane = snapshot.panes.get(record.session)
-    view = PaneView(snapshot.known, pane is not None, pane is not None and pane.dead, snapshot.reason)
-    return judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)
+    status = judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)
+    return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status
+
+
+def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:
+    """Its server cannot be reached any more (somebody removed the socket), and yet it runs."""
+    pid = load_launcher_pid(farm.run(record.id).processes, record.run)
+    if pid is None or not belongs_to_run(pid, record.run):
+        return status
+    reason = f"its launcher (pid {pid}) runs, but its tmux session cannot be reached"
+    return replace(status, state="unknown", reason=reason)

@@ -14,8 +14,9 @@ from agent_farm.builders.config import BuilderType
 from agent_farm.builders.ids import Name
 from agent_farm.builders.modes import Mode, ProtocolMode, ShellMode, SpecMode, TaskMode
 from agent_farm.builders.roles import choose_role, load_role
-from agent_farm.consent import Ask, Request, require_consent
+from agent_farm.consent import Ask, Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
+from agent_farm.farm.agreement import agree_to_commands
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
@@ -105,7 +106,8 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
     )
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
     copies, patterns = _copies(farm)
-    _require_consent(farm, order, chosen, patterns)
+    named = order.runtime is not None
+    agree_to_commands(farm, chosen, named=named, more=patterns, yes=order.yes, ask=order.ask)
     going_on = f"{start.existing_branch} exists already; the builder goes on with it"
     return Plan(
         work,
@@ -268,14 +270,3 @@ def _copies(farm: Farm) -> tuple[tuple[str, ...], list[Request]]:
     if not patterns:
         return (), []
     return tuple(ignored_files(farm.repository.checkout, patterns)), requests
-
-
-def _require_consent(farm: Farm, order: SpawnOrder, chosen: Chosen, requests: list[Request]) -> None:
-    settings = farm.settings
-    for key in ("worktree.setup", "notify.command"):
-        command = settings.text(key)
-        if command:
-            requests.append(Request(f"{SETTINGS_NAME} {key}", command))
-    if chosen.command and order.runtime is None:  # naming it with --runtime is consent to run it
-        requests.append(Request(f"{SETTINGS_NAME} runtimes.{chosen.name}.command", " ".join(chosen.command)))
-    require_consent(farm.root, requests, yes=order.yes, ask=order.ask)

@@ -39,6 +39,8 @@ def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int)
             if slot.is_dir():  # git moves no worktree that has submodules
                 replace_file(_marker(slot), commit)
                 return False
+            if not record.worktree_path.exists():  # somebody deleted the slot
+                return False
             raise
     return True
 

@@ -7,11 +7,11 @@ import os
 from dataclasses import dataclass, replace
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.stop import LOCK_SECONDS, end_processes
+from agent_farm.farm.holding import hold
+from agent_farm.farm.stop import end_processes
 from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.ignoring import ignored_entries
@@ -44,7 +44,7 @@ def prune(
     farm: Farm, record: BuilderRecord, *, discard_changes: bool = False, discard_commits: bool = False
 ) -> Pruned:
     """Remove one builder; WorkWouldBeLost with the evidence when that would lose something."""
-    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+    with hold(farm, record.id) as record:
         _require(farm, record, discard_changes, discard_commits)
         end_processes(farm, record)
         # Its shell may have written something until it ended.
@@ -65,8 +65,10 @@ def finished_and_landed(farm: Farm) -> tuple[list[BuilderRecord], dict[str, Evid
 
 
 def finish_removal(farm: Farm, kept: Kept) -> Pruned:
-    """All that follows once the worktree was moved away; may be begun again after a crash."""
+    """All that follows once the removal is on record; may be begun again after a crash."""
     record = kept.record
+    if find_worktree(farm.repository, record.worktree_path) is not None:
+        remove_worktree(farm.repository, record.worktree_path, trash=kept.directory)
     branch = _remove_branch(farm, record, kept.tip)
     if farm.paths.run(record.id).is_dir():
         os.rename(farm.paths.run(record.id), kept.run)
@@ -91,7 +93,6 @@ def _remove(farm: Farm, record: BuilderRecord) -> Pruned:
     salvage(record.worktree_path, place.ref, branch_tip=tip)
     kept = replace(place, tip=tip, remaining=tuple(_not_in_git(farm, record)))
     store_kept(kept)
-    remove_worktree(farm.repository, record.worktree_path, trash=kept.directory)
     return finish_removal(farm, kept)
 
 

@@ -1,22 +1,39 @@
-"""`af restore`: branch, worktree, uncommitted state, run files and record, as they were."""
+"""`af restore`: branch, worktree, uncommitted state, run files and record, as they were.
+
+The record comes first, as `creating`, and says which removal is being undone. Until the mark "state-is-back"
+nothing has left the trash, and a restore that was cut short is undone; after it, it is carried to its end.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, make_directory
-from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.stop import LOCK_SECONDS
-from agent_farm.farm.trash import Kept, list_kept
+from agent_farm.farm.holding import lock_of
+from agent_farm.farm.trash import Kept, delete_tree, list_kept, set_aside
+from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.restoring import restore_state
-from agent_farm.git.salvage import load_salvage
-from agent_farm.git.worktrees import add_worktree, admin_directory, branch_checked_out_at
-from agent_farm.ports import reserve_ports
+from agent_farm.git.salvage import Salvaged, load_salvage
+from agent_farm.git.worktrees import (
+    add_worktree,
+    admin_directory,
+    belongs_here,
+    branch_checked_out_at,
+    delete_branch,
+    drop_admin_entry,
+    remove_worktree,
+    require_free,
+)
+from agent_farm.launch import as_command
+from agent_farm.ports import release_ports, reserve_ports
+
+_RESTORING = "restoring "
+_STATE_IS_BACK = "state-is-back"
 
 
 def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
@@ -37,44 +54,123 @@ def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
 
 def restore(farm: Farm, kept: Kept) -> BuilderRecord:
     """The builder is back as `stopped`; `af resume` continues its conversation."""
-    old = kept.record
-    with file_lock(farm.paths.builder_lock(old.id), wait=LOCK_SECONDS, inherit=True) as lock:
-        _require_free(farm, old)
+    with lock_of(farm, kept.record.id) as lock:
         salvaged = load_salvage(farm.root, kept.ref)
+        record = _announce(farm, kept, salvaged)
+        try:
+            _make(farm, kept, record, salvaged, lock)
+            return _complete(farm, kept)
+        except BaseException:
+            settle_restore(farm, record)
+            raise
+
+
+def is_restoring(record: BuilderRecord) -> bool:
+    return record.state == "creating" and (record.reason or "").startswith(_RESTORING)
+
+
+def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
+    """Finish or undo a restore that was cut short; the caller holds its lock. Says what was done."""
+    name = (record.reason or "").removeprefix(_RESTORING)
+    kept = next((kept for kept in list_kept(farm, record.id) if kept.directory.name == name), None)
+    if kept is not None and (kept.directory / _STATE_IS_BACK).exists():
+        _complete(farm, kept)
+        return [f"{record.id}: its restore was cut short; it is finished"]
+    done = _undo(farm, record, kept)
+    return [f"{record.id}: its restore was cut short; it is undone", *done]
+
+
+def _announce(farm: Farm, kept: Kept, salvaged: Salvaged) -> BuilderRecord:
+    """Intent before the effect: whoever finds this record knows what was begun."""
+    old = kept.record
+    with farm.registry.edit() as records:
+        if old.id in records:
+            raise UsageError(
+                f"There is a builder {old.id} already",
+                why="Remove it first; what is restored comes back under the same id.",
+                hint=f"af prune {old.id}",
+            )
         tip = farm.repository.branch_commit(old.branch)
-        add_worktree(
-            farm.repository,
-            old.worktree_path,
-            old.branch,
-            tip or salvaged.head,
-            lock_path=farm.paths.worktree_lock,
-            builder_lock_fd=lock,
-            new_branch=tip is None,
+        _require_free_branch(farm, old, tip, salvaged.head)
+        require_free(old.worktree_path)
+        record = replace(
+            old, state="creating", reason=f"{_RESTORING}{kept.directory.name}", new_branch=tip is None
         )
-        restore_state(kept.ref, old.worktree_path)
-        _bring_back_files(kept, old.worktree_path)
-        _bring_back_submodules(kept, old.worktree_path)
-        if kept.run.is_dir():
-            make_directory(farm.paths.runs)
-            os.rename(kept.run, farm.paths.run(old.id))
-        ports = reserve_ports(farm.root, old.id, len(old.ports))
-        record = replace(old, state="stopped", reason="restored", ports=ports)
-        with farm.registry.edit() as records:
-            records[old.id] = record
-    shutil.rmtree(kept.directory, ignore_errors=True)
+        records[old.id] = record
     return record
 
 
-def _require_free(farm: Farm, record: BuilderRecord) -> None:
-    if record.id in farm.registry.read():
-        raise UsageError(
-            f"There is a builder {record.id} already",
-            why="Remove it first; what is restored comes back under the same id.",
-            hint=f"af prune {record.id}",
-        )
-    place = branch_checked_out_at(farm.repository, record.branch)
+def _require_free_branch(farm: Farm, old: BuilderRecord, tip: str | None, head: str) -> None:
+    place = branch_checked_out_at(farm.repository, old.branch)
     if place is not None:
-        raise UsageError(f"The branch {record.branch} is checked out in {place}", hint="git worktree list")
+        raise UsageError(
+            f"The branch {old.branch} is checked out in {place}",
+            hint=as_command("git", "-C", place, "switch", "--detach"),
+        )
+    if tip not in (None, head):
+        raise UsageError(
+            f"The branch {old.branch} has moved on since {old.id} was removed",
+            why=f"It is at {str(tip)[:10]}, and was at {head[:10]}.",
+            hint=as_command("git", "-C", farm.root, "branch", "-m", old.branch, f"{old.branch}-later"),
+        )
+
+
+def _make(farm: Farm, kept: Kept, record: BuilderRecord, salvaged: Salvaged, lock: int) -> None:
+    add_worktree(
+        farm.repository,
+        record.worktree_path,
+        record.branch,
+        salvaged.head,
+        lock_path=farm.paths.worktree_lock,
+        builder_lock_fd=lock,
+        new_branch=record.new_branch,
+    )
+    restore_state(kept.ref, record.worktree_path)
+    replace_file(kept.directory / _STATE_IS_BACK, "")
+
+
+def _complete(farm: Farm, kept: Kept) -> BuilderRecord:
+    """What is left to do once git's part is back; each step may be done again."""
+    old = kept.record
+    _bring_back_files(kept, old.worktree_path)
+    _bring_back_submodules(kept, old.worktree_path)
+    if kept.run.is_dir() and not farm.paths.run(old.id).exists():
+        make_directory(farm.paths.runs)
+        os.rename(kept.run, farm.paths.run(old.id))
+    ports = reserve_ports(farm.root, old.id, len(old.ports))
+    record = replace(old, state="stopped", reason="restored", ports=ports)
+    with farm.registry.edit() as records:
+        records[old.id] = record
+    delete_tree(kept.directory)
+    return record
+
+
+def _undo(farm: Farm, record: BuilderRecord, kept: Kept | None) -> list[str]:
+    """The removal is as it was. What stands in the worktree is set aside, not judged."""
+    path, done = record.worktree_path, []
+    with file_lock(farm.paths.worktree_lock):
+        drop_half_made(farm.repository, path)
+    if record.new_branch:
+        drop_stale_ref_lock(farm.repository, record.branch)
+    if belongs_here(farm.repository, path):
+        aside = set_aside(farm, "half", record.id)
+        remove_worktree(farm.repository, path, trash=aside)
+        done.append(f"its half-made worktree is in {aside}")
+    elif path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+    if not os.path.lexists(path):
+        drop_admin_entry(farm.repository, path)
+    tip = farm.repository.branch_commit(record.branch)
+    if tip is not None and record.new_branch and kept is not None:
+        try:
+            delete_branch(farm.repository, record.branch, load_salvage(farm.root, kept.ref).head)
+        except AgentFarmError:  # somebody committed to it
+            done.append(f"{record.branch} is kept, at {tip[:10]}")
+    release_ports(farm.root, [record.id])
+    with farm.registry.edit() as records:
+        records.pop(record.id, None)
+    farm.paths.builder_lock(record.id).unlink(missing_ok=True)
+    return done
 
 
 def _bring_back_files(kept: Kept, worktree: Path) -> None:
@@ -94,5 +190,5 @@ def _bring_back_files(kept: Kept, worktree: Path) -> None:
 def _bring_back_submodules(kept: Kept, worktree: Path) -> None:
     """Their git directories live in the worktree's own, and with them commits that no remote has."""
     modules, admin = kept.directory / "admin" / "modules", admin_directory(worktree)
-    if modules.is_dir() and admin is not None:
+    if modules.is_dir() and admin is not None and not (admin / "modules").exists():
         os.rename(modules, admin / "modules")

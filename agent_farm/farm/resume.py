@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
 from agent_farm.builders.events import last_conversation
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
-from agent_farm.disk import file_lock
+from agent_farm.consent import Ask
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.agreement import agree_to_commands
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status, read_statuses
+from agent_farm.farm.panes import find_pane
 from agent_farm.farm.running import Preparation, draw_run, start_runtime
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.server import builder_server
-from agent_farm.farm.stop import LOCK_SECONDS, end_processes, program_in_shell
+from agent_farm.farm.stop import end_processes, program_in_shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +28,18 @@ class Resumed:
     continues: bool
 
 
-def resume(farm: Farm, record: BuilderRecord) -> Resumed:
+def resume(farm: Farm, record: BuilderRecord, *, yes: bool = False, ask: Ask | None = None) -> Resumed:
     """Start the builder's runtime again. `continues` tells whether a conversation went on."""
-    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+    with hold(farm, record.id) as record:
         _require_resumable(farm, record, read_status(farm, record))
         chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
+        agree_to_commands(farm, chosen, yes=yes, ask=ask)  # they may have changed since the spawn
         conversation = _conversation(farm, record, chosen)
         end_processes(farm, record)
         started = replace(
             record,
             run=draw_run(),
+            socket=farm.tmux.path(os.environ),
             conversation_id=conversation or chosen.adapter.new_conversation_id(),
             state="running",
             reason=None,
@@ -63,7 +69,7 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
         raise AgentFarmError(f"{record.id} is being created", hint="af status")
     if not record.worktree_path.is_dir():
         raise AgentFarmError(f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor")
-    program = program_in_shell(farm.tmux.panes().panes.get(record.session))
+    program = program_in_shell(find_pane(record).pane)
     if program:
         raise AgentFarmError(
             f"{program} runs in the shell of {record.id}",

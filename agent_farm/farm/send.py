@@ -11,6 +11,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.panes import find_pane
 from agent_farm.runtimes import get_adapter
 from agent_farm.tmux.delivery import Delivery, require_deliverable
 from agent_farm.tmux.screen import ScreenRules
@@ -22,13 +23,14 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
     held = _cannot_take(read_status(farm, record))
     if held:
         return Delivery("held", held)
-    pane = farm.tmux.panes().panes.get(record.session)
+    found = find_pane(record)
+    pane = found.pane
     if pane is None:
         return Delivery("held", "its tmux session is gone")
     adapter = get_adapter(record.runtime, farm.root)
     patterns = adapter.screen
     events, event = farm.run(record.id).events, adapter.submit_event
-    return farm.tmux.deliver(
+    return found.server.deliver(
         pane.pane_id,
         text,
         lock=farm.paths.delivery_lock(record.id),

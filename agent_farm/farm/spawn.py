@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -129,6 +130,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         state="creating",
         reason=None,
         run=draw_run(),
+        socket=farm.tmux.path(os.environ),
         permissions=plan.chosen.permissions,
         subdirectory=plan.subdirectory,
         new_branch=plan.start.existing_branch is None,

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.panes import find_pane
 from agent_farm.processes import end_run
 from agent_farm.tmux.processes import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
 
-LOCK_SECONDS = 30.0
-
 
 def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """End the builder's runtime and its session; its worktree, branch and conversation stay."""
-    with file_lock(farm.paths.builder_lock(record.id), wait=LOCK_SECONDS):
+    with hold(farm, record.id) as record:
         if not read_status(farm, record).is_finished:  # how a runtime ended by itself stays on record
             record = _mark_stopped(farm, record)
         end_processes(farm, record)
-    return record
+        return record
 
 
 def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
@@ -41,12 +40,11 @@ def program_in_shell(pane: PaneFacts | None) -> str | None:
 
 def end_processes(farm: Farm, record: BuilderRecord) -> None:
     """Close the session, which lets the launcher end the runtime; then make sure that nothing is left."""
-    snapshot = farm.tmux.panes()
-    if not snapshot.known:
-        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=snapshot.reason)
-    pane = snapshot.panes.get(record.session)
-    if pane is not None:
-        farm.tmux.kill_session(pane.session_id)  # returns when the launcher is gone
+    found = find_pane(record)
+    if not found.known:
+        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=found.reason)
+    if found.pane is not None:
+        found.server.kill_session(found.pane.session_id)  # returns when the launcher is gone
     left = end_run(record.run)
     if left:
         raise AgentFarmError(

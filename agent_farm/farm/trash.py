@@ -15,10 +15,11 @@ from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import load_json, make_directory, replace_file
 from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm.farm import Farm
-from agent_farm.git.salvage import delete_salvage, load_salvage, salvage_ref
+from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
 
 _MANY_FILES = 2000
 _AGE = re.compile(r"(\d+)([smhdw]?)")
+_ASIDE = re.compile(r"(run|half)-.+-\d{19}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 
@@ -78,7 +79,7 @@ def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
     """Removed builders, newest first."""
     found = [
         kept
-        for file in farm.paths.trash.glob("*/record.json")
+        for file in farm.paths.trash.glob("[!.]*/record.json")
         if (kept := _load(file)) and (id is None or kept.record.id == id)
     ]
     return sorted(found, key=lambda kept: kept.epoch, reverse=True)
@@ -86,15 +87,14 @@ def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
 
 def thin_out(kept: Kept) -> None:
     """Delete the removed worktree except the paths that exist nowhere else."""
-    if not kept.worktree.is_dir():
-        return
     saved = kept.directory / "kept"
-    for path in kept.remaining:
-        target = saved / path
-        if not os.path.lexists(target):
-            make_directory(target.parent)
-            os.rename(kept.worktree / path, target)
-    delete_tree(kept.worktree)
+    if kept.worktree.is_dir():
+        for path in kept.remaining:
+            target = saved / path
+            if not os.path.lexists(target):
+                make_directory(target.parent)
+                os.rename(kept.worktree / path, target)
+        delete_tree(kept.worktree)
     if saved.exists():
         os.rename(saved, kept.worktree)
     admin = kept.directory / "admin"
@@ -118,16 +118,30 @@ def delete_tree(path: Path) -> None:
         shutil.rmtree(doomed, ignore_errors=True)
 
 
+def set_aside(farm: Farm, kind: str, id: str) -> Path:
+    """A name in the trash for what cannot be restored by itself; it is expired like the rest."""
+    make_directory(farm.paths.trash)
+    return farm.paths.trash / f"{kind}-{id}-{time.time_ns()}"
+
+
 def expire(farm: Farm, age: float) -> list[Kept]:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
     old = [kept for kept in list_kept(farm) if kept.epoch <= limit]
     for kept in old:
-        salvaged = load_salvage(farm.root, kept.ref) if _has_ref(farm, kept) else None
-        if salvaged is not None:
-            delete_salvage(farm.repository, salvaged)
         delete_tree(kept.directory)
+    for path in _aside(farm):
+        if int(path.name.rpartition("-")[2]) / 1e9 <= limit:
+            delete_tree(path)
+    for salvaged in list_salvages(farm.repository):  # also of builders that were restored since
+        id, epoch = salvaged.ref.split("/")[-2:]
+        if salvaged.at.timestamp() <= limit and not (farm.paths.trash / f"{id}-{epoch}").exists():
+            delete_salvage(farm.repository, salvaged)
     return old
+
+
+def _aside(farm: Farm) -> list[Path]:
+    return [path for path in farm.paths.trash.glob("*-*") if _ASIDE.fullmatch(path.name)]
 
 
 def parse_age(text: str) -> float:
@@ -136,12 +150,6 @@ def parse_age(text: str) -> float:
     if match is None:
         raise UsageError(f"--expire: {text!r} is no age", why="Write 30d, 12h, 45m or 0.")
     return int(match[1]) * _SECONDS[match[2]]
-
-
-def _has_ref(farm: Farm, kept: Kept) -> bool:
-    from agent_farm.git.divergence import resolve_commits
-
-    return resolve_commits(farm.repository, [kept.ref])[kept.ref] is not None
 
 
 def _has_many_files(path: Path) -> bool:

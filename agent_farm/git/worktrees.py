@@ -113,9 +113,10 @@ def remove_worktree(repository: Repository, path: Path, *, trash: Path) -> Path:
 
     Nothing is deleted: index, reflog and the git directories of submodules come along. `trash` has to be on
     the worktree's filesystem. The branch stays. A locked worktree and another repository's are refused.
+    Called again after a crash, it does what was left to do.
     """
     _require_removable(repository, path)
-    admin = admin_directory(path)
+    admin = admin_directory(path if os.path.lexists(path) else trash / "worktree")
     trash.mkdir(parents=True, mode=0o700, exist_ok=True)
     if os.path.lexists(path):
         _move_directory(path, trash / "worktree")

@@ -48,7 +48,9 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
     records = farm.registry.read()
     for kept in list_kept(farm):
         record = records.get(kept.record.id)
-        if record is not None and record.created_at == kept.record.created_at and not _exists(record):
+        if record is None or record.state == "creating" or _exists(record):
+            continue
+        if record.created_at == kept.record.created_at:
             yield Finding(
                 "problem",
                 f"{record.id}: its removal was cut short",
@@ -167,6 +169,7 @@ def _guessed_record(farm: Farm, tree: Worktree) -> BuilderRecord:
         state="stopped",
         reason="found by af doctor",
         run=draw_run(),
+        socket=farm.tmux.path(os.environ),
         permissions=farm.settings.text("spawn.permissions") or "edit",
         subdirectory="",
         new_branch=(tree.branch or "").startswith("builder/"),

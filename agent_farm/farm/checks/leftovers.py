@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from agent_farm.disk import file_lock, is_locked, make_directory, stale_temporaries
+from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.trash import delete_tree, list_kept
+from agent_farm.farm.trash import list_kept, set_aside
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
 from agent_farm.launch import as_command
@@ -90,8 +90,7 @@ def check_run_directories(farm: Farm) -> Iterator[Finding]:
 
 
 def _to_trash(farm: Farm, path: Path) -> str:
-    make_directory(farm.paths.trash)
-    target = farm.paths.trash / f"run-{path.name}-{time.time_ns()}"
+    target = set_aside(farm, "run", path.name)
     os.rename(path, target)
     return f"it is moved to {target}"
 
@@ -194,7 +193,11 @@ def check_trash(farm: Farm) -> Iterator[Finding]:
     kept = list_kept(farm)
     if kept:
         yield Finding("ok", f"{len(kept)} removed builders can be restored", "af prune --expire 30d")
-    for path in farm.paths.trash.glob("*/.*.deleting"):
+    for path in farm.paths.trash.glob("[!.]*"):
+        id = path.name.rpartition("-")[0]
+        if path.is_dir() and not any(path.iterdir()) and not is_locked(farm.paths.builder_lock(id)):
+            yield Finding("note", f"{path} is of a removal that was not begun", heal=partial(_remove, path))
+    for path in [*farm.paths.trash.glob(".*.deleting"), *farm.paths.trash.glob("[!.]*/.*.deleting")]:
         yield Finding(
             "note",
             f"{path} was not deleted to the end",
@@ -202,6 +205,11 @@ def check_trash(farm: Farm) -> Iterator[Finding]:
         )
 
 
+def _remove(path: Path) -> str:
+    path.rmdir()
+    return f"{path.name} is removed"
+
+
 def _delete(path: Path) -> str:
-    delete_tree(path)
+    shutil.rmtree(path, ignore_errors=True)
     return f"{path.name} is deleted"

@@ -19,6 +19,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+from agent_farm.runtimes.descendants import end_children
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.02
@@ -39,7 +44,7 @@ def main(argv: list[str]) -> int:
     left_alone = _wait(child, lifeline)
     _end_group(child, grace)
     if adopts:
-        _end_orphans(grace)
+        end_children(grace)
     with suppress(OSError):
         os.write(status, f"ended {child.returncode}\n".encode())
     if left_alone and scratch:
@@ -110,36 +115,6 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-def _end_orphans(grace: float) -> None:
-    deadline = time.monotonic() + grace
-    while children := _children():
-        number = signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL
-        for pid in children:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(_POLL_SECONDS)
-        if time.monotonic() > deadline + 5:
-            return
-
-
-def _children() -> list[int]:
-    """Live children of this process, read from /proc; zombies are collected before."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    me, found = os.getpid(), []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(OSError, IndexError), open(f"/proc/{entry}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-                if int(fields[1]) == me:
-                    found.append(int(entry))
-    return found
 
 
 def _remove(scratch: str) -> None:

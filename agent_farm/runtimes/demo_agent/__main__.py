@@ -4,9 +4,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.append(
-        str(Path(__file__).resolve().parents[3])
-    )  # started with -I: nothing else finds the package
+    sys.path.append(str(Path(__file__).resolve().parents[3]))  # -I: nothing else finds the package
 
     from agent_farm.runtimes.demo_agent.arguments import UnknownArgument, parse_arguments
 

@@ -8,17 +8,18 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from agent_farm.runtimes.demo_agent import terminal
+from agent_farm.runtimes.console import terminal
+from agent_farm.runtimes.console.hooks import Hooks
+from agent_farm.runtimes.console.keyboard import EndOfInput, Interrupted, Keyboard
 from agent_farm.runtimes.demo_agent.arguments import Arguments
 from agent_farm.runtimes.demo_agent.conversation import (
     Conversation,
     UnknownConversation,
     open_conversation,
 )
-from agent_farm.runtimes.demo_agent.hooks import Hooks
-from agent_farm.runtimes.demo_agent.keyboard import EndOfInput, Interrupted, Keyboard
 from agent_farm.runtimes.demo_agent.turn import Leave, Turn, TurnFailed
 
+PROMPT = "demo> "
 STEP_SECONDS = 0.1
 
 
@@ -77,7 +78,7 @@ class _Agent:
 
     def _converse(self) -> None:
         while True:
-            terminal.show_draft(bytes(self._keyboard.draft))
+            terminal.show_draft(PROMPT, bytes(self._keyboard.draft))
             try:
                 if not self._keyboard.sent:
                     self._keyboard.wait(None)
@@ -90,7 +91,7 @@ class _Agent:
         if message.strip() == b"/exit":
             raise Leave(0)
         if message.strip():
-            terminal.show_line(f"{terminal.PROMPT}{len(message)} bytes")
+            terminal.show_line(f"{PROMPT}{len(message)} bytes")
             self._answer(message, edits=False)
 
     def _answer(self, message: bytes, *, edits: bool) -> None:
@@ -129,14 +130,14 @@ class _Agent:
     # what a turn needs to be seen and answered
     def step(self, text: str) -> None:
         terminal.show_line(f"● {text}")
-        terminal.show_draft(bytes(self._keyboard.draft))
+        terminal.show_draft(PROMPT, bytes(self._keyboard.draft))
 
     def pause(self, seconds: float) -> None:
         """Let time pass, and what is typed meanwhile be seen."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self._keyboard.wait(left):
-                terminal.show_draft(bytes(self._keyboard.draft))
+                terminal.show_draft(PROMPT, bytes(self._keyboard.draft))
 
     def turn(self) -> None:
         self.step("another turn")

@@ -8,8 +8,6 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PROMPT = "demo> "
-
 
 @contextmanager
 def raw_terminal(descriptor: int) -> Iterator[None]:
@@ -37,9 +35,10 @@ def show_line(text: str) -> None:
     write(f"\r\x1b[J{printable(text)}\n")
 
 
-def show_draft(draft: bytes) -> None:
+def show_draft(prompt: str, draft: bytes) -> None:
     """The input line: the draft's first line as far as it fits, and how much more there is."""
-    write(f"\r\x1b[J{PROMPT}{_shortened(draft.decode('utf-8', 'replace'))}")
+    room = max(10, os.get_terminal_size().columns - len(prompt) - 1)
+    write(f"\r\x1b[J{prompt}{_shortened(draft.decode('utf-8', 'replace'), room)}")
 
 
 def printable(text: str) -> str:
@@ -47,11 +46,9 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def _shortened(text: str) -> str:
-    if not text:
-        return ""
+def _shortened(text: str, room: int) -> str:
     first, *others = text.split("\n")
     note = f" [{len(others) + 1} lines, {len(text.encode())} bytes]" if others else ""
-    room = max(10, os.get_terminal_size().columns - len(PROMPT) - len(note) - 1)
+    room -= len(note)
     shown = printable(first)
     return (shown if len(shown) <= room else shown[: room - 1] + "…") + note

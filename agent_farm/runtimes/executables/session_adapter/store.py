@@ -1,0 +1,160 @@
+"""Sessions on disk: `.agent-farm/sessions/<id>/`, found from any directory of the repository."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent_farm.runtimes.executables.session_adapter.files import replace_json
+
+
+class UnknownSession(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Session:
+    """What was asked for; `outcome.json` beside it is what came of it, the lock says whether it lives."""
+
+    directory: Path
+    id: str
+    runtime: str
+    brief: Path
+    state: Path
+    cwd: Path
+    conversation: str
+
+    @property
+    def prompt_file(self) -> Path:
+        return self.directory / "prompt.txt"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "adapter.log"
+
+    @property
+    def outcome(self) -> Path:
+        return self.directory / "outcome.json"
+
+    @property
+    def alive_lock(self) -> Path:
+        return self.directory / "alive.lock"
+
+    def is_alive(self) -> bool:
+        """Its supervisor holds the lock for as long as it lives, however it dies."""
+        descriptor = os.open(self.alive_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def status(self) -> str:
+        told = str(_load(self.outcome).get("status", "pending"))
+        if told in ("pending", "active") and not self.is_alive():
+            again = str(_load(self.outcome).get("status", "pending"))  # it may have ended in between
+            return again if again in ("completed", "failed") else "failed"
+        return told
+
+    def with_state(self, state: Path) -> Session:
+        changed = replace(self, state=state)
+        changed.save()
+        return changed
+
+    def with_conversation(self, conversation: str) -> Session:
+        changed = replace(self, conversation=conversation)
+        changed.save()
+        return changed
+
+    def save(self) -> None:
+        replace_json(self.directory / "session.json", {"version": 1, **_plain(self)})
+
+
+@dataclass(frozen=True)
+class Sessions:
+    root: Path
+    directory: Path
+
+    @classmethod
+    def of(cls, cwd: Path) -> Sessions:
+        root = main_checkout(cwd)
+        directory = root / ".agent-farm" / "sessions"
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        return cls(root, directory)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        descriptor = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def living(self, runtime: str, brief: Path, state: Path) -> Session | None:
+        """The session of this brief and state that is not at its end."""
+        for directory in self.directory.glob(f"{runtime}-{_key(brief, state)}-*"):
+            session = self.load(directory.name)
+            if session.is_alive():
+                return session
+        return None
+
+    def create(self, runtime: str, brief: Path, state: Path, cwd: Path) -> Session:
+        identity = f"{runtime}-{_key(brief, state)}-{os.urandom(3).hex()}"
+        directory = self.directory / identity
+        directory.mkdir(mode=0o700)
+        session = Session(directory, identity, runtime, brief, state, cwd, str(uuid.uuid4()))
+        session.save()
+        return session
+
+    def load(self, identity: str) -> Session:
+        directory = self.directory / identity
+        raw = _load(directory / "session.json") if "/" not in identity else {}
+        if raw.get("id") != identity:
+            raise UnknownSession(identity)
+        paths = {name: Path(raw[name]) for name in ("brief", "state", "cwd")}
+        return Session(directory, identity, raw["runtime"], **paths, conversation=raw["conversation"])
+
+
+def main_checkout(cwd: Path) -> Path:
+    """The checkout that holds the state: from a linked worktree, its repository's main one."""
+    for directory in (cwd, *cwd.parents):
+        link = directory / ".git"
+        if link.is_dir():
+            return directory
+        if link.is_file():
+            own = Path(link.read_text().partition("gitdir:")[2].strip())
+            common = (directory / own / ".." / "..").resolve()  # <main>/.git/worktrees/<name>
+            return common.parent if common.name == ".git" else directory
+    return cwd
+
+
+def _key(brief: Path, state: Path) -> str:
+    content = hashlib.sha256(brief.read_bytes()).hexdigest()
+    text = "\0".join((str(brief.resolve()), content, str(state.resolve())))
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:10]
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        loaded = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _plain(session: Session) -> dict[str, str]:
+    return {name: str(value) for name, value in asdict(session).items() if name != "directory"}

@@ -1,0 +1,139 @@
+"""Any executable that follows the spawn/resume/check_status contract, as a runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from agent_farm.disk import replace_file
+from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtimes
+from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
+from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.process import Command
+from agent_farm.runtimes.prompts import argument_for, fits_argument
+from agent_farm.runtimes.result import RuntimeResult
+
+DRIVER = Path(__file__).parent / "external_driver" / "__main__.py"
+
+
+class ExternalAdapter(RuntimeAdapter):
+    """A pane or a headless run holds our driver; the driver calls the executable and reports its status."""
+
+    title = "External executable"
+    states: ClassVar[Mapping[str, str]] = {
+        "pending": "working",
+        "active": "working",
+        "completed": "idle",
+        "failed": "failed",
+        "message": "working",
+    }
+    submit_event = "message"
+    notices_dead_mcp = False
+    screen = ScreenPatterns(ready=r"^> *$", draft=r"^> \S", working=r"^● active")
+
+    def __init__(self, runtime: ExternalRuntime) -> None:
+        self.runtime = runtime
+        self.name = runtime.name  # type: ignore[misc]  # of the instance: each declaration is a runtime
+        self.binary_name = str(runtime.adapter)  # type: ignore[misc]
+        self.install_hint = "agent_runtime.json declares it"  # type: ignore[misc]
+
+    @classmethod
+    def declared(cls, root: Path, name: str) -> ExternalAdapter:
+        return cls(load_external_runtimes(root)[name])
+
+    def create_worker(self) -> ExternalAdapter:
+        return type(self)(self.runtime)
+
+    def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
+        path = self.runtime.adapter
+        if not path.is_file():
+            return f"{path} does not exist; agent_runtime.json declares it as the adapter of {self.name}"
+        if not os.access(path, os.X_OK):
+            return f"{path} cannot be executed; chmod +x {path}"
+        return None
+
+    def find_command(
+        self, env: Mapping[str, str], command: Sequence[str] | None = None
+    ) -> tuple[str, ...] | None:
+        usable = self.problem(env) is None
+        return (sys.executable, "-I", "-S", str(DRIVER)) if usable else None
+
+    def interactive(self, order: InteractiveOrder) -> Launch:
+        directory = order.run_directory
+        prompt = argument_for(order) if order.prompt is not None else ""
+        document = self._order_document(directory, order.cwd, prompt)
+        document["hook"] = list(order.hook_argv("-"))
+        document["session"] = order.conversation_id if order.resume else None
+        servers = (order.mcp_server,) if order.mcp_server else ()
+        files = (
+            LaunchFile(directory / "external.json", json.dumps(document)),
+            LaunchFile(directory / "brief.md", brief(order.builder, order.role_text, order.prompt)),
+            LaunchFile(directory / "external-mcp.json", json.dumps(claude_form(servers))),
+        )
+        env = {**order.env, "AF_MCP_CONFIG": str(directory / "external-mcp.json")}
+        if order.mcp_server:
+            env |= order.mcp_server.environment()
+        argv = (sys.executable, "-I", "-S", str(DRIVER), "interactive", str(directory / "external.json"))
+        return Launch(argv, order.cwd, env, files)
+
+    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        prompt = order.prompt if fits_argument(order.prompt) else "Do what the brief says."
+        document = self._order_document(order.scratch, order.cwd, prompt)
+        document["session"] = order.conversation_id if order.resume else None
+        replace_file(order.scratch / "brief.md", brief(self.name, order.system_prompt, order.prompt))
+        replace_file(order.scratch / "external.json", json.dumps(document))
+        servers = {"": order.mcp_server} if order.mcp_server else {}
+        env = {**order.env, "AF_MCP_CONFIG": str(self.build_config_file(servers, order.scratch))}
+        command = Command(
+            argv=(*order.command, "headless", str(order.scratch / "external.json")),
+            cwd=order.cwd,
+            env=env,
+            scratch=order.scratch,
+            timeout=order.timeout,
+        )
+        return await run_lines(command, ExternalLines(order.max_turns))
+
+    def build_config_file(
+        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
+    ) -> Path:
+        path = tmp_dir / "mcp.json"
+        replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
+        return path
+
+    def _order_document(self, directory: Path, cwd: Path, prompt: str) -> dict[str, object]:
+        return {
+            "adapter": str(self.runtime.adapter),
+            "name": self.name,
+            "brief": str(directory / "brief.md"),
+            "state": str(directory / "state.json"),
+            "prompt": prompt,
+            "cwd": str(cwd),
+            "timeout_seconds": self.runtime.timeout_minutes * 60,
+        }
+
+
+class ExternalLines(LineParser):
+    counts_turns = False  # the contract does not tell turns
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "session":
+            self.conversation_id = event["id"]
+        elif kind == "failed":
+            self.fail(event.get("kind", "failed"), event["message"])
+        elif kind == "completed":
+            self.turns, self.finished = 1, True
+        if "state" in event:
+            state = event["state"] or {}
+            self.output = text_of(state.get("output")) if "output" in state else json.dumps(state)
+
+
+def brief(title: str, role: str | None, task: str | None) -> str:
+    parts = [f"# {title}", *([role.strip()] if role else []), *(["## Task", task] if task else [])]
+    return "\n\n".join(parts) + "\n"

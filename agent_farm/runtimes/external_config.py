@@ -1,0 +1,84 @@
+"""agent_runtime.json: the executables that a repository declares as runtimes.
+
+    {"runtimes": {"NAME": {"adapter": "PATH relative to the root", "timeout_minutes": 30, "cleanup": true}}}
+
+`timeout_minutes` (default 30) bounds a session, `cleanup` (default true) removes its temporary files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.disk import load_json
+from agent_farm.errors import AgentFarmError, nearest
+from agent_farm.runtimes import ADAPTERS
+
+FILE_NAME = "agent_runtime.json"
+DEFAULT_MINUTES = 30.0
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_FIELDS = ("adapter", "timeout_minutes", "cleanup")
+
+
+class RuntimeFileError(AgentFarmError):
+    code = "runtime-file"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalRuntime:
+    name: str
+    adapter: Path
+    timeout_minutes: float = DEFAULT_MINUTES
+    cleanup: bool = True
+
+
+def load_external_runtimes(root: Path) -> dict[str, ExternalRuntime]:
+    """The runtimes declared at `root`; RuntimeFileError naming what is wrong with the file."""
+    path = root / FILE_NAME
+    if not path.exists():
+        return {}
+    document = load_json(path)
+    if not isinstance(document, Mapping) or not isinstance(document.get("runtimes"), Mapping):
+        raise _wrong(path, 'it has to be {"runtimes": {…}}')
+    if extra := [key for key in document if key not in ("runtimes", "$schema")]:
+        raise _wrong(path, f"unknown key {extra[0]!r}")
+    return {name: _runtime(path, str(name), given) for name, given in document["runtimes"].items()}
+
+
+def _runtime(path: Path, name: str, given: Any) -> ExternalRuntime:
+    if not _NAME.fullmatch(name):
+        raise _wrong(path, f"{name!r} is no name: small letters, digits, - and _, at most 40")
+    if name in ADAPTERS:
+        raise _wrong(path, f"{name} is the name of a runtime that af ships")
+    if not isinstance(given, Mapping):
+        raise _wrong(path, f"{name} has to be an object")
+    for field in given:
+        if field not in _FIELDS:
+            close = nearest(str(field), _FIELDS)
+            raise _wrong(
+                path, f"{name}: unknown key {field!r}" + (f"; did you mean {close}?" if close else "")
+            )
+    minutes = given.get("timeout_minutes", DEFAULT_MINUTES)
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or minutes <= 0:
+        raise _wrong(path, f"{name}: timeout_minutes has to be a number above 0")
+    if not isinstance(cleanup := given.get("cleanup", True), bool):
+        raise _wrong(path, f"{name}: cleanup has to be true or false")
+    return ExternalRuntime(name, _adapter_path(path, name, given.get("adapter")), float(minutes), cleanup)
+
+
+def _adapter_path(path: Path, name: str, given: object) -> Path:
+    """Inside the repository, so that what is declared is what was reviewed."""
+    if not isinstance(given, str) or not given:
+        raise _wrong(path, f"{name}: adapter has to be a path relative to the repository's root")
+    root = path.parent.resolve()
+    adapter = root / given
+    if Path(given).is_absolute() or not adapter.resolve().is_relative_to(root):
+        raise _wrong(path, f"{name}: adapter {given!r} leads out of the repository")
+    return adapter
+
+
+def _wrong(path: Path, why: str) -> RuntimeFileError:
+    return RuntimeFileError(f"{path} is not valid", why=why, hint=f"$EDITOR {path.name}")

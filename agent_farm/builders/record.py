@@ -40,6 +40,7 @@ class BuilderRecord:
     reason: str | None
     # What a later start of the same builder needs to be like the first.
     run: str
+    socket: str
     permissions: str
     subdirectory: str
     new_branch: bool

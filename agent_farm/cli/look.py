@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_farm.builders.events import Event
     from agent_farm.builders.record import BuilderRecord
     from agent_farm.farm.farm import Farm
+    from agent_farm.tmux.server import TmuxServer
     from agent_farm.tmux.snapshot import PaneFacts
 
 
@@ -32,13 +33,13 @@ def attach(id: str, read_only: bool) -> None:
 
 
 def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
-    pane = _require_pane(farm, record)
-    if farm.tmux.is_around(os.environ):
-        argv = farm.tmux.switch_client_argv(pane.session_id, read_only=read_only)
+    server, pane = _require_pane(record)
+    if server.is_around(os.environ):
+        argv = server.switch_client_argv(pane.session_id, read_only=read_only)
     else:
         require_terminal()
         os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
-        argv = farm.tmux.attach_argv(pane.session_id, read_only=read_only)
+        argv = server.attach_argv(pane.session_id, read_only=read_only)
     os.execvp(argv[0], argv)
 
 
@@ -58,7 +59,8 @@ def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:
     """Print what a builder's screen shows now."""
     farm = current_farm()
     record = farm.require(id)
-    text = farm.tmux.capture(_require_pane(farm, record).pane_id, history=history, escapes=escapes)
+    server, pane = _require_pane(record)
+    text = server.capture(pane.pane_id, history=history, escapes=escapes)
     if as_json:
         answer_json({"id": record.id, "screen": text})
     else:
@@ -98,13 +100,14 @@ def _line(event: Event) -> str:
     return printable("  ".join(parts) + (f": {event.reason}" if event.reason else "")).replace("\n", " ")
 
 
-def _require_pane(farm: Farm, record: BuilderRecord) -> PaneFacts:
-    snapshot = farm.tmux.panes()
-    pane = snapshot.panes.get(record.session)
-    if pane is not None:
-        return pane
-    if not snapshot.known:
-        raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
+def _require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
+    from agent_farm.farm.panes import find_pane
+
+    found = find_pane(record)
+    if found.pane is not None:
+        return found.server, found.pane
+    if not found.known:
+        raise AgentFarmError("tmux could not be asked", why=found.reason)
     raise AgentFarmError(
         f"{record.id} has no tmux session",
         why=f"It is {'stopped' if record.state == 'stopped' else 'lost'}; its work is in {record.worktree}.",

@@ -66,7 +66,7 @@ def start_runtime(
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
     replace_file(run.record, json.dumps(record.to_json(), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
-    farm.tmux.start_session(record.session, argv, cwd=record.worktree_path)
+    farm.tmux.start_session(record.session, argv, cwd=record.worktree_path, window=record.id)
 
 
 def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> dict[str, str]:

@@ -57,6 +57,18 @@ def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:
     return ("tmux", "-S" if "/" in socket else "-L", socket, *arguments)
 
 
+def socket_path(socket: str | None, environ: Mapping[str, str]) -> str:
+    """Where the server listens that these words mean, as tmux itself finds it."""
+    if socket and "/" in socket:
+        return os.path.abspath(socket)
+    around = environ.get("TMUX", "").split(",")[0]
+    if not socket and around:
+        return around
+    places = (environ.get("TMUX_TMPDIR"), "/tmp")
+    base = next((place for place in places if place and os.path.isdir(place)), "/tmp")
+    return os.path.join(os.path.realpath(base), f"tmux-{os.getuid()}", socket or "default")
+
+
 def call_tmux(
     socket: str | None,
     commands: Sequence[Sequence[str]],

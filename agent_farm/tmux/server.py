@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux import rarely
-from agent_farm.tmux.client import ask_tmux, install_command, tmux_argv
+from agent_farm.tmux.client import ask_tmux, install_command, socket_path, tmux_argv
 from agent_farm.tmux.ending import kill_session
 from agent_farm.tmux.screens import capture_screen, capture_screens
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
@@ -29,6 +29,10 @@ class TmuxServer:
 
     socket: str | None = None
 
+    def path(self, environ: Mapping[str, str]) -> str:
+        """The socket, by which the same server is found from every terminal."""
+        return socket_path(self.socket, environ)
+
     def problem(self) -> str | None:
         """None, or why tmux cannot be used here and what to do."""
         try:
@@ -42,10 +46,17 @@ class TmuxServer:
         return None
 
     def start_session(
-        self, name: str, argv: Sequence[str], *, cwd: Path, columns: int = 200, rows: int = 50
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        window: str = "builder",
+        columns: int = 200,
+        rows: int = 50,
     ) -> PaneAddress:
         """One tmux call; the program is executed directly, with `cwd` as its working directory."""
-        return start_session(self.socket, name, argv, cwd=cwd, columns=columns, rows=rows)
+        return start_session(self.socket, name, argv, window=window, cwd=cwd, columns=columns, rows=rows)
 
     def panes(self) -> Snapshot:
         """Every builder's pane, from one call."""

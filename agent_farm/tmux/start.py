@@ -11,6 +11,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.client import Answer, call_tmux
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
+_WINDOW = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r"(\$\d+) (@\d+) (%\d+)")
 
 
@@ -24,13 +25,13 @@ class PaneAddress:
 
 
 def start_session(
-    socket: str | None, name: str, argv: Sequence[str], *, cwd: Path, columns: int, rows: int
+    socket: str | None, name: str, argv: Sequence[str], *, window: str, cwd: Path, columns: int, rows: int
 ) -> PaneAddress:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"not a session name of ours: {name!r}")
+    if not _NAME.fullmatch(name) or not _WINDOW.fullmatch(window):
+        raise ValueError(f"not names of ours: {name!r}, {window!r}")
     if len(argv) < 2:
         raise ValueError("tmux hands a single word to a shell")
-    answer = _started(socket, name, argv, cwd, columns, rows)
+    answer = _started(socket, name, window, argv, cwd, columns, rows)
     address = _read_address(answer, name)
     if answer.out.split()[3:] != ["session-kept", "pane-kept"]:
         _keep_by_ids(socket, address, name)
@@ -38,11 +39,11 @@ def start_session(
 
 
 def _started(
-    socket: str | None, name: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
+    socket: str | None, name: str, window: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
 ) -> Answer:
     commands = (
         ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{window_id} #{pane_id}", "-s", name,
-         "-x", str(columns), "-y", str(rows), "--", *argv),
+         "-n", window, "-x", str(columns), "-y", str(rows), "--", *argv),
         *_keep_newest(name),
     )  # fmt: skip
     return call_tmux(socket, commands, cwd=cwd, patient=True)

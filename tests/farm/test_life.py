@@ -203,3 +203,16 @@ def test_logs_and_path(spawn: Spawn, af: Af) -> None:
     assert "idle" in logs
     events = json.loads(af("logs", builder.id, "--json").stdout)["events"]
     assert [event["state"] for event in events if event["state"]][-1] == "idle"
+
+
+def test_builders_of_another_tmux_server_are_found_from_every_terminal(af: Af, repo: Path) -> None:
+    """Spawned under `tmux -L work`, looked at from outside of it: neither lost nor started twice."""
+    done = af("spawn", "--shell", "--runtime", "demo", env={"AF_TMUX_SOCKET": "work"})
+    id = done.stdout.strip()
+    assert af("wait", id, "--timeout", "20").returncode == 0
+    assert "No builder is lost" in af("recover", "--yes").stderr
+    assert af("send", id, "hello").returncode == 0
+    assert "bytes 5" in af("capture", id).stdout
+    assert af("stop", id).returncode == 0
+    sessions = subprocess.run(["tmux", "-L", "work", "ls"], capture_output=True, text=True, check=False)
+    assert id not in sessions.stdout

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -148,12 +149,10 @@ def _acquire(descriptor: int, path: Path, wait: float | None) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> AgentFarmError:
-    hints = {
-        errno.ENOSPC: "df -h .",
-        errno.EDQUOT: "df -h .",
-        errno.EROFS: f"mount | grep ' on / \\|{path.anchor}'",
-        errno.EACCES: f"ls -ld {path.parent}",
-    }
+    words = {errno.ENOSPC: "df -h", errno.EDQUOT: "df -h", errno.EROFS: "df", errno.EACCES: "ls -ld"}
+    command = words.get(error.errno or 0)
     return AgentFarmError(
-        f"Cannot write {path}", why=os.strerror(error.errno or 0), hint=hints.get(error.errno or 0)
+        f"Cannot write {path}",
+        why=os.strerror(error.errno or 0),
+        hint=f"{command} {shlex.quote(str(path.parent))}" if command else None,
     )

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,8 +31,15 @@ LOOK_SECONDS = 2.0
 
 _log = logging.getLogger("agent_farm.butler")
 
+Extend = Callable[[Any, Path, ServerFiles], Any]
 
-def main(argv: list[str]) -> int:
+
+def _as_it_is(app: Any, root: Path, files: ServerFiles) -> Any:
+    return app
+
+
+def main(argv: list[str], extend: Extend = _as_it_is) -> int:
+    """`extend` may put other routes beside the butler's."""
     root, butler, lock, *descriptors = argv
     logging.basicConfig(
         level=logging.INFO,
@@ -46,7 +53,7 @@ def main(argv: list[str]) -> int:
     sockets = [socket.socket(fileno=int(word)) for word in descriptors]
     files = server_files(Path(root), butler or None)
     try:
-        asyncio.run(serve(Path(root), files, sockets, os.environ))
+        asyncio.run(serve(Path(root), files, sockets, os.environ, extend))
     except AgentFarmError as error:
         _log.error("%s%s", error.what, f" ({error.why})" if error.why else "")
         return (
@@ -56,14 +63,18 @@ def main(argv: list[str]) -> int:
 
 
 async def serve(
-    root: Path, files: ServerFiles, sockets: list[socket.socket], environ: Mapping[str, str]
+    root: Path,
+    files: ServerFiles,
+    sockets: list[socket.socket],
+    environ: Mapping[str, str],
+    extend: Extend = _as_it_is,
 ) -> None:
     """Until SIGTERM, or until the farm's directory is gone."""
     port = int(sockets[0].getsockname()[1])
     require_token(files)
     tokens = Tokens(FarmPaths(root).runs, hash_token(files.token.read_text().strip()))
     end_export = telemetry.start_export(environ, "agent-farm-butler")
-    running = RunningServer(root, files, port, tokens, dict(environ))
+    running = RunningServer(root, files, port, tokens, dict(environ), extend)
     try:
         await running.serve(sockets)
     finally:
@@ -78,6 +89,7 @@ class RunningServer:
     port: int
     tokens: Tokens
     environ: Mapping[str, str]
+    extend: Extend
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, sockets: list[socket.socket]) -> None:
@@ -87,7 +99,7 @@ class RunningServer:
         service = open_service(
             self.root, self.files.butler, port=self.port, tokens=self.tokens, environ=self.environ
         )
-        server = make_uvicorn(build_app(service))
+        server = make_uvicorn(self.extend(build_app(service), self.root, self.files))
         serving = asyncio.create_task(server.serve(sockets=sockets))
         scheduling = asyncio.create_task(service.scheduler.run())
         looking = asyncio.create_task(self._look())
@@ -155,7 +167,7 @@ def make_uvicorn(app: Any) -> Any:
         access_log=False,
         lifespan="on",
         timeout_graceful_shutdown=3,
-        ws="none",
+        ws="websockets-sansio",
         server_header=False,
     )
     return Quiet(config)

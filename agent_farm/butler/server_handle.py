@@ -258,7 +258,9 @@ def _launch(
     root: Path, files: ServerFiles, lock: int, sockets: list[socket.socket], env: dict[str, str]
 ) -> subprocess.Popen[bytes]:
     descriptors = [lock, *(opened.fileno() for opened in sockets)]
-    server = python_argv("agent_farm.butler.server", str(root), files.butler or "", *map(str, descriptors))
+    server = python_argv(
+        "agent_farm.dashboard.serving", str(root), files.butler or "", *map(str, descriptors)
+    )
     with open(files.log, "ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(SUPERVISOR), ",".join(map(str, descriptors)), *server],

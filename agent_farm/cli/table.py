@@ -17,6 +17,7 @@ SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
 COMMANDS = {
     "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
     "status": Entry("status", "status", "Builders", "Show all builders and how they are"),
+    "dash": Entry("dash", "dash", "Builders", "Open the dashboard in the browser"),
     "attach": Entry("look", "attach", "Builders", "Attach to a builder's tmux session"),
     "send": Entry("talk", "send", "Builders", "Send a message to running builders"),
     "wait": Entry("talk", "wait", "Builders", "Wait until builders are idle, waiting or ended"),

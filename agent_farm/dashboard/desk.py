@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
@@ -20,13 +23,28 @@ if TYPE_CHECKING:
     from agent_farm.butler.schedules import ScheduleStore
     from agent_farm.butler.sessions import SessionLog
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = 16
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="dashboard")
+
 
 @dataclass(slots=True)
 class Desk:
     root: Path
     clock: Callable[[], float] = time.time
+    _threads: ThreadPoolExecutor = field(default_factory=_threads)
     _database: Database | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """On a thread of ours: a message that waits for its builder holds up nobody else's work."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
 
     def farm(self) -> Farm:
         """Opened for each answer: settings may have changed."""
@@ -70,6 +88,7 @@ class Desk:
         return store
 
     def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             if self._database is not None:
                 self._database.close()

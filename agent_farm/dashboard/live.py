@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent_farm.butler.server_handle import load_address, server_files
 from agent_farm.dashboard.answers import encode
 from agent_farm.dashboard.board import Board, Difference
 from agent_farm.dashboard.watching import Changes, Watch, open_watch
@@ -25,6 +26,8 @@ GIT_SECONDS = 1.0
 GIT_AGAIN_SECONDS = 30.0
 PING_SECONDS = 15.0
 _MOST_WAITING = 200
+
+_END = b""
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +80,8 @@ class Live:
                     message = await asyncio.wait_for(page.queue.get(), PING_SECONDS)
                 except TimeoutError:
                     message = b": ping\n\n"
+                if message == _END:
+                    return
                 if page.is_behind:
                     page.queue, page.is_behind = asyncio.Queue(_MOST_WAITING), False
                     message = self._snapshot()
@@ -124,6 +129,7 @@ class Live:
         self._changes.builders |= changes.builders
         self._changes.registry |= changes.registry
         self._changes.sessions |= changes.sessions
+        self._changes.server |= changes.server
         self._changes.everything |= changes.everything
         self._changed.set()
 
@@ -133,6 +139,8 @@ class Live:
             await asyncio.sleep(GATHER_SECONDS)  # what happens together is told together
             self._changed.clear()
             changes, self._changes = self._changes, Changes()
+            if changes.server and _is_stopping(self.root):
+                self._end_pages()
             if changes.sessions:
                 self._tell("sessions", {})
             if not (changes.builders or changes.registry or changes.everything):
@@ -199,6 +207,11 @@ class Live:
         for page in self._pages:
             page.tell(message)
 
+    def _end_pages(self) -> None:
+        """A server that is to end is not held up by open pages; they come again by themselves."""
+        for page in self._pages:
+            page.tell(_END)
+
     def _snapshot(self) -> bytes:
         board = self._board
         assert board is not None
@@ -217,6 +230,14 @@ def _prepared_farm(root: Path) -> Farm:
     exclude(farm.repository, IGNORED_BY_GIT)
     make_directory(farm.paths.state)
     return farm
+
+
+def _is_stopping(root: Path) -> bool:
+    try:
+        address = load_address(server_files(root))
+    except AgentFarmError:
+        return False
+    return address is not None and address.stopping
 
 
 def _message(event: str, number: int, document: dict[str, Any]) -> bytes:

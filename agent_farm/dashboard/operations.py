@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ async def respond(operation: Operation, desk: Desk, request: Request) -> Respons
     where = f"{operation.method} {operation.path}"
     try:
         call = await _read(operation, request)
-        document = await asyncio.to_thread(operation.handler, desk, call)
+        document = await desk.run(operation.handler, desk, call)
         return answer(document, operation.status)
     except _TooLarge:
         return refuse(413, "too-large", f"The body is larger than {MOST_BYTES} bytes")

@@ -40,7 +40,7 @@ async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
     typing = socket.query_params.get("typing") == "true"
     columns, rows = _size(socket.query_params)
     try:
-        found = await asyncio.to_thread(_attachment, desk, socket.path_params["id"], typing, columns, rows)
+        found = await desk.run(_attachment, desk, socket.path_params["id"], typing, columns, rows)
     except AgentFarmError as error:
         await _end(socket, error)
         return

@@ -33,10 +33,11 @@ class Changes:
     builders: set[str] = field(default_factory=set)
     registry: bool = False
     sessions: bool = False
+    server: bool = False
     everything: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.builders) or self.registry or self.sessions or self.everything
+        return bool(self.builders) or self.registry or self.sessions or self.server or self.everything
 
 
 class Watch(Protocol):
@@ -109,6 +110,7 @@ class Inotify:
             changes.everything = True
         elif watch == self._state:
             changes.registry |= name == "registry.json"
+            changes.server |= name == "server.json"
             changes.sessions |= name in ("butler.db", "butler.db-wal")
         elif name in _RUN_FILES and watch in self._builders:
             changes.builders.add(self._builders[watch])
@@ -158,6 +160,7 @@ class Looking:
         state = str(self._paths.state)
         changes = Changes()
         changes.registry = self._has_changed(f"{state}/registry.json")
+        changes.server = self._has_changed(f"{state}/server.json")
         changes.sessions = self._has_changed(f"{state}/butler.db-wal")
         runs = str(self._paths.runs)
         for id in self._ids:

@@ -64,9 +64,7 @@ class Dashboard:
                 method, path, content, {name: value for name, value in chosen.items() if value is not None}
             )
             response = connection.getresponse()
-            return Answer(
-                response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
-            )
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
 

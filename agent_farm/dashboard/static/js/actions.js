@@ -52,11 +52,21 @@ function prune(builder) {
     const settle = () => {
       remove.disabled = !found || found.obstacles.length > 0;
     };
-    get(builderPath(builder.id, "/evidence")).then(({ evidence }) => {
+    const stopFirst = async (button) => {
+      button.disabled = true;
+      try {
+        await post(builderPath(builder.id, "/stop"));
+        await look();
+      } catch (error) {
+        replace(failed, errorBox(error));
+      }
+    };
+    const look = () => get(builderPath(builder.id, "/evidence")).then(({ evidence }) => {
       found = evidence;
-      replace(place, ...evidenceParts(evidence, waive));
+      replace(place, ...evidenceParts(evidence, waive, stopFirst));
       settle();
     }).catch((error) => replace(place, errorBox(error)));
+    look();
     remove.addEventListener("click", async () => {
       remove.disabled = true;
       try {
@@ -74,10 +84,11 @@ function prune(builder) {
   });
 }
 
-function evidenceParts(evidence, waive) {
+function evidenceParts(evidence, waive, stopFirst) {
   if (evidence.landed) return [h("p", null, "All of its work has landed. Nothing would be lost.")];
   const list = (title, lines) => lines.length ? [h("h3", null, title), h("pre", { class: "command", tabindex: "0" }, plain(lines.join("\n")).replaceAll("\u240a", "\n"))] : [];
-  const parts = evidence.obstacles.map((one) => errorBox({ what: `Not removed: ${one.what}`, hint: one.hint }));
+  const parts = evidence.obstacles.map((one) => errorBox({ what: `Not removed: ${one.what}`, hint: one.hint },
+    ...(one.hint?.startsWith("af stop ") ? [h("button", { type: "button", onclick: (event) => stopFirst(event.currentTarget) }, "Stop it, then look again")] : [])));
   parts.push(...list(`Changed (${evidence.changed.length})`, evidence.changed));
   parts.push(...list(`Untracked (${evidence.untracked.length})`, evidence.untracked));
   parts.push(...list(`Commits that have not landed (${evidence.commits.length})`, evidence.commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`)));

@@ -25,5 +25,5 @@ export function barPlot({ title, total, buckets, series, show }) {
     h("h2", null, title, h("b", null, total)),
     s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": says, preserveAspectRatio: "none" },
       s("line", { class: "axis", x1: 0, x2: WIDTH, y1: BASE, y2: BASE }), ...bars),
-    h("div", { class: "legend" }, h("span", { class: "dim" }, moment(buckets[0]?.at)), series.length > 1 ? series.map((one) => h("span", { class: one.legend }, one.name)) : null));
+    h("div", { class: "legend" }, h("span", { class: "from" }, "since ", moment(buckets[0]?.at)), series.length > 1 ? series.map((one) => h("span", { class: one.legend }, one.name)) : null));
 }

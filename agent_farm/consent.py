@@ -44,7 +44,6 @@ def require_consent(root: Path, requests: Sequence[Request], *, yes: bool, ask: 
             "This repository wants to run or copy what nobody has agreed to",
             why="Read it, then agree once with --yes.",
             evidence=[f"{request.origin}: {request.content}" for request in new],
-            hint="af spawn --yes …",
         )
     _remember(file, {request.fingerprint(root) for request in new})
 

@@ -6,7 +6,8 @@ import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import asker, current_farm, id_argument, ids_argument, json_option, yes_option
-from agent_farm.cli.output import answer, answer_json, has_colour, narrate, narrate_hint, page
+from agent_farm.cli.output import answer, answer_json, has_colour, narrate, narrate_hint, page, printable
+from agent_farm.launch import as_command
 from agent_farm.settings import STRATEGIES
 
 
@@ -68,11 +69,15 @@ def merge(
                 f"landed on {merged.into}, now at {merged.after[:10]}" if changed else "has nothing to land"
             )
             answer(f"{record.id} {what}")
-        for path in landed.left_behind:
-            narrate(f"  not committed, so not landed: {path}")
-        if then_prune and not landed.left_behind:
+        if landed.left_behind:
+            for path in landed.left_behind:
+                narrate(f"  not committed, so not landed: {printable(path)}")
+            if then_prune:
+                narrate(f"{record.id} stays, with what did not land.")
+            narrate_hint(as_command("af", "send", record.id, "Commit your work"))
+        elif then_prune:
             _prune(record.id)
-        elif not as_json and not landed.left_behind:
+        elif not as_json:
             narrate_hint(f"af stop {record.id} && af prune {record.id}")
     if as_json:
         answer_json({"merged": rows})

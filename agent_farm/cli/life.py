@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 from agent_farm.builders.ids import match_builder
-from agent_farm.cli.options import confirm, current_farm, id_argument, ids_argument, json_option, yes_option
+from agent_farm.cli.options import (
+    asker,
+    confirm,
+    current_farm,
+    id_argument,
+    ids_argument,
+    json_option,
+    yes_option,
+)
 from agent_farm.cli.output import answer, answer_json, is_interactive, narrate, narrate_hint, show_error
 from agent_farm.errors import AgentFarmError, UsageError
 
@@ -14,7 +22,7 @@ from agent_farm.errors import AgentFarmError, UsageError
 @ids_argument(required=False)
 @click.option("--all", "every", is_flag=True, help="Stop every builder that runs.")
 @json_option
-def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> int:
     """End runtimes; worktree, branch and conversation stay.
 
     `af resume ID` goes on with the same conversation.
@@ -32,26 +40,36 @@ def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> None:
         chosen = [record for record in records.values() if statuses[record.id].state in ALIVE]
     else:
         chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
+    stopped = []
     for record in chosen:
-        end(farm, record)
+        try:
+            end(farm, record)
+        except AgentFarmError as error:
+            if len(chosen) == 1:
+                raise
+            show_error(error, as_json=False)  # the others are stopped all the same
+            continue
+        stopped.append(record.id)
         if not as_json:
             answer(f"{record.id} stopped")
     if as_json:
-        answer_json({"stopped": [record.id for record in chosen]})
+        answer_json({"stopped": stopped})
     elif not chosen:
         narrate("No builder runs.")
+    return 0 if len(stopped) == len(chosen) else 1
 
 
 @click.command()
 @id_argument
 @click.option("--attach", is_flag=True, help="Attach to the builder at once.")
+@yes_option
 @json_option
-def resume(id: str, attach: bool, as_json: bool) -> None:
+def resume(id: str, attach: bool, yes: bool, as_json: bool) -> None:
     """Start a builder's runtime again, with the same conversation and the same role."""
     from agent_farm.farm.resume import resume as start
 
     farm = current_farm()
-    resumed = start(farm, farm.require(id))
+    resumed = start(farm, farm.require(id), yes=yes, ask=asker())
     record = resumed.record
     if as_json:
         answer_json({"builder": record.to_json(), "continues": resumed.continues})
@@ -90,7 +108,7 @@ def recover(yes: bool, as_json: bool) -> int:
     failed = []
     for record in lost:
         try:
-            start(farm, record)
+            start(farm, record, yes=yes, ask=asker())
         except AgentFarmError as error:
             failed.append(record.id)
             show_error(error, as_json=False)

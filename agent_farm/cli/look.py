@@ -11,6 +11,7 @@ import click
 from agent_farm.cli.options import current_farm, id_argument, json_option
 from agent_farm.cli.output import answer, answer_json, printable, require_terminal
 from agent_farm.errors import AgentFarmError
+from agent_farm.launch import as_command
 
 if TYPE_CHECKING:
     from agent_farm.builders.events import Event
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
     from agent_farm.tmux.server import TmuxServer
     from agent_farm.tmux.snapshot import PaneFacts
+
+
+_FOLLOW_SECONDS = 0.2
 
 
 @click.command()
@@ -37,10 +41,16 @@ def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> 
     if server.is_around(os.environ):
         argv = server.switch_client_argv(pane.session_id, read_only=read_only)
     else:
-        require_terminal()
+        require_terminal(hint=as_command("af", "capture", record.id))
         os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
         argv = server.attach_argv(pane.session_id, read_only=read_only)
     os.execvp(argv[0], argv)
+
+
+def require_attachable(farm: Farm) -> None:
+    """For a builder that does not exist yet: this terminal could be attached to it."""
+    if not farm.tmux.is_around(os.environ):
+        require_terminal(hint="leave --attach out")
 
 
 @click.command()
@@ -85,13 +95,21 @@ def logs(id: str, follow: bool, as_json: bool) -> None:
         return
     shown = 0
     while True:
+        ended = not follow or _has_ended(farm, id=record.id)  # asked before the events: none is missed
         events = load_events(file)
         for event in events[shown:]:
             answer(_line(event))
         shown = len(events)
-        if not follow or (events and events[-1].state in ("exited", "failed")) or not file.exists():
+        if ended:
             return
-        time.sleep(0.2)
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def _has_ended(farm: Farm, id: str) -> bool:
+    from agent_farm.farm.listing import read_status
+
+    record = farm.registry.read().get(id)
+    return record is None or read_status(farm, record).is_finished
 
 
 def _line(event: Event) -> str:

@@ -10,10 +10,11 @@ import click
 
 from agent_farm import __version__
 from agent_farm.cli.table import COMMANDS, SECTIONS
-from agent_farm.errors import AgentFarmError, nearest
+from agent_farm.errors import AgentFarmError, ConsentNeeded, nearest
 
 _INTERRUPTED = 130
 _BUG = 3
+_HINT_LENGTH = 300
 
 
 class LazyGroup(click.Group):
@@ -92,7 +93,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except AgentFarmError as error:
-        show_error(error, as_json=as_json)
+        show_error(_with_yes(error, arguments), as_json=as_json)
         return error.exit_code
     except click.ClickException as error:
         show_error(_from_click(error), as_json=as_json)
@@ -108,6 +109,16 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         show_bug(error, as_json=as_json)
         return _BUG
+
+
+def _with_yes(error: AgentFarmError, arguments: list[str]) -> AgentFarmError:
+    """Consent is given by the same command with --yes."""
+    if isinstance(error, ConsentNeeded) and error.hint is None:
+        from agent_farm.launch import as_command
+
+        again = as_command("af", arguments[0], "--yes", *arguments[1:])
+        error.hint = again if len(again) <= _HINT_LENGTH else f"af {arguments[0]} --yes …"
+    return error
 
 
 def _from_click(error: click.ClickException) -> AgentFarmError:

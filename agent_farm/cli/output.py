@@ -22,9 +22,9 @@ STATE_STYLES = {
 }
 
 
-def answer(text: str) -> None:
+def answer(text: str, end: str = "\n") -> None:
     """What was asked for."""
-    _write(sys.stdout, text + "\n")
+    _write(sys.stdout, text + end)
 
 
 def answer_bytes(data: bytes) -> None:
@@ -41,18 +41,30 @@ def answer_json(document: Mapping[str, Any]) -> None:
 
 
 def page(text: str) -> None:
-    """Through the user's pager on a terminal, as git does it; `less` leaves a short text standing."""
-    if not sys.stdout.isatty():
-        answer(text)
-        return
+    """Through the user's pager on a terminal, as git does it; `less` leaves a short text standing.
+
+    Elsewhere byte for byte, so that a patch can be applied whatever the files' encoding.
+    """
+    data = text.encode(errors="surrogateescape") + b"\n"
+    if not (sys.stdout.isatty() and _shown_in_pager(data)):
+        answer_bytes(data)
+
+
+def _shown_in_pager(data: bytes) -> bool:
     import shlex
+    import signal
     import subprocess
 
     pager = shlex.split(os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less")
+    # Ctrl-C is the pager's to handle: killed by us, it would leave the terminal without echo.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        subprocess.run(pager, input=text.encode(errors="surrogateescape"), env={"LESS": "FRX", **os.environ})
+        subprocess.run(pager, input=data, env={"LESS": "FRX", **os.environ}, check=False)
+        return True
     except OSError:
-        answer(text)
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def narrate(text: str) -> None:
@@ -113,13 +125,20 @@ def terminal_width(default: int = 100) -> int:
         return default
 
 
+def terminal_height(default: int = 24) -> int:
+    try:
+        return max(4, os.get_terminal_size(sys.stdout.fileno()).lines)
+    except (OSError, ValueError):
+        return default
+
+
 def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def require_terminal() -> None:
+def require_terminal(hint: str | None = None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise AgentFarmError("This is no terminal", why="Attaching needs one.", hint="af capture ID")
+        raise AgentFarmError("This is no terminal", why="Attaching needs one.", hint=hint)
 
 
 def _why(error: AgentFarmError) -> str | None:

@@ -89,12 +89,18 @@ def spawn(
     as_json: bool,
 ) -> None:
     """Start a builder in its own worktree, branch and tmux session."""
+    if attach and as_json:
+        raise UsageError("Flags are mutually exclusive: --attach, --json", hint="af spawn --help")
     flags = Flags(text, _task(task, task_file), project, protocol, shell, _split(files), args)
     mode = choose_mode(flags)
     from agent_farm.farm.plan import SpawnOrder, preflight
     from agent_farm.farm.spawn import spawn as carry_out
 
     farm = current_farm()
+    if attach and not dry_run:
+        from agent_farm.cli.look import require_attachable
+
+        require_attachable(farm)
     order = SpawnOrder(
         mode, runtime, model, permissions, base, branch, role, no_role, ephemeral, yes, asker()
     )

@@ -10,16 +10,16 @@ import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import current_farm, ids_argument, json_option
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, terminal_width
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, terminal_height, terminal_width
 
 if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
     from agent_farm.farm.listing import Builder
 
 _WATCH_SECONDS = 1.0
-_HOME_AND_ERASE = "\x1b[H"
-_ERASE_LINE = "\x1b[K"
-_ERASE_BELOW = "\x1b[J"
+# A screen of its own, as `less` and `top` have it, so that what was there before comes back.
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 @click.command()
@@ -69,14 +69,29 @@ def _table(builders: list[Builder]) -> str:
 
 
 def _watch(farm: Farm, ids: tuple[str, ...], fresh: bool) -> None:
-    """Each picture is drawn over the last one, so that nothing flickers."""
-    screen = sys.stdout.isatty()
-    while True:
-        builders = _read(farm, ids, fresh)
-        text = _table(builders) if builders else "No builders."
-        if screen:
-            lines = text.split("\n")
-            answer(_HOME_AND_ERASE + f"{_ERASE_LINE}\n".join(lines) + _ERASE_LINE + _ERASE_BELOW)
-        else:
-            answer(text + "\n")
-        time.sleep(_WATCH_SECONDS)
+    if not sys.stdout.isatty():
+        while True:
+            answer(_picture(farm, ids, fresh) + "\n")
+            time.sleep(_WATCH_SECONDS)
+    answer(_ENTER, end="")
+    try:
+        while True:
+            lines = _fitting(_picture(farm, ids, fresh).split("\n"), terminal_height())
+            # drawn over the last picture, so that nothing flickers
+            answer(_HOME + f"{_ERASE_LINE}\n".join(lines) + _ERASE_LINE + _ERASE_BELOW, end="")
+            time.sleep(_WATCH_SECONDS)
+    finally:
+        answer(_LEAVE, end="")
+
+
+def _picture(farm: Farm, ids: tuple[str, ...], fresh: bool) -> str:
+    builders = _read(farm, ids, fresh)
+    return _table(builders) if builders else "No builders."
+
+
+def _fitting(lines: list[str], height: int) -> list[str]:
+    """The first lines and the summary, which is the last one."""
+    if len(lines) <= height:
+        return lines
+    hidden = len(lines) - height + 1
+    return [*lines[: height - 2], f"  … {hidden} more lines; af status shows all", lines[-1]]

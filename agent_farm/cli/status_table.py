@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent_farm.builders.config import BUILDER_TYPES
+from agent_farm.cli.cells import cells, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.listing import Builder
 
@@ -61,7 +62,7 @@ def _row(builder: Builder, now: float) -> _Row:
         _git(builder, now),
         record.runtime,
         record.branch,
-        printable(f"{reason}{record.title}".replace("\n", " ")),
+        printable(" ".join(f"{reason}{record.title}".split())),
         STATE_STYLES.get(status.state),
     )
 
@@ -79,7 +80,7 @@ def _git(builder: Builder, now: float) -> str:
 
 def _widths(rows: list[_Row], width: int) -> list[int]:
     """Columns as wide as their content; a narrow terminal leaves out the branch, then the runtime."""
-    widths = [max(len(row[column] or "") for row in rows) for column in range(6)]
+    widths = [max(cells(row[column] or "") for row in rows) for column in range(6)]
     for column in (5, 4) if width < _WIDE else ():
         if sum(widths) + len(_GAP) * 7 + _TITLE_MINIMUM * 2 > width:
             widths[column] = 0
@@ -88,18 +89,14 @@ def _widths(rows: list[_Row], width: int) -> list[int]:
 
 
 def _line(row: _Row, widths: list[int]) -> str:
-    cells = []
+    parts = []
     for column, size in enumerate(widths):
         if not size:
             continue
-        text = _cut(row[column] or "", size)
-        cell = text if column == 6 else text.ljust(size)
-        cells.append(style(cell, row.style) if column == 1 else cell)
-    return (_GAP + _GAP.join(cells)).rstrip()
-
-
-def _cut(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+        text = cut(row[column] or "", size)
+        part = text if column == 6 else pad(text, size)
+        parts.append(style(part, row.style) if column == 1 else part)
+    return (_GAP + _GAP.join(parts)).rstrip()
 
 
 def _summary(builders: list[Builder]) -> str:

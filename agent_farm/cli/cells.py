@@ -1,0 +1,26 @@
+"""How much room a text takes on a terminal: an ideograph or an emoji takes two cells, an accent none."""
+
+from __future__ import annotations
+
+
+def cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # 26 ms that a plain table does not pay
+
+    width = wcswidth(text)
+    return width if width >= 0 else len(text)
+
+
+def cut(text: str, size: int) -> str:
+    """At most `size` cells, with a mark where something is left out."""
+    if cells(text) <= size:
+        return text
+    length = max(0, size - 1)
+    while length and cells(text[:length]) > size - 1:
+        length -= 1
+    return text[:length] + "…"
+
+
+def pad(text: str, size: int) -> str:
+    return text + " " * (size - cells(text))

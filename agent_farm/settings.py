@@ -122,7 +122,7 @@ def load_document(file: Path) -> dict[str, Any]:
     import tomllib  # 8 ms that a farm without a settings file does not pay
 
     try:
-        return tomllib.loads(file.read_text())
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file} is not valid TOML", why=str(error)) from error
     except OSError as error:

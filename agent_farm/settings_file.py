@@ -84,4 +84,4 @@ def _store(root: Path, document: dict[str, Any]) -> None:
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text().splitlines() if file.exists() else []
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []

@@ -35,7 +35,7 @@ def choose_role(
 
 def load_role(path: Path) -> str:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"No role file {path}", hint="af spawn --no-role …") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from agent_farm.butler.sessions import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.state import StateStore
 from agent_farm.butler.tokens import Tokens
-from agent_farm.paths import FarmPaths
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.ignoring import exclude
+from agent_farm.git.repository import find_repository
+from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
 from agent_farm.runtimes import get_adapter
 
 Watchers = dict[str, Observer]
@@ -102,6 +106,9 @@ class ButlerService:
 
 
 def open_database(root: Path) -> Database:
+    """Also in a repository that never had a builder: git is not to see what is made here."""
+    with suppress(AgentFarmError):  # no repository, or one that cannot be written: the database will say so
+        exclude(find_repository(root), IGNORED_BY_GIT)
     return Database(FarmPaths(root).state / "butler.db")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_farm.cli.options import json_option
+from agent_farm.cli.options import current_directory, json_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def init(as_json: bool) -> None:
     """
     from agent_farm.farm.init import init_farm
 
-    report = init_farm(Path.cwd())
+    report = init_farm(current_directory())
     if as_json:
         from dataclasses import asdict
 

@@ -22,8 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def current_farm() -> Farm:
     from agent_farm.farm.farm import open_farm
 
+    return open_farm(current_directory())
+
+
+def current_directory() -> Path:
     try:
-        return open_farm(Path.cwd())
+        return Path.cwd()
     except FileNotFoundError:
         raise AgentFarmError(
             "The current directory was deleted", hint="cd to a directory that exists"

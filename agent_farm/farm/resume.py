@@ -88,7 +88,7 @@ def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | No
 
 def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, *, continues: bool) -> None:
     run = farm.run(record.id)
-    fresh_prompt = None if continues or record.prompt_file is None else run.prompt.read_text()
+    fresh_prompt = None if continues or record.prompt_file is None else run.prompt.read_text(encoding="utf-8")
     start_runtime(
         farm,
         record,

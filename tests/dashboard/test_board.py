@@ -1,0 +1,217 @@
+"""The board in a real browser: all types, live, in order, at any width, and readable for everybody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.dashboard.browser import Visit
+from tests.dashboard.conftest import AXE
+from tests.dashboard.stage import Dashboard
+from tests.waiting import wait_until
+
+Spawn = Callable[..., str]
+Open = Callable[..., Visit]
+
+
+def serious_findings(visit: Visit) -> list[str]:
+    visit.page.evaluate(AXE.read_text())
+    found = visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary'][:300]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.fixture
+def four(spawn: Spawn, af: Af) -> dict[str, str]:
+    """One builder of each type; the task waits for an answer."""
+    ids = {
+        "task": spawn("Remove stale sessions [[ask:Delete 14 stale sessions?]]"),
+        "spec": spawn("--project", "9"),
+        "protocol": spawn("--protocol", "experiment", "--args", '{"hypothesis": "Redis is faster"}'),
+        "shell": spawn("--shell"),
+    }
+    done = af("wait", ids["task"], "--for", "waiting", "--timeout", "30")
+    assert done.returncode == 0, done.stderr
+    assert af("wait", ids["spec"], ids["protocol"], ids["shell"], "--timeout", "30").returncode == 0
+    return ids
+
+
+def test_all_four_types_are_shown_with_who_needs_a_person_first(four: dict[str, str], visit: Open) -> None:
+    page = visit().page
+    page.wait_for_selector(".builder")
+    groups = page.eval_on_selector_all(
+        ".group", "all => all.map(one => [one.dataset.type, one.querySelectorAll('.builder').length])"
+    )
+    assert groups == [["spec", 1], ["task", 1], ["protocol", 1], ["shell", 1]]
+    needs = page.inner_text(".needs")
+    assert "1 builder needs you" in needs
+    assert "Delete 14 stale sessions?" in needs
+    assert four["task"] in needs
+    row = page.inner_text(f'[data-id="{four["protocol"]}"]')
+    for text in ("idle", "hook", "experiment", "Redis is faster", "demo", four["protocol"], ":"):
+        assert text in row
+    page.wait_for_selector(f'[data-id="{four["spec"]}"] .ahead')
+    assert page.title().startswith("(1)")
+
+
+def test_the_address_bar_and_the_log_never_hold_the_ticket(dashboard: Dashboard, visit: Open) -> None:
+    one = visit(log_in=False)
+    asked: list[str] = []
+    one.page.on("request", lambda request: asked.append(request.url))
+    address = dashboard.login_address()
+    ticket = address.partition("#")[2]
+    one.page.goto(address)
+    one.page.wait_for_url(f"{dashboard.address}/")
+    one.page.wait_for_selector("#connection[data-state=live]")
+    assert ticket not in one.page.url
+    assert not [url for url in asked if ticket in url.partition("#")[0]]
+    one.page.go_back()
+    assert ticket not in one.page.url
+    assert ticket not in dashboard.log.read_text()
+    cookie = one.page.context.cookies()[0]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert one.page.evaluate("document.cookie") == ""
+
+
+def test_an_address_is_good_once(dashboard: Dashboard, visit: Open) -> None:
+    address = dashboard.login_address()
+    first, second = visit(log_in=False), visit(log_in=False)
+    first.page.goto(address)
+    first.page.wait_for_url(f"{dashboard.address}/")
+    second.expect("401")
+    second.page.goto(address)
+    second.page.wait_for_selector("text=used up")
+    assert second.page.url == f"{dashboard.address}/login"
+
+
+def test_changes_come_by_themselves(spawn: Spawn, af: Af, visit: Open) -> None:
+    page = visit().page
+    page.wait_for_selector(".empty h1")
+    id = spawn("[[sleep:1]] then [[ask:Go on?]]")
+    page.wait_for_selector(f'[data-id="{id}"]', timeout=3000)
+    page.wait_for_selector(f'[data-id="{id}"][data-state=waiting]', timeout=10000)
+    page.wait_for_selector("text=Go on?")
+    assert af("stop", id).returncode == 0
+    page.wait_for_selector(f'[data-id="{id}"][data-state=stopped]', timeout=3000)
+    assert af("prune", id).returncode == 0
+    page.wait_for_selector(".empty h1", timeout=3000)
+
+
+def test_a_state_change_is_seen_within_a_second(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    page = visit().page
+    page.wait_for_selector(f'[data-id="{id}"][data-state=idle]')
+    began = time.monotonic()
+    report(shop, id, "waiting", "a made-up question")
+    page.wait_for_selector(f'[data-id="{id}"][data-state=waiting]', timeout=1000)
+    assert time.monotonic() - began < 1
+
+
+def report(root: Path, id: str, state: str, reason: str | None) -> None:
+    """As a hook does it."""
+    import json
+
+    from agent_farm.disk import append_line
+
+    run = root / ".agent-farm/runs" / id
+    known = json.loads((run / "record.json").read_text())["run"]
+    event = {"at": time.time(), "run": known, "source": "hook", "event": "Notification"}
+    append_line(run / "events.jsonl", json.dumps(event | {"state": state, "reason": reason}))
+
+
+def test_a_killed_session_is_lost(spawn: Spawn, af: Af, visit: Open) -> None:
+    """Nothing is written then: tmux is asked."""
+    import subprocess
+
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    page = visit().page
+    page.wait_for_selector(f'[data-id="{id}"][data-state=idle]')
+    subprocess.run(["tmux", "kill-server"], check=True)
+    page.wait_for_selector(f'[data-id="{id}"][data-state=lost]', timeout=10000)
+
+
+def test_the_page_is_right_again_after_a_break(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
+    one, page = spawn("--shell"), visit().page
+    page.wait_for_selector(f'[data-id="{one}"]')
+    page.context.set_offline(True)
+    page.evaluate("window.dispatchEvent(new Event('offline'))")
+    other = spawn("--shell")
+    assert af("stop", one).returncode == 0
+    page.context.set_offline(False)
+    page.reload()
+    page.wait_for_selector(f'[data-id="{one}"][data-state=stopped]', timeout=10000)
+    page.wait_for_selector(f'[data-id="{other}"]')
+
+
+def test_filter_and_keys(four: dict[str, str], visit: Open) -> None:
+    page = visit().page
+    page.wait_for_selector(".builder")
+    page.keyboard.press("/")
+    page.keyboard.type("redis")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".empty")
+    page.fill("#filter", "experiment")
+    assert page.locator(".rows .builder").count() == 1
+    page.fill("#filter", "")
+    page.click("[data-chip=waiting]")
+    assert page.locator(".rows .builder").count() == 1
+    page.click("[data-chip=all]")
+    page.keyboard.press("Escape")
+    page.locator("body").press("j")
+    page.keyboard.press("j")
+    focused = page.evaluate("document.activeElement.dataset.id")
+    assert focused == four["task"]
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".builder-head")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#filter")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog .keys")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_view_is_accessible_and_fits(
+    four: dict[str, str], visit: Open, width: int, dark: bool
+) -> None:
+    one = visit(width=width, dark=dark)
+    page = one.page
+    page.wait_for_selector(f'[data-id="{four["spec"]}"] .ahead')
+    views = {
+        "board": ("", ".needs"),
+        "terminal": (f"builder/{four['task']}", ".xterm-rows"),
+        "diff": (f"builder/{four['spec']}/diff", ".file"),
+        "timeline": (f"builder/{four['spec']}/timeline", ".timeline li"),
+        "prompt": (f"builder/{four['spec']}/prompt", ".prose"),
+        "spawn": ("spawn", ".modes"),
+        "sessions": ("sessions", ".plot"),
+        "removed": ("removed", ".empty"),
+    }
+    for name, (where, selector) in views.items():
+        one.open(where)
+        page.wait_for_selector(selector)
+        assert serious_findings(one) == [], name
+        assert not one.has_sideways_scrolling(), name
+
+
+def test_the_server_says_when_the_registry_cannot_be_read(shop: Path, spawn: Spawn, visit: Open) -> None:
+    id = spawn("--shell")
+    page = visit().page
+    page.wait_for_selector(f'[data-id="{id}"]')
+    registry = shop / ".agent-farm/registry.json"
+    good = registry.read_text()
+    registry.write_text("{")
+    page.wait_for_selector("#problem:visible", timeout=5000)
+    assert "damaged" in page.inner_text("#problem")
+    registry.write_text(good)
+    wait_until(lambda: not page.is_visible("#problem"), what="the problem to go")
+    page.wait_for_selector(f'[data-id="{id}"]')

@@ -46,6 +46,8 @@ COMMANDS = {
     "sources": Entry("sources", "sources", "Local context", "Add, list and update the sources of af ask"),
     "init": Entry("init", "init", "Farm", "Set up codev/ and agent-farm.toml"),
     "doctor": Entry("doctor", "doctor", "Farm", "Find and heal what is broken"),
+    "runtimes": Entry("runtimes", "runtimes", "Farm", "List the runtimes and check that one is locked"),
+    "adapter": Entry("adapter", "adapter", "Farm", "Run or find the adapter executables that af ships"),
     "config": Entry("config", "config", "Farm", "Show and change settings"),
     "pool": Entry("pool", "pool", "Farm", "Keep worktrees ready for the next spawns"),
     "completion": Entry("completion", "completion", "Farm", "Print the completion script of a shell"),

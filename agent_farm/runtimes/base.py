@@ -127,6 +127,11 @@ class RuntimeAdapter(ABC):
     notices_dead_mcp: ClassVar[bool] = True
     screen: ClassVar[ScreenPatterns] = ScreenPatterns()
     resumes: ClassVar[bool] = True
+    # whether its program answers --version; our own and the repository's have none to tell
+    tells_version: ClassVar[bool] = True
+    # whether a model calls MCP tools through it, and in which words `af runtimes check` asks for one
+    calls_tools: ClassVar[bool] = True
+    check_prompt: ClassVar[str] = ""
     facts: ClassVar[Facts]
 
     def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:

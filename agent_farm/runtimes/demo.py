@@ -23,6 +23,8 @@ class DemoAdapter(RuntimeAdapter):
     title = "Demo agent"
     binary_name = "python"
     install_hint = "it is part of agent-farm"
+    tells_version = False
+    check_prompt = '[[mcp:farm_check {"word": "demo"}]]'
     submit_event = "UserPromptSubmit"
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",

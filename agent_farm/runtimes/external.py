@@ -34,6 +34,8 @@ class ExternalAdapter(RuntimeAdapter):
         "message": "working",
     }
     submit_event = "message"
+    tells_version = False
+    calls_tools = False
     notices_dead_mcp = False
     screen = ScreenPatterns(ready=r"^> *$", draft=r"^> \S", working=r"^● active")
 

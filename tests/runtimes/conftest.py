@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_api import FakeApi, fake_api
+from tests.runtimes.subjects import EVERY, Subject, make_subject
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with fake_api() as running:
+        yield running
+
+
+@pytest.fixture(params=EVERY)
+def subject(request: pytest.FixtureRequest, repo: Path, tmp_path: Path, api: FakeApi) -> Iterator[Subject]:
+    made = make_subject(request.param, tmp_path, repo, api)
+    yield made
+    for process in made.left_processes():
+        process.kill()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A small executable that follows the spawn/resume/check_status contract, for tests.
+
+Its agent answers with what it was asked (`output` in the state) and knows [[sleep:S]], [[error]], [[env:NAME]].
+Sessions live beside the state file, in sessions/<id>/.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HOME = Path(os.environ.get("LEGO_HOME", "/nonexistent"))
+
+
+def replace(path: Path, document: object) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(document))
+    temporary.replace(path)
+
+
+def start(session: str, state: str, prompt: str) -> None:
+    (HOME / session).mkdir(parents=True, exist_ok=True)
+    replace(HOME / session / "status.json", "pending")
+    words = [sys.executable, __file__, "work", session, state, prompt]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+
+
+def work(session: str, state: str, prompt: str) -> None:
+    replace(HOME / session / "status.json", "active")
+    heard = HOME / session / "heard.json"
+    history = [*(json.loads(heard.read_text()) if heard.exists() else []), prompt]
+    replace(heard, history)
+    found = dict(re.findall(r"\[\[(\w+):?(.*?)\]\]", prompt, re.DOTALL))
+    seen = {name: name in os.environ for name in [found["env"]]} if "env" in found else {}
+    document = {
+        "lego_name": "test",
+        "status": "in-progress",
+        "current_substep": "coding",
+        "completed_substeps": [],
+    }
+    replace(Path(state), document)
+    time.sleep(float(found.get("sleep", 0)))
+    status = "failed" if "error" in found else "completed"
+    document |= {"status": status, "output": f"{prompt}\nn={len(history)}\nenv={json.dumps(seen)}"}
+    replace(Path(state), document)
+    replace(HOME / session / "status.json", status)
+
+
+def main(command: str, *words: str) -> int:
+    if command == "work":
+        work(*words)
+        return 0
+    if command == "spawn":
+        brief, state, prompt = words
+        session = f"lego-{os.getpid()}-{time.time_ns()}"
+        assert Path(brief).is_file() and Path(brief).is_absolute() and Path(state).is_absolute()
+        start(session, state, prompt)
+        print(session)
+        return 0
+    if not (HOME / words[0] / "status.json").exists():
+        print(f"no session {words[0]}", file=sys.stderr)
+        return 3
+    if command == "resume":
+        session, state, prompt = words
+        start(session, state, prompt)
+        print(f"resumed {session}")
+    else:
+        print(json.loads((HOME / words[0] / "status.json").read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -196,11 +196,26 @@ async def test_another_sessions_stream_cannot_be_written_to(repo: Path) -> None:
             assert response.status_code == 401
 
 
+async def _ask_over_sse(served: Served, arguments: dict[str, Any]) -> None:
+    headers = {"Authorization": f"Bearer {ARCHITECT}"}
+    async with (
+        sse_client(served.url("/sse"), headers=headers) as streams,
+        ClientSession(streams[0], streams[1]) as session,
+    ):
+        await session.initialize()
+        await session.call_tool("trigger", arguments)
+
+
+@pytest.mark.parametrize("over", ["http", "sse"])
 @in_loop
-async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path) -> None:
+async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path, over: str) -> None:
     async with serving(repo) as served:
-        params = {"name": "trigger", "arguments": {"prompt": "[[sleep:0.6]] [[say:done]]"}}
-        asking = asyncio.create_task(served.rpc("tools/call", params))
+        arguments = {"prompt": "[[sleep:0.6]] [[say:done]]"}
+        if over == "sse":
+            asking = asyncio.create_task(_ask_over_sse(served, arguments))
+        else:
+            params = {"name": "trigger", "arguments": arguments}
+            asking = asyncio.create_task(served.rpc("tools/call", params))  # type: ignore[arg-type]
         while not served.service.sessions.find(states=["running"]):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         asking.cancel()

@@ -28,6 +28,7 @@ from agent_farm.butler.server_handle import (
 from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_sessions
 from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.paths import user_state_directory
 from tests.conftest import Af
 from tests.gitrepo import commit_files, make_repo
 from tests.waiting import wait_until
@@ -148,6 +149,10 @@ def test_stop_ends_it_and_the_port_is_kept_for_the_farm(farm: Path) -> None:
     with pytest.raises(urllib.error.URLError):
         health(before)
     assert not stop_server(farm)
+    (user_state_directory() / "ports.json").unlink()  # `server.json` says so, too
+    assert ensure_server(farm).port == before.port
+    stop_server(farm)
+    server_files(farm).address.unlink()
     assert ensure_server(farm).port == before.port
 
 

@@ -1,0 +1,174 @@
+"""`kill -9` of `af prune` and `af restore` at each step: the builder is whole, or removed and restorable."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm import belongings, shims
+from tests.farm.conftest import Spawned
+from tests.farm.killing import killed
+from tests.farm.traces import traces
+from tests.gitrepo import commit_files, git
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+Spawn = Callable[..., Spawned]
+DISCARD = ("--discard-changes", "--discard-commits")
+
+
+@pytest.fixture
+def full(spawn: Spawn) -> tuple[Spawned, belongings.Belongings]:
+    builder = spawn("--shell").stop()
+    return builder, belongings.fill(builder.worktree)
+
+
+def steps(repo: Path, *words: str) -> Iterator[subprocess.CompletedProcess[str]]:
+    """The command, killed at its first step, its second, …, until it gets to its end."""
+    for step in range(1, 400):
+        done = killed(repo, step, *words)
+        if done.returncode == 0:
+            return
+        assert done.returncode == -signal.SIGKILL, done
+        yield done
+    raise AssertionError("the walk does not end")
+
+
+def heal(af: Af, what: str) -> None:
+    """The doctor has nothing left to complain of."""
+    done = af("doctor", "--fix")
+    assert done.returncode == 0, f"{what}{done.stdout}{done.stderr}"
+    again = af("doctor")
+    assert again.returncode == 0, f"{what}{again.stdout}{again.stderr}"
+
+
+def is_whole(builder: Spawned, owned: belongings.Belongings, what: str) -> bool:
+    """Whole, or removed to the last trace of it."""
+    found = traces(builder.repo)
+    places = found.records, found.worktrees, found.registered, found.ports, found.runs
+    if builder.id in found.records:
+        assert all(place == {builder.id} for place in places), f"{what}{found}"
+        assert builder.branch in found.branches
+        assert belongings.read(builder.worktree) == owned, what
+        assert builder.state == "stopped", what
+        return True
+    assert not any(places), f"{what}{found}"
+    assert builder.branch not in found.branches, what
+    return False
+
+
+def bring_back(builder: Spawned, owned: belongings.Belongings, what: str) -> None:
+    done = builder.af("restore", builder.id)
+    assert done.returncode == 0, f"{what}{done.stderr}"
+    assert is_whole(builder, owned, what)
+
+
+def test_prune_killed_at_each_step(full: tuple[Spawned, belongings.Belongings], af: Af) -> None:
+    builder, owned = full
+    whole = removed = 0
+    for done in steps(builder.repo, "prune", builder.id, *DISCARD):
+        heal(af, done.stderr)
+        if is_whole(builder, owned, done.stderr):
+            whole += 1
+        else:
+            removed += 1
+            bring_back(builder, owned, done.stderr)
+    assert whole > 8
+    assert removed > 8
+
+
+def test_restore_killed_at_each_step(full: tuple[Spawned, belongings.Belongings], af: Af) -> None:
+    builder, owned = full
+    assert af("prune", builder.id, *DISCARD).returncode == 0
+    whole = removed = 0
+    for done in steps(builder.repo, "restore", builder.id):
+        heal(af, done.stderr)
+        if is_whole(builder, owned, done.stderr):
+            whole += 1
+            assert af("prune", builder.id, *DISCARD).returncode == 0
+        else:
+            removed += 1
+            assert builder.id in af("restore", "--list").stdout, done.stderr
+    assert is_whole(builder, owned, "after the walk")
+    assert whole > 3
+    assert removed > 8
+
+
+@pytest.mark.parametrize("command", [("prune", *DISCARD), ("restore",)], ids=["prune", "restore"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(shims.ENDS_ITS_PARENT, id="killed-and-its-git-goes-on"),
+        pytest.param(shims.ENDS_BOTH, id="both-killed"),
+    ],
+)
+def test_killed_while_git_runs(
+    full: tuple[Spawned, belongings.Belongings], af: Af, tmp_path: Path, command: tuple[str, ...], action: str
+) -> None:
+    builder, owned = full
+    name, *flags = command
+    if name == "restore":
+        assert af("prune", builder.id, *DISCARD).returncode == 0
+    for step in range(1, 100):
+        place = tmp_path / f"shim{step}"
+        done = af(name, builder.id, *flags, env=shims.make(place, "git", step, action))
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done
+        shims.wait_for_orphans(place)
+        what = f"{shims.calls(place, 'git')[step - 1]}\n"
+        heal(af, what)
+        if is_whole(builder, owned, what) == (name == "restore"):
+            back = ("prune", builder.id, *DISCARD) if name == "restore" else ("restore", builder.id)
+            assert af(*back).returncode == 0, what
+    assert step > 10
+    if name == "prune":
+        bring_back(builder, owned, "after the walk")
+    assert is_whole(builder, owned, "after the walk")
+
+
+def test_a_git_that_fails_leaves_the_builder_or_the_removal(
+    full: tuple[Spawned, belongings.Belongings], af: Af, tmp_path: Path
+) -> None:
+    """Not a crash but an error, at each of git's calls: undone at once, or carried on by the doctor."""
+    builder, owned = full
+    for step in range(1, 100):
+        place = tmp_path / f"shim{step}"
+        done = af("prune", builder.id, *DISCARD, env=shims.make(place, "git", step, shims.ENDS_ITSELF))
+        if len(shims.calls(place, "git")) < step:
+            break
+        what = f"{shims.calls(place, 'git')[step - 1]}\n"
+        assert done.returncode in (0, 1, 4), what + done.stderr
+        assert "bug" not in done.stderr, what + done.stderr
+        heal(af, what)
+        if not is_whole(builder, owned, what):
+            bring_back(builder, owned, what)
+    assert step > 10
+
+
+def test_what_a_person_wrote_into_a_half_restored_builder_stays(
+    full: tuple[Spawned, belongings.Belongings], af: Af
+) -> None:
+    builder, owned = full
+    assert af("prune", builder.id, *DISCARD).returncode == 0
+    assert killed(builder.repo, "state-is-back", "restore", builder.id).returncode == -signal.SIGKILL
+    (builder.worktree / "mine.txt").write_text("written by a person\n")
+    tip = commit_files(builder.worktree, {"committed.txt": "by a person\n"})
+
+    assert af("status").returncode == 0
+
+    trash = builder.repo / ".agent-farm/trash"
+    assert [path.read_text() for path in trash.glob("half-*/worktree/mine.txt")] == ["written by a person\n"]
+    assert git(builder.repo, "rev-parse", builder.branch) == tip
+    refused = af("restore", builder.id)
+    assert refused.returncode == 2
+    assert "has moved on" in refused.stderr
+    assert f"branch -m {builder.branch}" in refused.stderr
+    git(builder.repo, "branch", "-m", builder.branch, f"{builder.branch}-later")
+    bring_back(builder, owned, "")
+    assert af("prune", "--expire", "0").returncode == 0
+    assert not list(trash.iterdir())

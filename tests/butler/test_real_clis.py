@@ -11,6 +11,7 @@ import pytest
 
 from tests.butler.serving import Served, serving
 from tests.fake_api import FakeApi, fake_api
+from tests.gitrepo import write_files
 from tests.runtimes.real.clis import CLIS, require_clis
 
 TOML = '[butler]\nruntime = "{runtime}"\nmax_concurrent_sessions = 2\n[butler.env]\noptional = {names}\n'
@@ -57,3 +58,28 @@ async def _trigger(served: Served, prompt: str) -> dict[str, Any]:
     result: dict[str, Any] = called["structuredContent"]
     assert result["success"], result
     return result
+
+
+@pytest.mark.runtimes
+@pytest.mark.parametrize("runtime", ["claude-code", "codex", "gemini"])
+def test_it_runs_a_skill_and_writes_in_its_directory(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    require_clis()
+    skill = "codev/roster/health/skills/daily-review/run.sh"
+    write_files(repo, {skill: "#!/bin/sh\necho reviewed > reviewed.txt\necho review done\n"})
+    (repo / skill).chmod(0o755)
+    with fake_api() as api:
+        for name, value in CLIS[runtime].environment(api).items():
+            monkeypatch.setenv(name, value)
+        asyncio.run(_work(repo, runtime))
+    assert (repo / "codev/roster/health/reviewed.txt").read_text() == "reviewed\n"
+    assert (repo / "codev/roster/health/note.txt").exists()
+
+
+async def _work(repo: Path, runtime: str) -> None:
+    names = json.dumps([name for name in CLIS[runtime].keys if not name.endswith("_KEY")])
+    async with serving(repo, TOML.format(runtime=runtime, names=names)) as served:
+        ran = await _trigger(served, "[[shell:skills/daily-review/run.sh]]")
+        assert "review done" in json.dumps(ran), ran
+        await _trigger(served, "[[write:note.txt]]")

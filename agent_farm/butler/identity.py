@@ -24,6 +24,7 @@ _BUTLER_KEYS = (
     "model",
     "max_concurrent_sessions",
     "max_queued_sessions",
+    "session_timeout",
     "env",
     "schedule",
 )
@@ -54,6 +55,7 @@ class Butler:
     model: str | None = None
     max_concurrent_sessions: int = 1
     max_queued_sessions: int = 100
+    session_timeout: int = 3600
     required_env: tuple[str, ...] = ()
     optional_env: tuple[str, ...] = ()
     module_credentials: tuple[str, ...] = ()
@@ -75,11 +77,16 @@ def butler_names(root: Path) -> list[str]:
     return sorted(file.parent.name for file in roster.glob(f"*/{FILE_NAME}"))
 
 
-def load_butler(root: Path, name: str | None = None) -> Butler:
-    """The named butler; without a name the farm's own: the only one in the roster, else the packaged one."""
+def own_butler_name(root: Path) -> str:
+    """The farm's own butler: the only one in the roster, else the packaged one."""
     names = butler_names(root)
-    if name is None:
-        name = names[0] if len(names) == 1 else farm_butler_name(root)
+    return names[0] if len(names) == 1 else farm_butler_name(root)
+
+
+def load_butler(root: Path, name: str | None = None) -> Butler:
+    """The named butler; without a name the farm's own."""
+    names = butler_names(root)
+    name = name or own_butler_name(root)
     if name in names:
         return _from_file(root, roster_directory(root) / name)
     if name == farm_butler_name(root):
@@ -147,6 +154,7 @@ def _from_file(root: Path, directory: Path) -> Butler:
         max_queued_sessions=_number(
             file, "butler.max_queued_sessions", table.get("max_queued_sessions", 100), 0
         ),
+        session_timeout=_number(file, "butler.session_timeout", table.get("session_timeout", 3600), 1),
         required_env=_variables(file, "butler.env.required", env.get("required", [])),
         optional_env=(
             *_variables(file, "butler.env.optional", env.get("optional", [])),

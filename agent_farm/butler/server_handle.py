@@ -109,6 +109,11 @@ class ServerAddress:
 
 
 def server_files(root: Path, butler: str | None = None) -> ServerFiles:
+    """The farm's own butler has one server, by whichever name it is asked for."""
+    if butler is not None:
+        from agent_farm.butler.identity import own_butler_name
+
+        butler = None if butler == own_butler_name(root) else butler
     return ServerFiles(FarmPaths(root).state, butler)
 
 

@@ -12,6 +12,7 @@ from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, SessionOrder
+from agent_farm.butler.readable import readable
 from agent_farm.butler.sessions import Completion
 from agent_farm.butler.system_prompt import compose_system_prompt
 from agent_farm.errors import AgentFarmError
@@ -38,7 +39,10 @@ class SessionRunner:
             await self._reset(worker)
             _log_failure(order.session_id, error)
             return Completion(
-                state="failed", success=False, error=_text_of(error), duration=time.monotonic() - began
+                state="failed",
+                success=False,
+                error=readable(_text_of(error)),
+                duration=time.monotonic() - began,
             )
         if not result.success:
             telemetry.mark_failed(result.error or "failed")
@@ -65,7 +69,7 @@ class SessionRunner:
                     model=order.model,
                     runtime_args=order.options.runtime_args,
                     cwd=order.cwd,
-                    timeout=order.options.timeout,
+                    timeout=order.options.timeout or self.butler.session_timeout,
                     permissions=order.options.permissions,
                     command=order.options.command,
                 )
@@ -113,9 +117,9 @@ def completion_of(result: RuntimeResult, seconds: float) -> Completion:
     return Completion(
         state="completed" if result.success else "failed",
         success=result.success,
-        output=result.output,
+        output=readable(result.output),
         tool_calls=tuple(_call(call) for call in result.tool_calls),
-        error=result.error,
+        error=readable(result.error),
         duration=seconds,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -126,7 +130,7 @@ def completion_of(result: RuntimeResult, seconds: float) -> Completion:
 
 
 def _call(call: Any) -> dict[str, Any]:
-    return {**asdict(call), "input": dict(call.input)}
+    return dict(readable({**asdict(call), "input": dict(call.input)}))
 
 
 def _text_of(error: Exception) -> str:

@@ -105,7 +105,8 @@ def _complete(database: Database, session_id: str, end: Completion) -> list[dict
             " duration = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
             " conversation_id = ?, ended_at = ? WHERE id = ?",
             (
-                *(end.state, int(end.success), end.output, json.dumps(calls), end.error, end.duration),
+                *(end.state, int(end.success), end.output, json.dumps(calls)),
+                *(end.error, end.duration),
                 *(end.input_tokens, end.output_tokens, end.cached_tokens, end.cost, end.conversation_id),
                 *(time.time(), session_id),
             ),

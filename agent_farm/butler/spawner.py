@@ -74,8 +74,8 @@ class Spawner:
         A cancelled caller cancels its session, whose record is completed first.
         """
         require_trigger_source(trigger_source)
-        if not prompt.strip():
-            raise UsageError("The prompt is empty")
+        _require_text("prompt", prompt)
+        _require_text("context", context or "-")
         if max_turns < 1:
             raise UsageError(f"max_turns is {max_turns}; at least one turn is needed")
         if reason := self.admission.refusal(trigger_source):
@@ -211,6 +211,18 @@ class Spawner:
             cost=end.cost,
             trace_id=trace.trace_id if trace else None,
         )
+
+
+def _require_text(what: str, text: str) -> None:
+    """What a record cannot hold, or a program's arguments and input cannot carry, never starts."""
+    if not text.strip():
+        raise UsageError(f"The {what} is empty")
+    if "\0" in text:
+        raise UsageError(f"The {what} contains NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"The {what} is not UTF-8 text", why=str(error)) from error
 
 
 async def _finished(task: asyncio.Task[Any]) -> None:

@@ -11,6 +11,7 @@ from agent_farm.butler.identity import (
     packaged_claude_md,
     require_claude_md,
 )
+from agent_farm.butler.server_handle import server_files
 from agent_farm.errors import NotFound
 from agent_farm.paths import FarmPaths
 from tests.gitrepo import write_files
@@ -54,6 +55,7 @@ def test_defaults(tmp_path: Path) -> None:
     write_files(tmp_path, {"codev/roster/plain/butler.toml": ""})
     butler = load_butler(tmp_path, "plain")
     assert (butler.max_concurrent_sessions, butler.max_queued_sessions, butler.memory) == (1, 100, False)
+    assert butler.session_timeout == 3600
 
 
 def test_a_farm_without_a_roster_has_one_butler_named_after_itself(tmp_path: Path) -> None:
@@ -75,6 +77,9 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
     assert load_butler(tmp_path).name == FarmPaths(tmp_path).farm_name
     assert load_butler(tmp_path).roster == tmp_path / "codev/roster"
     assert load_butler(tmp_path, "b").name == "b"
+    assert server_files(tmp_path, "b").address == tmp_path / ".agent-farm/butlers/b/server.json"
+    own = FarmPaths(tmp_path).farm_name
+    assert server_files(tmp_path, own).address == tmp_path / ".agent-farm/server.json"
     with pytest.raises(NotFound, match="No butler c"):
         load_butler(tmp_path, "c")
 

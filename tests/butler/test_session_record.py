@@ -77,6 +77,17 @@ async def test_a_runtime_that_raises_is_a_failed_session_and_is_reset(tmp_path: 
 
 
 @in_loop
+async def test_half_a_character_does_not_cost_the_record(tmp_path: Path) -> None:
+    async def act(call: Call) -> RuntimeResult:
+        return RuntimeResult(output="a\ud800b", tool_calls=(ToolCall("x", {"t": "\udfff"}),))
+
+    stage = make_stage(tmp_path, act)
+    result = await stage.spawner.trigger("x")
+    assert (result.output, result.tool_calls[0]["input"]) == ("a?b", {"t": "?"})
+    assert (stage.only_record()["state"], stage.only_record()["output"]) == ("completed", "a?b")
+
+
+@in_loop
 async def test_the_duration_is_that_of_the_run(tmp_path: Path) -> None:
     async def act(call: Call) -> RuntimeResult:
         await asyncio.sleep(0.25)

@@ -252,9 +252,10 @@ async def test_other_trigger_sources_are_refused(tmp_path: Path, source: str) ->
 
 
 @in_loop
-async def test_an_empty_prompt_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="empty"):
-        await make_stage(tmp_path).spawner.trigger("  ")
+async def test_a_prompt_that_says_nothing_or_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    for prompt, message in (("  ", "is empty"), ("a\0b", "contains NUL"), ("a\udcff", "not UTF-8")):
+        with pytest.raises(UsageError, match=message):
+            await make_stage(tmp_path).spawner.trigger(prompt)
 
 
 @in_loop

@@ -192,8 +192,10 @@ def path_without(program: str, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", PRESENT)
 def test_inside_tmux(af: Af, repo: Path, name: str) -> None:
-    """A pane's variables are there, of a server that is not."""
-    done = af(*WORDS[name], env={"TMUX": "/tmp/no-such-socket,1,0", "TMUX_PANE": "%0"})
+    """A pane's variables are there, of a server that has ended."""
+    socket = Path(os.environ["TMUX_TMPDIR"]) / f"tmux-{os.getuid()}" / "ended"
+    socket.parent.mkdir(mode=0o700)
+    done = af(*WORDS[name], env={"TMUX": f"{socket},1,0", "TMUX_PANE": "%0"})
     assert_clear(done)
     if name == "spawn":
         assert done.returncode == 0, done

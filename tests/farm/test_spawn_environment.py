@@ -125,10 +125,13 @@ def test_a_builder_knows_who_it_is(repo: Path, af: Af) -> None:
 
 
 def test_the_terminal_is_the_panes_and_not_the_callers(repo: Path, af: Af) -> None:
-    caller = {"TERM": "dumb", "TMUX": "/elsewhere,1,0", "TMUX_PANE": "%77", "COLORTERM": "caller"}
+    socket = f"{os.environ['TMUX_TMPDIR']}/tmux-{os.getuid()}/default"
+    spawn(af, "Another, so that the server is there")
+    caller = {"TERM": "dumb", "TMUX": f"{socket},1,77", "TMUX_PANE": "%77", "COLORTERM": "caller"}
     seen = environ_of(processes(repo, spawn(af, "Fix", env=caller))["runtime"])
     assert seen["TERM"].startswith(("tmux", "screen"))
-    assert seen["TMUX"].startswith(os.environ["TMUX_TMPDIR"])
+    assert seen["TMUX"].startswith(f"{socket},")
+    assert seen["TMUX"] != caller["TMUX"]
     assert seen["TMUX_PANE"] != "%77"
     assert seen.get("COLORTERM") != "caller"
 

@@ -21,6 +21,7 @@ from agent_farm.butler.tokens import mint_builder_token as _mint
 from agent_farm.butler.tokens import new_token
 from agent_farm.disk import file_lock, load_json, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.launch import as_command
 from agent_farm.paths import FarmPaths
 
 if TYPE_CHECKING:
@@ -124,6 +125,21 @@ def running_server(root: Path, butler: str | None = None) -> ServerAddress | Non
     return None if address is None or address.stopping else address
 
 
+def has_crashed(root: Path, butler: str | None = None) -> bool:
+    """There was a server, and it ended without having been asked to."""
+    files = server_files(root, butler)
+    address = load_address(files)
+    return address is not None and not address.stopping and not is_held(files.lock)
+
+
+def revive_server(root: Path) -> bool:
+    """Bring back a server that crashed together with its supervisor; whether there was need to."""
+    if not server_files(root).address.exists() or not has_crashed(root):
+        return False
+    ensure_server(root)
+    return True
+
+
 def ensure_server(
     root: Path, butler: str | None = None, *, environ: Mapping[str, str] | None = None
 ) -> ServerAddress:
@@ -147,18 +163,19 @@ def load_address(files: ServerFiles) -> ServerAddress | None:
         document = load_json(files.address)
     except FileNotFoundError:
         return None
-    if not isinstance(document, dict) or document.get("version") != VERSION:
-        raise DamagedFile(
-            f"{files.address} is damaged or newer than this version",
-            hint=f"mv {files.address} {files.address}.old",
-        )
-    return ServerAddress(
-        port=int(document["port"]),
-        token_file=Path(document["token_file"]),
-        started_at=float(document["started_at"]),
-        pid=document["pid"],
-        supervisor=document.get("supervisor"),
-        stopping=bool(document.get("stopping")),
+    if isinstance(document, dict) and document.get("version") == VERSION:
+        with suppress(KeyError, TypeError, ValueError):
+            return ServerAddress(
+                port=int(document["port"]),
+                token_file=Path(document["token_file"]),
+                started_at=float(document["started_at"]),
+                pid=document["pid"],
+                supervisor=document.get("supervisor"),
+                stopping=bool(document.get("stopping")),
+            )
+    raise DamagedFile(
+        f"{files.address} is damaged or newer than this version",
+        hint=as_command("mv", files.address, f"{files.address}.old"),
     )
 
 

@@ -21,7 +21,9 @@ from agent_farm.butler.client import RunRequest, request_session, start_session
 from agent_farm.butler.server_handle import (
     ServerAddress,
     ensure_server,
+    has_crashed,
     load_address,
+    revive_server,
     running_server,
     server_files,
 )
@@ -297,3 +299,36 @@ def test_ctrl_c_on_af_run_cancels_the_session(farm: Path) -> None:
     process.stderr.close()
     assert log.get(record["id"])["state"] == "cancelled"
     assert not _processes_of(record["id"])
+
+
+def test_each_butler_of_a_roster_has_a_server_and_a_state_of_its_own(farm: Path, af: Af) -> None:
+    commit_files(farm, {f"codev/roster/{name}/butler.toml": "" for name in ("health", "mail")})
+    try:
+        addresses = {name: ensure_server(farm, name) for name in ("health", "mail")}
+        assert addresses["health"].port != addresses["mail"].port
+        assert {str(health(address)["butler"]) for address in addresses.values()} == {"health", "mail"}
+        prompt = '[[mcp:state_set {"key": "who", "value": "health"}]]'
+        assert af("run", "--butler", "health", prompt).returncode == 0
+        seen = json.loads(af("run", "--json", "--butler", "mail", "[[mcp:state_list {}]]").stdout)["result"]
+        assert json.loads(seen["tool_calls"][0]["result"]) == {"state": {}}
+        assert running_server(farm) is None  # the farm's own is a third one, and was not asked for
+        found = json.loads(af("sessions", "--json", "--butler", "mail").stdout)["sessions"]
+        assert [record["butler"] for record in found] == ["mail"]
+    finally:
+        for name in ("health", "mail"):
+            stop_server(farm, name, now=True)
+
+
+def test_a_server_that_crashed_whole_is_brought_back_and_one_that_was_stopped_is_not(farm: Path) -> None:
+    assert not revive_server(farm)
+    ensure_server(farm)
+    before = up(farm)
+    assert not revive_server(farm)
+    for pid in (before.supervisor, before.pid):
+        os.kill(pid or 0, signal.SIGKILL)
+    wait_until(lambda: has_crashed(farm), what="the crash to be seen")
+    assert revive_server(farm)
+    assert up(farm).port == before.port
+    stop_server(farm)
+    assert not has_crashed(farm)
+    assert not revive_server(farm)

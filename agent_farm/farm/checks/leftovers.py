@@ -6,7 +6,6 @@ is found without one belongs to no spawn that is under way.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
+from agent_farm.errors import DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.trash import list_kept, set_aside
@@ -164,29 +164,19 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
 
 
 def check_server(farm: Farm) -> Iterator[Finding]:
+    from agent_farm.butler.server_handle import has_crashed
+
     file = farm.paths.state / "server.json"
     try:
-        pid = int(json.loads(file.read_bytes())["pid"])
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, KeyError, TypeError):
-        pid = 0
-    if not _is_alive(pid):
+        crashed = has_crashed(farm.root)
+    except DamagedFile:
+        crashed = True
+    if crashed:
         yield Finding(
             "problem",
             f"{file} names a server that has ended",
             heal=partial(_unlink, file),
         )
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return pid > 0
 
 
 def check_trash(farm: Farm) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ class Board:
     records: Records = field(default_factory=dict)
     _statuses: dict[str, Status] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)
-    _panes: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    _panes: Mapping[str, tuple[str, bool]] | None = None
 
     def look(self, ids: Iterable[str] | None = None) -> Difference:
         """Read the registry, and the states of `ids` and of what the registry says anew; None: of all."""
@@ -54,13 +54,11 @@ class Board:
         """One question to tmux; only builders whose pane came, went or died are read again."""
         snapshot = self.farm.tmux.panes()
         panes = {name: (pane.pane_id, pane.dead) for name, pane in snapshot.panes.items()}
-        was_unknown = any(status.state == "unknown" for status in self._statuses.values())
+        was_unknown = self._panes is None or any(status.state == "unknown" for status in self._statuses.values())
         if snapshot.known and panes == self._panes and not was_unknown:
             return Difference()
-        changed = {
-            name for name in panes.keys() | self._panes.keys() if panes.get(name) != self._panes.get(name)
-        }
-        self._panes = panes
+        before, self._panes = self._panes or {}, panes
+        changed = {name for name in panes.keys() | before.keys() if panes.get(name) != before.get(name)}
         everything = was_unknown or not snapshot.known
         ids = [r.id for r in self.records.values() if everything or r.session in changed]
         return self.look(ids)

@@ -121,6 +121,8 @@ class Live:
             raise
         except Exception:
             _log.exception("The live view ended")
+            self._task = None  # the pages come again, and it begins anew
+            self._end_pages()
         finally:
             if watch is not None:
                 watch.close()

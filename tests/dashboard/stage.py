@@ -31,12 +31,43 @@ class Answer:
         return json.loads(self.body)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Dashboard:
+    """The listening socket is the test's, so that the server can end and come back under its port."""
+
     root: Path
-    port: int
-    process: subprocess.Popen[bytes]
+    listening: socket.socket
     log: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self.listening.getsockname()[1])
+
+    def start(self) -> None:
+        with open(self.log, "ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.dashboard.serve", str(self.root), str(self.listening.fileno())],
+                cwd=_HOME,
+                env=dict(os.environ),
+                pass_fds=[self.listening.fileno()],
+                stdout=output,
+                stderr=output,
+            )
+        wait_until(self._answers, what="the dashboard's server")
+
+    def end(self) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(20)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return self.ask("GET", "/login").status == 200
+        except OSError:
+            return False
 
     @property
     def address(self) -> str:
@@ -97,31 +128,12 @@ def serving(root: Path, *, token: str = TOKEN) -> Iterator[Dashboard]:
     state.mkdir(mode=0o700, exist_ok=True)
     (root / ".git/info").mkdir(exist_ok=True)
     (state / "architect.token").write_text(token)
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    listening.listen(128)
-    log = root.parent / "dashboard.log"
-    with listening, open(log, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.dashboard.serve", str(root), str(listening.fileno())],
-            cwd=_HOME,
-            env=dict(os.environ),
-            pass_fds=[listening.fileno()],
-            stdout=output,
-            stderr=output,
-        )
-        dashboard = Dashboard(root, int(listening.getsockname()[1]), process, log)
-    try:
-        wait_until(lambda: _answers(dashboard), what="the dashboard's server")
-        yield dashboard
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _answers(dashboard: Dashboard) -> bool:
-    assert dashboard.process.poll() is None, dashboard.log.read_text()
-    try:
-        return dashboard.ask("GET", "/login").status == 200
-    except OSError:
-        return False
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(128)
+        dashboard = Dashboard(root, listening, root.parent / "dashboard.log")
+        dashboard.start()
+        try:
+            yield dashboard
+        finally:
+            dashboard.end()

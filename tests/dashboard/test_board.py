@@ -72,12 +72,12 @@ def test_the_address_bar_and_the_log_never_hold_the_ticket(dashboard: Dashboard,
     one.page.wait_for_selector("#connection[data-state=live]")
     assert ticket not in one.page.url
     assert not [url for url in asked if ticket in url.partition("#")[0]]
+    assert one.page.evaluate("document.cookie") == ""
     one.page.go_back()
     assert ticket not in one.page.url
     assert ticket not in dashboard.log.read_text()
     cookie = one.page.context.cookies()[0]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-    assert one.page.evaluate("document.cookie") == ""
 
 
 def test_an_address_is_good_once(dashboard: Dashboard, visit: Open) -> None:
@@ -139,17 +139,22 @@ def test_a_killed_session_is_lost(spawn: Spawn, af: Af, visit: Open) -> None:
     page.wait_for_selector(f'[data-id="{id}"][data-state=lost]', timeout=10000)
 
 
-def test_the_page_is_right_again_after_a_break(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
-    one, page = spawn("--shell"), visit().page
-    page.wait_for_selector(f'[data-id="{one}"]')
-    page.context.set_offline(True)
-    page.evaluate("window.dispatchEvent(new Event('offline'))")
+def test_the_page_is_right_again_after_a_break(spawn: Spawn, af: Af, visit: Open) -> None:
+    """The server ends, much happens, another one comes up: the page finds out and stays logged in."""
+    one, gone, shown = spawn("--shell"), spawn("--shell"), visit()
+    shown.expect("ERR_")
+    page = shown.page
+    page.wait_for_selector(f'[data-id="{gone}"]')
+    page.evaluate("window.isTheSame = true")
+    shown.dashboard.end()
     other = spawn("--shell")
-    assert af("stop", one).returncode == 0
-    page.context.set_offline(False)
-    page.reload()
+    assert af("stop", one, gone).returncode == 0
+    assert af("prune", gone).returncode == 0
+    shown.dashboard.start()
     page.wait_for_selector(f'[data-id="{one}"][data-state=stopped]', timeout=10000)
     page.wait_for_selector(f'[data-id="{other}"]')
+    assert page.locator(f'[data-id="{gone}"]').count() == 0
+    assert page.evaluate("window.isTheSame")
 
 
 def test_filter_and_keys(four: dict[str, str], visit: Open) -> None:

@@ -31,7 +31,7 @@ function show() {
     else link.removeAttribute("aria-current");
   }
   const key = `${view.name} ${words[0] || ""}`;
-  if (shown?.key === key && shown.turn) return shown.turn(...words);
+  if (shown?.key === key) return shown.turn?.(...words);
   leave();
   const made = view(main, ...words) || (() => {});
   leave = typeof made === "function" ? made : made.leave;

@@ -5,11 +5,9 @@ const FONT = 'ui-monospace, "SF Mono", "Cascadia Code", "JetBrains Mono", Menlo,
 
 export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd, scrollback = 0 } = {}) {
   const [{ Terminal }, { FitAddon }] = await Promise.all([import("/static/vendor/xterm.mjs"), import("/static/vendor/addon-fit.mjs"), addStyles()]);
-  const sheets = [];
-  const createElement = elementsWithoutInlineStyles(sheets);
   const terminal = new Terminal({
-    documentOverride: documentWith(createElement), theme: THEME, fontFamily: FONT, scrollback,
-    fontSize: matchMedia("(max-width: 720px)").matches ? 11 : 13, cursorBlink: false, allowProposedApi: false, convertEol: false,
+    theme: THEME, fontFamily: FONT, scrollback,
+    fontSize: matchMedia("(max-width: 720px)").matches ? 11 : 13, minimumContrastRatio: 4.5, cursorBlink: false, allowProposedApi: false, convertEol: false,
     linkHandler: { activate: (_, uri) => { if (/^https?:\/\//.test(uri)) window.open(uri, "_blank", "noopener,noreferrer"); } },
   });
   const fitting = new FitAddon();
@@ -17,12 +15,7 @@ export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd,
   const holder = document.createElement("div");
   holder.className = "holder";
   box.append(holder);
-  try {
-    document.createElement = createElement; // for the one part that takes the page's document all the same
-    terminal.open(holder);
-  } finally {
-    delete document.createElement;
-  }
+  const sheets = openWithoutStyleElements(terminal, holder);
   terminal.textarea?.setAttribute("aria-label", "Terminal of the builder. F6 leaves it.");
   if (onKeys) terminal.onData(onKeys);
   terminal.attachCustomKeyEventHandler((event) => {
@@ -77,30 +70,27 @@ function addStyles() {
   return styles;
 }
 
-/* xterm.js writes <style> elements and style attributes, which the policy refuses: what it puts into them
-   goes to constructed style sheets and to the style property instead, which are no markup. */
-function elementsWithoutInlineStyles(sheets) {
-  return (name, options) => {
-    const element = Document.prototype.createElement.call(document, name === "style" ? "template" : name, options);
-    if (name === "style") redirect(element, sheets);
-    else if (name === "span") element.setAttribute = setAttribute;
-    return element;
-  };
-}
+/* xterm.js writes style attributes and <style> elements, which the policy refuses. What it puts into them
+   goes to the style property and to constructed style sheets instead, which are no markup. */
 
-function documentWith(createElement) {
-  return new Proxy(document, {
-    get(target, key) {
-      if (key === "createElement") return createElement;
-      const value = Reflect.get(target, key, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-}
-
-function setAttribute(name, value) {
+HTMLSpanElement.prototype.setAttribute = function setAttribute(name, value) {
   if (name === "style") this.style.cssText = value;
   else Element.prototype.setAttribute.call(this, name, value);
+};
+
+function openWithoutStyleElements(terminal, holder) {
+  const sheets = [];
+  document.createElement = (name, options) => {
+    const element = Document.prototype.createElement.call(document, name === "style" ? "template" : name, options);
+    if (name === "style") redirect(element, sheets);
+    return element;
+  };
+  try {
+    terminal.open(holder);
+  } finally {
+    delete document.createElement;
+  }
+  return sheets;
 }
 
 function redirect(element, sheets) {

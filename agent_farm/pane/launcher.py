@@ -21,6 +21,8 @@ from agent_farm.pane.work import run_builder
 
 # What only the pane knows; everything else comes from launch.json.
 _FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
+# What the launcher itself lives under: keys and tokens are for the runtime, and for nobody's /proc before.
+_FOR_ITSELF = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", *_FROM_THE_PANE)
 
 
 def main(argv: list[str]) -> None:
@@ -33,12 +35,13 @@ def main(argv: list[str]) -> None:
         _end(f"{plan.builder} was started from here already.", plan)
     env = plan.env | {name: os.environ[name] for name in _FROM_THE_PANE if name in os.environ}
     if not stage:
-        _start_again(env, session, directory)
+        own = {name: value for name, value in env.items() if name in _FOR_ITSELF}
+        _start_again(own, session, directory)
     run_builder(plan, env)
 
 
 def _start_again(env: dict[str, str], session: str, directory: str) -> None:
-    """Under the declared environment, so that not even /proc/<launcher>/environ holds more."""
+    """Under a few plain names, so that not even /proc/<launcher>/environ holds a key."""
     again = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(__file__), session, directory, "clean"]
     os.execve(again[0], again, env)
 

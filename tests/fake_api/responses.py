@@ -65,6 +65,13 @@ def _script(wanted: dict[str, str]) -> str | None:
             f"const n = ALL_TOOLS.map(t => t.name).find(n => n.endsWith({json.dumps(name)})); "
             f'text(n ? await tools[n]({given or "{}"}) : "NO-TOOL " + ALL_TOOLS.map(t => t.name).join(","));'
         )
+    if "escalate" in wanted:
+        given = {
+            "cmd": wanted["escalate"],
+            "sandbox_permissions": "require_escalated",
+            "justification": "test",
+        }
+        return f"text(await tools.exec_command({json.dumps(given)}));"
     command = wanted.get("shell") or wanted.get("loop")
     if "write" in wanted:
         command = "printf 'written by fake model\\n' > " + wanted["write"]

@@ -4,6 +4,7 @@
 [[thenmcp:TEXT]]   the same, after the first tool result of this turn (two calls in one turn)
 [[write:PATH]]     write a file through whatever write, patch or shell tool is offered
 [[shell:CMD]]      run CMD through the offered shell tool
+[[escalate:CMD]]   codex: run CMD through the shell tool, outside of the sandbox
 [[call:TOOL {…}]]  call TOOL, or the MCP tool that ends with _TOOL, with these arguments
 [[sleep:S]]        wait S seconds before answering, which keeps the CLI working
 [[error:CODE]]     answer with HTTP CODE and the provider's own error body

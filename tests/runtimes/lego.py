@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A small executable that follows the spawn/resume/check_status contract, for tests.
 
-Its agent answers with what it was asked (`output` in the state) and knows [[sleep:S]], [[error]], [[env:NAME]].
-Sessions live beside the state file, in sessions/<id>/.
+Its agent answers with what it was asked (`output` in the state) and knows [[sleep:S]], [[error]] and
+[[env:NAME]]. Sessions live in LEGO_HOME.
 """
 
 import json
@@ -58,7 +58,9 @@ def main(command: str, *words: str) -> int:
     if command == "spawn":
         brief, state, prompt = words
         session = f"lego-{os.getpid()}-{time.time_ns()}"
-        assert Path(brief).is_file() and Path(brief).is_absolute() and Path(state).is_absolute()
+        assert Path(brief).is_file()
+        assert Path(brief).is_absolute()
+        assert Path(state).is_absolute()
         start(session, state, prompt)
         print(session)
         return 0

@@ -87,6 +87,9 @@ class Pane:
     def runtime_pid(self) -> int:
         return int(json.loads((self.order.run_directory / "processes.json").read_text())["runtime"])
 
+    def press(self, *keys: str) -> None:
+        self.tmux.send_keys(self.pane_id, *keys)
+
     def processes(self) -> list[psutil.Process]:
         """The launcher and everything below it."""
         launcher = int(json.loads((self.order.run_directory / "processes.json").read_text())["launcher"])

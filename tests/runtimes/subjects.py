@@ -62,7 +62,7 @@ class Subject:
     def tell_variable(self, name: str) -> str:
         """Have a tool of the model say whether it sees a variable; see `sees`."""
         if self.real:
-            return f"[[shell:sh skills/env.sh {name}]]"
+            return f"[[shell:skills/env.sh {name}]]"
         return f"[[env:{name}]]"
 
     def sees(self, result: RuntimeResult) -> bool:
@@ -99,6 +99,8 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _is_marked(process: psutil.Process, mark: str) -> bool:
     try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
         return process.environ().get(MARK) == mark
     except (psutil.Error, OSError):
         return False

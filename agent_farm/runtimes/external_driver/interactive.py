@@ -10,6 +10,7 @@ from types import FrameType
 from agent_farm.runtimes.console import terminal
 from agent_farm.runtimes.console.hooks import Hooks
 from agent_farm.runtimes.console.keyboard import EndOfInput, Interrupted, Keyboard
+from agent_farm.runtimes.descendants import live_children
 from agent_farm.runtimes.external_driver.contract import (
     AdapterFailed,
     Order,
@@ -75,6 +76,7 @@ class _Session:
 
     def _follow(self) -> None:
         assert self._session is not None
+        live_children()  # collects adopted processes that have ended
         status = check_status(self._order, self._session)
         if status != self._status:
             self._status = status

@@ -1,0 +1,199 @@
+"""What every adapter does in a pane, demo and an external executable included."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent_farm.runtimes.base import InteractiveOrder
+from tests.runtimes.panes import Pane, pane_of, pane_order
+from tests.runtimes.real.clis import CLIS
+from tests.runtimes.subjects import Subject
+from tests.waiting import wait_until
+
+MESSAGE = "-x $(touch x) `touch x` 'a' \"b\"\n\tand a second line 🐝 \\ %s"
+# a prompt on which it has to ask a person, with --permissions ask
+ASKS = {
+    "demo": "[[ask:May I?]] [[nocommit]]",
+    "codex": "[[escalate:touch out.txt]]",
+    **{name: "[[shell:touch out.txt]]" for name in CLIS if name != "codex"},
+}
+
+
+def order_of(subject: Subject, prompt: str | None, **given: object) -> InteractiveOrder:
+    defaults = {
+        "prompt": prompt,
+        "model": subject.model,
+        "env": subject.env,
+        "permissions": "ask",
+        "role_text": "ROLE-MARK be brief",
+        "conversation_id": subject.adapter.new_conversation_id(),
+        "mcp_server": subject.servers["farm"],
+    }
+    return pane_order(subject.adapter, subject.root, subject.repo, **{**defaults, **given})
+
+
+@pytest.fixture
+def pane(subject: Subject) -> Iterator[Pane]:
+    """At work on a prompt that needs a person where the runtime can ask for one."""
+    prompt = ASKS.get(subject.name, "hello there")
+    permissions = "edit" if subject.name == "demo" else "ask"
+    with pane_of(subject.adapter, order_of(subject, prompt, permissions=permissions)) as running:
+        yield running
+
+
+def test_a_conversation_in_a_pane(subject: Subject, pane: Pane) -> None:
+    """Working, waiting for a person, working, idle; a message arrives whole; a resume keeps all of it."""
+    if subject.name in ASKS:
+        pane.wait_for_state("waiting")
+        assert next(event["reason"] for event in pane.events if event["state"] == "waiting")
+        pane.press("Enter")
+    pane.wait_for_state("idle")
+    expected = ["working", "waiting", "working", "idle"] if subject.name in ASKS else ["working", "idle"]
+    assert [state for state in pane.states if state != "preparing"] == expected
+
+    before = len(pane.events)
+    delivery = pane.send(MESSAGE)
+    assert (delivery.outcome, delivery.reason) == ("submitted", None)
+    pane.wait_for_state("idle", after=before)
+    assert_heard(subject, pane, MESSAGE)
+    assert not (subject.repo / "x").exists()
+
+    if subject.name != "lego":
+        before = len(pane.events)
+        pane.send(subject.call_tool("from the pane"))
+        pane.wait_for_state("idle", after=before)
+        call = subject.api.mcp_calls()[-1]
+        assert "runtime_session_id=S1" in call.path
+        assert call.headers["authorization"] == f"Bearer {subject.api.token}"
+
+    conversation = pane.conversation_id
+    assert conversation
+    pane.tmux.kill_session(pane.session_id, seconds=20)
+    wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=20)
+    seen_before = len(subject.api.requests)
+    again = order_of(subject, "and once more", conversation_id=conversation, resume=True)
+    with pane_of(subject.adapter, again) as resumed:
+        resumed.wait_for_state("idle")
+        assert resumed.conversation_id == conversation
+        if subject.real:
+            newest = [r for r in subject.api.model_requests() if "and once more" in r.text][-1].text
+            assert "second line" in newest
+            assert "ROLE-MARK be brief" in newest
+            assert len(subject.api.requests) > seen_before
+        elif subject.name == "demo":
+            resumed.wait_for_screen("3 messages")
+        else:
+            assert_heard(subject, resumed, "n=3")
+
+
+def assert_heard(subject: Subject, pane: Pane, text: str) -> None:
+    if subject.real:
+        assert any(text in part for part in _texts(subject))
+    elif subject.name == "demo":
+        import hashlib
+
+        pane.wait_for_screen(hashlib.sha256(text.encode()).hexdigest())
+    else:
+        state = json.loads((pane.order.run_directory / "state.json").read_text())
+        assert text in state["output"]
+
+
+def _texts(subject: Subject) -> list[str]:
+    from tests.runtimes.subjects import _strings
+
+    return [text for request in subject.api.model_requests() for text in _strings(request.body)]
+
+
+def test_it_is_ready_soon_and_an_idle_start_says_so(subject: Subject) -> None:
+    if subject.name == "lego":
+        pytest.skip("an executable has no session without a prompt")
+    begun = time.monotonic()
+    with pane_of(subject.adapter, order_of(subject, None)) as pane:
+        import re
+
+        ready = re.compile(subject.adapter.screen.ready, re.MULTILINE)
+        wait_until(lambda: ready.search(pane.screen), what=f"an input line in {pane.screen}", timeout=40)
+        print(f"{subject.name}: input line after {time.monotonic() - begun:.2f} s")
+        before = len(pane.events)
+        assert pane.send("hello").outcome == "submitted"
+        pane.wait_for_state("idle", after=before)
+
+
+def test_an_api_error_waits_for_a_person(subject: Subject) -> None:
+    if subject.name in ("lego", "opencode", "codex", "gemini"):
+        pytest.skip("no event tells an API error (opencode: only after 75 s of retries)")
+    with pane_of(subject.adapter, order_of(subject, "[[error:400]]")) as pane:
+        event = pane.wait_for_state("waiting")
+        assert event["reason"]
+
+
+@pytest.mark.parametrize("victim", ["runtime", "launcher", "server"])
+def test_killing_a_part_leaves_no_process_and_a_truthful_record(subject: Subject, victim: str) -> None:
+    order = order_of(subject, "[[child:60]] [[sleep:60]]")
+    with pane_of(subject.adapter, order, stop=False) as pane:
+        pane.wait_for_state("working")
+        wait_until(lambda: subject.left_processes(), what="the runtime")
+        processes = json.loads((order.run_directory / "processes.json").read_text())
+        if victim == "server":
+            tmux_pid = psutil.Process(processes["launcher"]).ppid()
+            os.kill(tmux_pid, signal.SIGKILL)
+        else:
+            os.kill(processes[victim], signal.SIGKILL)
+        runtime_left = [
+            process for process in subject.left_processes() if process.pid != processes["launcher"]
+        ]
+        assert runtime_left is not None
+        exit_file = order.run_directory / "exit.json"
+        if victim == "runtime":
+            wait_until(exit_file.exists, what="exit.json")
+            record = json.loads(exit_file.read_text())
+            assert (record["signal"], record["exit_code"]) == ("SIGKILL", None)
+            pane.tmux.kill_session(pane.session_id, seconds=20)
+        wait_until(
+            lambda: not subject.left_processes(), what="no process to be left", timeout=20
+        )
+        assert victim == "runtime" or not exit_file.exists()
+
+
+def test_keys_and_tokens_can_be_read_by_nobody_else(subject: Subject, pane: Pane) -> None:
+    pane.wait_for_state("waiting" if subject.name in ASKS else "idle")
+    secrets = [subject.api.token, *(value for name, value in subject.keys.items() if name.endswith("_KEY"))]
+    launcher = json.loads((pane.order.run_directory / "processes.json").read_text())["launcher"]
+    words = [word for process in subject.left_processes() for word in command_line(process)]
+    words += psutil.Process(launcher).environ().values()
+    assert words
+    assert not [word for word in words if any(secret in word for secret in secrets)]
+    for file in pane.order.run_directory.rglob("*"):
+        if file.is_file() and file.stat().st_mode & 0o044:
+            assert_private_above(file, pane.order.run_directory)
+    assert pane.order.run_directory.stat().st_mode & 0o077 == 0
+    told = subject_tmux("show-environment", "-g") + subject_tmux(
+        "list-panes", "-a", "-F", "#{pane_start_command}"
+    )
+    assert not [secret for secret in secrets if secret in told]
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def assert_private_above(file: Path, top: Path) -> None:
+    places = [place for place in file.parents if place == top or place.is_relative_to(top)]
+    assert any(place.stat().st_mode & 0o077 == 0 for place in places), file
+
+
+def subject_tmux(*words: str) -> str:
+    import subprocess
+
+    return subprocess.run(["tmux", *words], capture_output=True, text=True, check=False, timeout=10).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import socket
@@ -94,13 +95,18 @@ def _free_block(start: int, count: int, taken: set[int]) -> list[int]:
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+    """On both local addresses: many development servers listen on ::1 alone."""
+    return _can_bind(socket.AF_INET, "127.0.0.1", port) and _can_bind(socket.AF_INET6, "::1", port)
+
+
+def _can_bind(family: socket.AddressFamily, host: str, port: int) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        return error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)  # no IPv6 here: nobody listens
+    return True
 
 
 def _load(file: Path) -> Blocks:
@@ -108,10 +114,25 @@ def _load(file: Path) -> Blocks:
         make_directory(file.parent)
         return {}
     document = load_json(file)
-    if not isinstance(document, dict) or document.get("version") != 1:
+    if (
+        not isinstance(document, dict)
+        or document.get("version") != 1
+        or not _are_blocks(document.get("farms"))
+    ):
         raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
     blocks: Blocks = document["farms"]
     return blocks
+
+
+def _are_blocks(farms: object) -> bool:
+    return isinstance(farms, dict) and all(
+        isinstance(farm, dict)
+        and all(
+            isinstance(block, list) and all(isinstance(port, int) for port in block)
+            for block in farm.values()
+        )
+        for farm in farms.values()
+    )
 
 
 def _store(file: Path, blocks: Blocks) -> None:

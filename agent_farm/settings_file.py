@@ -76,11 +76,19 @@ def _store(root: Path, document: dict[str, Any]) -> None:
     import tomli_w
 
     check_document(document)
-    used = {table: content for table, content in document.items() if content != {}}
+    used = _without_empty_tables(document)
     file = root / SETTINGS_NAME
     comments = [line for line in _lines(file) if line.startswith("#")]
     head = "".join(f"{line}\n" for line in comments)
     replace_file(file, head + ("\n" if head and used else "") + tomli_w.dumps(used), mode=0o644)
+
+
+def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        name: _without_empty_tables(value) if isinstance(value, dict) else value
+        for name, value in document.items()
+    }
+    return {name: value for name, value in kept.items() if value != {}}
 
 
 def _lines(file: Path) -> list[str]:

@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.butler.database import Database
@@ -27,8 +27,8 @@ def default_key_file() -> Path:
 @dataclass(frozen=True, slots=True)
 class CredentialStore:
     database: Database
-    environ: Mapping[str, str]
-    key_file: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    key_file: Path = field(default_factory=default_key_file)
     clock: Callable[[], float] = time.time
 
     async def resolve(self, name: str) -> str | None:

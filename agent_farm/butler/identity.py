@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agent_farm.butler.sources import TASK_NAME
 from agent_farm.errors import AgentFarmError, NotFound, nearest
@@ -25,10 +25,14 @@ _BUTLER_KEYS = (
     "max_concurrent_sessions",
     "max_queued_sessions",
     "session_timeout",
+    "transport",
     "env",
     "schedule",
 )
 _SCHEDULE_KEYS = ("name", "cron", "prompt", "timezone")
+
+
+Transport = Literal["http", "sse"]
 
 
 class ButlerError(AgentFarmError):
@@ -56,6 +60,7 @@ class Butler:
     max_concurrent_sessions: int = 1
     max_queued_sessions: int = 100
     session_timeout: int = 3600
+    transport: Transport = "http"
     required_env: tuple[str, ...] = ()
     optional_env: tuple[str, ...] = ()
     module_credentials: tuple[str, ...] = ()
@@ -155,6 +160,7 @@ def _from_file(root: Path, directory: Path) -> Butler:
             file, "butler.max_queued_sessions", table.get("max_queued_sessions", 100), 0
         ),
         session_timeout=_number(file, "butler.session_timeout", table.get("session_timeout", 3600), 1),
+        transport=_transport(file, table.get("transport", "http")),
         required_env=_variables(file, "butler.env.required", env.get("required", [])),
         optional_env=(
             *_variables(file, "butler.env.optional", env.get("optional", [])),
@@ -225,6 +231,14 @@ def _number(file: Path, label: str, value: Any, least: int) -> int:
             f"{file}: {label} must be a whole number, at least {least}", why=f"It is {value!r}."
         )
     return value
+
+
+def _transport(file: Path, value: Any) -> Transport:
+    if value == "http":
+        return "http"
+    if value == "sse":
+        return "sse"
+    raise ButlerError(f"{file}: butler.transport must be http or sse", why=f"It is {value!r}.")
 
 
 def _variables(file: Path, label: str, value: Any) -> tuple[str, ...]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from agent_farm.butler.identity import Transport
 from agent_farm.butler.tokens import Tokens
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
-
-Transport = Literal["http", "sse"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_farm.butler.credentials import CredentialStore, default_key_file
+from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
 from agent_farm.butler.identity import Butler, load_butler, require_claude_md
 from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions
@@ -125,12 +125,12 @@ def open_service(
     require_claude_md(butler)
     paths = FarmPaths(root)
     database = open_database(root)
-    credentials = CredentialStore(database, environ, default_key_file())
+    credentials = CredentialStore(database, environ)
     spawner = Spawner(
         butler,
         get_adapter("demo"),  # each trigger brings the runtime that holds for it
         database,
-        Endpoint(port, "http", tokens),
+        Endpoint(port, butler.transport, tokens),
         credentials=credentials,
         environ=environ,
     )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from agent_farm.butler import telemetry
 from agent_farm.butler.admission import Admission
-from agent_farm.butler.credentials import CredentialStore, default_key_file
+from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions, SessionOrder
@@ -48,7 +48,7 @@ class Spawner:
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         source = dict(os.environ if environ is None else environ)
-        store = credentials or CredentialStore(database, source, default_key_file())
+        store = credentials or CredentialStore(database, source)
         self.butler = butler
         self.database = database
         self.admission = Admission(butler.max_concurrent_sessions, butler.max_queued_sessions)

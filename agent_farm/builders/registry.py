@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import file_lock, load_json, replace_file
-from agent_farm.errors import DamagedFile
+from agent_farm.errors import DamagedFile, NewerFile
 
 VERSION = 1
 
@@ -32,7 +32,7 @@ class Registry:
         if not isinstance(document, dict) or "version" not in document:
             raise self._damaged("It has no version.")
         if document["version"] != VERSION:
-            raise DamagedFile(
+            raise NewerFile(
                 f"{self.path} has version {document['version']}; this af reads version {VERSION}",
                 why="A newer af wrote it.",
                 hint="pip install --upgrade codev-agent-farm",

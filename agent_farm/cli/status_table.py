@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent_farm.builders.config import BUILDER_TYPES
+from agent_farm.builders.events import Usage
 from agent_farm.cli.cells import cells, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.listing import Builder
@@ -22,9 +23,13 @@ class _Row(NamedTuple):
     age: str
     git: str
     runtime: str
+    usage: str
     branch: str
     title: str
     style: str | None
+
+
+_RUNTIME, _USAGE, _BRANCH, _TITLE = map(_Row._fields.index, ("runtime", "usage", "branch", "title"))
 
 
 def render(builders: list[Builder], *, width: int, now: float) -> str:
@@ -61,6 +66,7 @@ def _row(builder: Builder, now: float) -> _Row:
         age(now - status.at) if status.at else "",
         _git(builder, now),
         record.runtime,
+        _usage(builder.usage),
         record.branch,
         printable(" ".join(f"{reason}{record.title}".split())),
         STATE_STYLES.get(status.state),
@@ -78,11 +84,28 @@ def _git(builder: Builder, now: float) -> str:
     return f"{text} ({age(old)})" if old > 5 else text
 
 
+def _usage(usage: Usage | None) -> str:
+    """Tokens read and written, and the cost where it is known: `41k/2k $0.13`."""
+    if usage is None:
+        return ""
+    parts = [f"{_short(usage.input_tokens)}/{_short(usage.output_tokens)}"]
+    return " ".join([*parts, f"${usage.cost:.2f}"] if usage.cost and usage.cost >= 0.005 else parts)
+
+
+def _short(count: int | None) -> str:
+    if count is None:
+        return "?"
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.0f}{unit}"
+    return str(count)
+
+
 def _widths(rows: list[_Row], width: int) -> list[int]:
-    """Columns as wide as their content; a narrow terminal leaves out the branch, then the runtime."""
-    widths = [max(cells(row[column] or "") for row in rows) for column in range(6)]
-    for column in (5, 4) if width < _WIDE else ():
-        if sum(widths) + len(_GAP) * 7 + _TITLE_MINIMUM * 2 > width:
+    """Columns as wide as their content; a narrow terminal leaves out the branch, usage, then the runtime."""
+    widths = [max(cells(row[column] or "") for row in rows) for column in range(_TITLE)]
+    for column in (_BRANCH, _USAGE, _RUNTIME) if width < _WIDE else ():
+        if sum(widths) + len(_GAP) * _TITLE + _TITLE_MINIMUM * 2 > width:
             widths[column] = 0
     used = sum(size + len(_GAP) for size in widths if size) + len(_GAP)
     return [*widths, max(_TITLE_MINIMUM, width - used)]
@@ -94,7 +117,7 @@ def _line(row: _Row, widths: list[int]) -> str:
         if not size:
             continue
         text = cut(row[column] or "", size)
-        part = text if column == 6 else pad(text, size)
+        part = text if column == _TITLE else pad(text, size)
         parts.append(style(part, row.style) if column == 1 else part)
     return (_GAP + _GAP.join(parts)).rstrip()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checks import builders, leftovers, tools
+from agent_farm.farm.checks import builders, leftovers, registry, tools
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 
@@ -18,6 +18,7 @@ CHECKS: tuple[Check, ...] = (
     tools.check_tmux,
     tools.check_runtimes,
     tools.check_environment,
+    registry.check_registry,
     builders.check_interrupted_spawns,
     builders.check_interrupted_removals,
     builders.check_missing_worktrees,
@@ -48,7 +49,10 @@ def examine(farm: Farm, *, fix: bool = False) -> Iterator[Outcome]:
     """All findings, one by one; with `fix` each is healed before the next check looks."""
     for check in CHECKS:
         for finding in check(farm):
-            yield _treated(finding) if fix and finding.heal else Outcome(finding)
+            outcome = _treated(finding) if fix and finding.heal else Outcome(finding)
+            yield outcome
+            if check is registry.check_registry and not outcome.healed:
+                return  # every check that follows reads it
 
 
 def _treated(finding: Finding) -> Outcome:

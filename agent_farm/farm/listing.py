@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agent_farm.builders.events import last_state, load_exit
+from agent_farm.builders.events import Usage, last_state, load_exit, load_usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
@@ -23,6 +23,7 @@ class Builder:
     record: BuilderRecord
     status: Status
     git: GitState | None = None
+    usage: Usage | None = None
 
     def to_json(self) -> dict[str, Any]:
         status = self.status
@@ -36,6 +37,7 @@ class Builder:
                 "reason": status.reason,
             },
             "git": self.git.to_json() if self.git else None,
+            "usage": asdict(self.usage) if self.usage else None,
         }
 
 
@@ -49,7 +51,10 @@ def list_builders(
         return []
     statuses = read_statuses(farm, chosen)
     states: Mapping[str, GitState] = git_states(farm, chosen, fresh=fresh) if with_git else {}
-    return [Builder(record, statuses[record.id], states.get(record.id)) for record in chosen]
+    return [
+        Builder(record, statuses[record.id], states.get(record.id), load_usage(farm.run(record.id).usage))
+        for record in chosen
+    ]
 
 
 def read_statuses(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:

@@ -15,7 +15,7 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import lock_of
-from agent_farm.farm.trash import Kept, delete_tree, list_kept, set_aside
+from agent_farm.farm.trash import Kept, delete_tree, list_kept, set_aside, thin_out
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.restoring import restore_state
 from agent_farm.git.salvage import Salvaged, load_salvage
@@ -132,6 +132,7 @@ def _make(farm: Farm, kept: Kept, record: BuilderRecord, salvaged: Salvaged, loc
 def _complete(farm: Farm, kept: Kept) -> BuilderRecord:
     """What is left to do once git's part is back; each step may be done again."""
     old = kept.record
+    thin_out(kept)  # the removal may have been killed in the middle of it, with files on both sides
     _bring_back_files(kept, old.worktree_path)
     _bring_back_submodules(kept, old.worktree_path)
     if kept.run.is_dir() and not farm.paths.run(old.id).exists():

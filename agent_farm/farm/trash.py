@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import load_json, make_directory, replace_file
 from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm.farm import Farm
+from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
 
 _MANY_FILES = 2000
@@ -54,13 +56,17 @@ def new_place(farm: Farm, record: BuilderRecord) -> Kept:
     make_directory(farm.paths.trash)
     epoch = int(time.time())
     while True:
-        directory = farm.paths.trash / f"{record.id}-{epoch}"
-        try:
-            directory.mkdir(mode=0o700)
-        except FileExistsError:
-            epoch += 1
+        kept = Kept(record, epoch, farm.paths.trash / f"{record.id}-{epoch}")
+        epoch += 1
+        if _has_salvage(farm, kept):  # of a removal in this very second that was undone
             continue
-        return Kept(record, epoch, directory)
+        with suppress(FileExistsError):
+            kept.directory.mkdir(mode=0o700)
+            return kept
+
+
+def _has_salvage(farm: Farm, kept: Kept) -> bool:
+    return resolve_commits(farm.repository, [kept.ref])[kept.ref] is not None
 
 
 def store_kept(kept: Kept) -> None:
@@ -86,12 +92,12 @@ def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
 
 
 def thin_out(kept: Kept) -> None:
-    """Delete the removed worktree except the paths that exist nowhere else."""
+    """Delete the removed worktree except the paths that exist nowhere else; may be begun again."""
     saved = kept.directory / "kept"
     if kept.worktree.is_dir():
         for path in kept.remaining:
             target = saved / path
-            if not os.path.lexists(target):
+            if os.path.lexists(kept.worktree / path) and not os.path.lexists(target):
                 make_directory(target.parent)
                 os.rename(kept.worktree / path, target)
         delete_tree(kept.worktree)

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from agent_farm.pane.journal import record_event
+from agent_farm.pane.journal import record_event, write_json
 
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
@@ -48,8 +48,18 @@ def main(argv: list[str]) -> None:
         launch = json.load(file)
     event = _event(run, name, payload, launch.get("states") or {})
     before = record_event(directory, event)
+    if event["state"] == "idle":
+        _record_usage(directory, run, payload)
     if event["state"] == "waiting" and before != "waiting" and launch.get("notify"):
         _notify(launch, event)
+
+
+def _record_usage(directory: str, run: str, payload: Mapping[str, object]) -> None:
+    from agent_farm.pane.usage import usage_of
+
+    usage = usage_of(payload)
+    if usage:
+        write_json(directory, "usage.json", {"version": 1, "run": run, **usage})
 
 
 def _load_payload() -> dict[str, object]:

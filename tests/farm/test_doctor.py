@@ -72,6 +72,30 @@ def test_a_lost_registry_is_made_again(af: Af, spawn: Spawn, repo: Path) -> None
     assert stopped.worktree.is_dir()
 
 
+def test_a_damaged_registry_is_kept_aside_and_made_again(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn()
+    file = repo / ".agent-farm/registry.json"
+    file.write_text(file.read_text()[:200])
+    assert af("status").returncode == 1
+    explained(af, "registry.json is damaged")
+    healed(af)
+    assert builder.state == "idle"
+    (aside,) = file.parent.glob("registry.json.damaged-*")
+    assert len(aside.read_text()) == 200
+
+
+def test_a_newer_registry_is_left_as_it_is(af: Af, spawn: Spawn, repo: Path) -> None:
+    spawn()
+    file = repo / ".agent-farm/registry.json"
+    file.write_text(file.read_text().replace('"version": 1', '"version": 2', 1))
+    before = file.read_text()
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    assert "version 2" in done.stdout
+    assert "pip install --upgrade" in done.stderr
+    assert file.read_text() == before
+
+
 def test_a_worktree_that_af_never_knew_is_adopted_and_not_removed(af: Af, repo: Path) -> None:
     path = repo / ".builders/task-aaaa-bbbb"
     git(repo, "worktree", "add", "-q", "-b", "builder/task-aaaa-bbbb", str(path))

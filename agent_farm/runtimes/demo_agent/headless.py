@@ -9,10 +9,8 @@ from pathlib import Path
 
 from agent_farm.runtimes.demo_agent.arguments import Arguments
 from agent_farm.runtimes.demo_agent.conversation import UnknownConversation, open_conversation
+from agent_farm.runtimes.demo_agent.spending import spending
 from agent_farm.runtimes.demo_agent.turn import Leave, McpUnreachable, Turn, TurnFailed
-
-_BYTES_PER_TOKEN = 4
-_DOLLARS_PER_TOKEN = 1e-6
 
 
 class _Lines:
@@ -68,14 +66,12 @@ def run_headless(arguments: Arguments) -> int:
     if turn.answer is None:
         size = conversation.messages[-1]["bytes"]
         answer = f"done · message {history + 1} · prompt sha256 {digest} bytes {size}"
-    _emit({"type": "result", "output": answer, **_usage(prompt + role, answer)})
+    _emit({"type": "result", "output": answer, **spending(_bytes(prompt + role), _bytes(answer))})
     return 0
 
 
-def _usage(given: str, answer: str) -> dict[str, object]:
-    spent, made = (len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1 for text in (given, answer))
-    usage = {"input_tokens": spent, "output_tokens": made}
-    return {"usage": usage, "cost": round((spent + made) * _DOLLARS_PER_TOKEN, 9)}
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _emit(line: dict[str, object]) -> None:

@@ -17,6 +17,7 @@ from agent_farm.runtimes.demo_agent.conversation import (
     UnknownConversation,
     open_conversation,
 )
+from agent_farm.runtimes.demo_agent.spending import spending
 from agent_farm.runtimes.demo_agent.turn import Leave, Turn, TurnFailed
 
 PROMPT = "demo> "
@@ -47,6 +48,7 @@ class _Agent:
     def __init__(self, arguments: Arguments, conversation: Conversation) -> None:
         self._arguments = arguments
         self._conversation = conversation
+        self._answered_bytes = 0
         self._cwd = Path.cwd()
         self._hooks = Hooks(arguments.hook, conversation.id, str(self._cwd))
         self._keyboard = Keyboard(sys.stdin.fileno())
@@ -118,7 +120,9 @@ class _Agent:
             self._hooks.report("StopFailure", error="api_error", message=str(error))
         else:
             terminal.show_line(f"answer: {answer} · message {len(self._conversation.messages)}")
-            self._hooks.report("Stop")
+            self._answered_bytes += len(answer.encode("utf-8", "replace"))
+            given = sum(int(str(message["bytes"])) for message in self._conversation.messages)
+            self._hooks.report("Stop", **spending(given, self._answered_bytes))
 
     def _interrupted(self, key: str) -> None:
         """Ctrl-C is reported; Esc is not, as in the CLIs whose stale state has to be seen on the screen."""

@@ -1,0 +1,151 @@
+"""Completion in bash, zsh and fish knows what exists: builders, protocols, projects, runtimes, settings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.gitrepo import commit_files
+
+AF = Path(sys.executable).parent / "af"
+SHELLS = ("bash", "zsh", "fish")
+
+
+@pytest.fixture
+def farm(repo: Path) -> Path:
+    commit_files(
+        repo,
+        {
+            "codev/specs/0009-terminal-click.md": "",
+            "codev/specs/0010-login.md": "",
+            "codev/protocols/cleanup/protocol.md": "",
+            "codev/protocols/experiment/protocol.md": "",
+        },
+    )
+    return repo
+
+
+def completed(words: list[str], shell: str, cwd: Path) -> list[str]:
+    """What the shell's completion function would be given for the last of `words`."""
+    variables = {"_AF_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words)}
+    variables["COMP_CWORD"] = words[-1] if shell == "fish" else str(len(words) - 1)
+    done = subprocess.run(
+        [AF],
+        cwd=cwd,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    if shell == "zsh":  # type, value and help, on a line each
+        return lines[1::3]
+    return [line.split(",", 1)[1].split("\t")[0] for line in lines if line]
+
+
+CASES = [
+    (["spawn", "--project", ""], {"0009", "0010"}),
+    (["spawn", "-p", "001"], {"0010"}),
+    (["spawn", "--protocol", "cl"], {"cleanup"}),
+    (["spawn", "--protocol", ""], {"cleanup", "experiment"}),
+    (["spawn", "--runtime", "de"], {"demo"}),
+    (["spawn", "--permissions", ""], {"ask", "edit", "all"}),
+    (["spawn", "--proj"], {"--project"}),
+    (["sta"], {"status"}),
+    (["completion", ""], {"bash", "zsh", "fish"}),
+    (["config", "get", "merge."], {"merge.strategy", "merge.check"}),
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("words", "wanted"), CASES, ids=[" ".join(words) for words, _ in CASES])
+def test_what_exists_is_offered(farm: Path, shell: str, words: list[str], wanted: set[str]) -> None:
+    assert set(completed(["af", *words], shell, farm)) == wanted
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "command",
+    ["attach", "capture", "diff", "logs", "merge", "path", "prune", "resume", "send", "status", "stop", "wait"],
+)
+def test_builders_are_offered(farm: Path, af: Af, shell: str, command: str) -> None:
+    id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
+    assert completed(["af", command, "task-"], shell, farm) == [id]
+
+
+def test_runtimes_are_all_offered(farm: Path) -> None:
+    offered = set(completed(["af", "spawn", "--runtime", ""], "bash", farm))
+    assert offered >= {"claude-code", "codex", "gemini", "opencode", "copilot", "demo"}
+
+
+@pytest.mark.parametrize("damage", ["no-repository", "damaged", "newer", "settings"])
+def test_nothing_is_offered_and_nothing_said_where_nothing_can_be_read(
+    farm: Path, tmp_path: Path, damage: str
+) -> None:
+    place = farm
+    (farm / ".agent-farm").mkdir()
+    if damage == "no-repository":
+        place = tmp_path / "nowhere"
+        place.mkdir()
+    elif damage == "settings":
+        (farm / "agent-farm.toml").write_text("[")
+    else:
+        content = "{" if damage == "damaged" else '{"version": 9, "builders": {}}'
+        (farm / ".agent-farm/registry.json").write_text(content)
+    assert completed(["af", "attach", ""], "bash", place) == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_serves_both_names(af: Af, shell: str) -> None:
+    script = af("completion", shell).stdout
+    assert "_AF_COMPLETE" in script
+    assert "_AGENT_FARM_COMPLETE" in script
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_takes_the_script(af: Af, tmp_path: Path, shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    script = tmp_path / "script"
+    script.write_text(af("completion", shell).stdout)
+    done = subprocess.run(
+        [program, "-n", str(script)], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bash_completes_by_itself(farm: Path, af: Af, tmp_path: Path) -> None:
+    """The whole way: the script is loaded, and the shell asks `af` on PATH."""
+    id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
+    script = tmp_path / "script"
+    script.write_text(af("completion", "bash").stdout)
+    ask = (
+        f"source '{script}'; COMP_WORDS=(af stop task-); COMP_CWORD=2; _af_completion af task- stop;"
+        ' printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", ask],
+        cwd=farm,
+        env={**os.environ, "PATH": f"{AF.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == [id]
+
+
+def test_an_unknown_shell_is_refused_with_those_that_are_known(af: Af) -> None:
+    done = af("completion", "tcsh")
+    assert done.returncode == 2
+    for shell in SHELLS:
+        assert shell in done.stderr

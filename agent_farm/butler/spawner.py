@@ -85,7 +85,7 @@ class Spawner:
         self.admission.enter()
         task = asyncio.create_task(self._serve(order, observer or (lambda progress: None)))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -129,24 +129,26 @@ class Spawner:
             options=options,
         )
 
+    def _ended(self, task: asyncio.Task[SpawnerResult]) -> None:
+        """Also of a task that was cancelled before it began."""
+        self._tasks.discard(task)
+        self.admission.leave()
+
     async def _serve(self, order: SessionOrder, observer: Observer) -> SpawnerResult:
         """From acceptance to the completed record; swallows the cancellation that ends it."""
-        try:
-            with telemetry.span(
-                "butler.trigger",
-                butler=self.butler.name,
-                trigger_source=order.trigger_source,
-                session_id=order.session_id,
-            ):
-                trace = telemetry.current_trace()
-                recorded = asyncio.create_task(self._create(order, trace, observer))
-                try:
-                    async with self.admission.slot():
-                        return await self._run(order, recorded, trace, observer)
-                except asyncio.CancelledError:
-                    return await self._end_cancelled(order, recorded, trace, observer)
-        finally:
-            self.admission.leave()
+        with telemetry.span(
+            "butler.trigger",
+            butler=self.butler.name,
+            trigger_source=order.trigger_source,
+            session_id=order.session_id,
+        ):
+            trace = telemetry.current_trace()
+            recorded = asyncio.create_task(self._create(order, trace, observer))
+            try:
+                async with self.admission.slot():
+                    return await self._run(order, recorded, trace, observer)
+            except asyncio.CancelledError:
+                return await self._end_cancelled(order, recorded, trace, observer)
 
     async def _create(self, order: SessionOrder, trace: telemetry.Trace | None, observer: Observer) -> None:
         new = NewSession(

@@ -156,3 +156,15 @@ def test_a_session_sees_none_of_fifty_undeclared_variables(farm: Path, af: Af, w
     done = af(word, "--json", "--max-turns", "100", prompt, env=secrets)
     calls = json.loads(done.stdout)["result"]["tool_calls"]
     assert [call["result"] for call in calls] == ["unset"] * 50 + ["set"]
+
+
+@pytest.mark.slow
+def test_the_server_fires_a_schedule(farm: Path, af: Af) -> None:
+    assert af("butler", "start").returncode == 0
+    assert af("schedule", "add", "minutely", "* * * * *", "[[say:tick]]").returncode == 0
+    log = open_sessions(farm)
+    (record,) = wait_until(
+        lambda: log.find(source="schedule:minutely", states=["completed"]), timeout=90, what="the schedule"
+    )
+    assert record["output"] == "tick"
+    assert "fired" in af("schedule", "history", "minutely").stdout

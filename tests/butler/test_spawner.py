@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,20 @@ async def test_a_caller_cancelled_in_the_queue_never_runs(tmp_path: Path) -> Non
     await first
     assert (await stage.spawner.trigger("third")).success
     assert [call.prompt for call in stage.script.calls] == ["first", "third"]
+
+
+@in_loop
+async def test_a_trigger_cancelled_at_once_gives_its_place_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    for _ in range(3):
+        caller = asyncio.create_task(stage.spawner.trigger("x"))
+        await asyncio.sleep(0)
+        for task in stage.spawner._tasks:
+            task.cancel()  # before it has begun
+        with suppress(asyncio.CancelledError):
+            await caller
+    assert (stage.spawner.admission.running, stage.spawner.admission.waiting) == (0, 0)
+    assert (await stage.spawner.trigger("y", trigger_source="trigger")).success
 
 
 @in_loop

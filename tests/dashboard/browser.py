@@ -64,9 +64,7 @@ def visiting(
     )
     page = context.new_page()
     visit = Visit(page, dashboard)
-    page.on(
-        "console", lambda said: visit.note(f"{said.type}: {said.text}") if said.type == "error" else None
-    )
+    page.on("console", lambda said: visit.note(f"{said.type}: {said.text}") if said.type == "error" else None)
     page.on("pageerror", lambda error: visit.note(f"exception: {error}"))
     if log_in:
         page.goto(dashboard.login_address())

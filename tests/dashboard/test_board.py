@@ -185,9 +185,7 @@ def test_filter_and_keys(four: dict[str, str], visit: Open) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
-def test_every_view_is_accessible_and_fits(
-    four: dict[str, str], visit: Open, width: int, dark: bool
-) -> None:
+def test_every_view_is_accessible_and_fits(four: dict[str, str], visit: Open, width: int, dark: bool) -> None:
     one = visit(width=width, dark=dark)
     page = one.page
     page.wait_for_selector(f'[data-id="{four["spec"]}"] .ahead')

@@ -1,0 +1,246 @@
+"""Nobody but the architect's own page and programs gets in, however they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_farm.dashboard.app import OPERATIONS
+from tests.conftest import Af
+from tests.dashboard.stage import Answer, Dashboard
+
+NOBODY = {"Authorization": None}
+READS = sorted({operation.path for operation in OPERATIONS if operation.method == "GET"})
+
+
+@pytest.mark.parametrize("path", [*READS, "/api/events", "/api/openapi.json", "/api/nothing"])
+def test_without_a_login_the_api_says_nothing(dashboard: Dashboard, path: str) -> None:
+    filled = path.replace("{id}", "x").replace("{name}", "x")
+    for headers in (
+        NOBODY,
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Basic YTpi"},
+        NOBODY | {"Cookie": "af-repo=wrong"},
+        NOBODY | {"Cookie": "=; ;;\x7f"},
+    ):
+        answer = dashboard.ask("GET", filled, headers=headers)
+        assert answer.status == 401
+        assert answer.json["error"]["code"] == "login"
+
+
+def test_without_a_login_the_page_leads_to_the_login(dashboard: Dashboard) -> None:
+    answer = dashboard.ask("GET", "/", headers=NOBODY)
+    assert (answer.status, answer.headers["location"]) == (303, "/login")
+    assert dashboard.ask("GET", "/login", headers=NOBODY).status == 200
+
+
+def test_nothing_changes_without_a_login(dashboard: Dashboard) -> None:
+    own = NOBODY | {"Origin": dashboard.address}
+    for operation in OPERATIONS:
+        if operation.method != "GET":
+            path = operation.path.replace("{id}", "x").replace("{name}", "x")
+            assert dashboard.ask(operation.method, path, {}, headers=own).status == 401
+    assert dashboard.ask("POST", "/api/tickets", {}, headers=own).status == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io:80", "", "evil@localhost", "0.0.0.0"]
+)
+def test_a_foreign_host_is_refused_even_with_the_token(dashboard: Dashboard, host: str) -> None:
+    for path in ("/", "/login", "/static/js/app.js", "/api/builders"):
+        assert dashboard.ask("GET", path, headers={"Host": host}).status == 421
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "http://localhost",
+        "http://localhost:1",
+        "null",
+        "file://",
+        "http://[",
+        "",
+        "x",
+    ],
+)
+def test_a_foreign_origin_is_refused_even_when_logged_in(dashboard: Dashboard, origin: str) -> None:
+    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie(), "Origin": origin}
+    for method, path in (("GET", "/api/builders"), ("POST", "/api/builders"), ("POST", "/api/login")):
+        answer = dashboard.ask(method, path, {} if method == "POST" else None, headers=cookie)
+        assert answer.status == 403, (method, path)
+
+
+def test_a_cookie_alone_changes_nothing_without_an_origin(dashboard: Dashboard) -> None:
+    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie()}
+    assert dashboard.ask("GET", "/api/builders", headers=cookie).status == 200
+    assert dashboard.ask("POST", "/api/builders", {}, headers=cookie).status == 403
+    own = cookie | {"Origin": dashboard.address}
+    assert dashboard.ask("POST", "/api/builders", {}, headers=own).status == 400
+
+
+def test_a_page_of_another_site_cannot_even_read(dashboard: Dashboard) -> None:
+    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie()}
+    for site in ("cross-site", "same-site"):
+        answer = dashboard.ask("GET", "/api/builders", headers=cookie | {"Sec-Fetch-Site": site})
+        assert answer.status == 403
+    link = cookie | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert dashboard.ask("GET", "/", headers=link).status == 200
+
+
+def shake_hands(dashboard: Dashboard, headers: dict[str, str], path: str) -> bytes:
+    """What the server answers to a WebSocket's opening request."""
+    standard = {
+        "Host": f"localhost:{dashboard.port}",
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
+        "Sec-WebSocket-Version": "13",
+    }
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in (standard | headers).items())]
+    with socket.create_connection(("127.0.0.1", dashboard.port), timeout=20) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return connection.recv(4096).split(b"\r\n")[0]
+
+
+def test_a_terminal_opens_to_the_own_page_alone(
+    dashboard: Dashboard, spawn: Callable[..., str], af: Af
+) -> None:
+    id = spawn("--shell")
+    path = f"/api/builders/{id}/terminal?typing=true"
+    own, cookie = {"Origin": dashboard.address}, {"Cookie": dashboard.login_cookie()}
+    refused = b"HTTP/1.1 403 Forbidden"
+    assert shake_hands(dashboard, {}, path) == refused
+    assert shake_hands(dashboard, own, path) == refused
+    assert shake_hands(dashboard, cookie, path) == refused  # no Origin: not a page's
+    assert shake_hands(dashboard, cookie | {"Origin": "https://evil.example"}, path) == refused
+    assert shake_hands(dashboard, cookie | {"Origin": "http://localhost:1"}, path) == refused
+    assert shake_hands(dashboard, cookie | own | {"Host": "evil.example"}, path) == refused
+    assert shake_hands(dashboard, cookie | own | {"Sec-Fetch-Site": "cross-site"}, path) == refused
+    assert shake_hands(dashboard, cookie | own, path) == b"HTTP/1.1 101 Switching Protocols"
+
+
+def test_a_terminal_takes_only_messages_it_knows(
+    dashboard: Dashboard, spawn: Callable[..., str], af: Af
+) -> None:
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import ConnectionClosed
+
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal?columns=99999999&rows=-3"
+    headers = {"Cookie": dashboard.login_cookie()}
+
+    async def say(message: str | bytes) -> int:
+        async with connect(
+            address,
+            additional_headers=headers,
+            origin=dashboard.address,
+            proxy=None,  # type: ignore[arg-type]
+        ) as opened:
+            await opened.send(message)
+            with pytest.raises(ConnectionClosed):
+                while True:
+                    await opened.recv()
+            return int(opened.close_code or 0)
+
+    for message in (
+        "no json",
+        "[" * 100000,
+        b"\x00",
+        '{"type":"resize","columns":"wide"}',
+        '{"type":"quit"}',
+    ):
+        assert asyncio.run(asyncio.wait_for(say(message), 30)) == 4400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static/%2e%2e/%2e%2e/door.py",
+        "/static//etc/passwd",
+        "/static/js/../../../logins.py",
+        "/static/",
+        "/api/builders/..%2f..%2fregistry.json",
+        "/api/builders/../../etc/passwd/screen",
+        "/api/builders/%00/prompt",
+        "/api/builders/%2e%2e/events",
+        "/api/sessions/%00",
+        "/api/removed/..%2f..%2f/restore",
+        "/%2e%2e/%2e%2e/etc/passwd",
+    ],
+)
+def test_paths_lead_nowhere_else(dashboard: Dashboard, path: str) -> None:
+    answer: Answer = dashboard.ask("GET", path)
+    assert answer.status in (400, 404, 405)
+    assert b"import" not in answer.body
+    assert b"root:" not in answer.body
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(dashboard: Dashboard) -> None:
+    for path in ("/login", "/static/js/app.js", "/api/builders", "/api/nothing", "/"):
+        headers = dashboard.ask("GET", path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert f"connect-src 'self' ws://localhost:{dashboard.port};" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == ("no-cache" if "static" in path else "no-store")
+        assert "access-control-allow-origin" not in headers
+
+
+def test_tickets_are_good_once_and_for_programs_of_the_architect(dashboard: Dashboard) -> None:
+    own = {"Authorization": None, "Origin": dashboard.address}
+    ticket = dashboard.post("/api/tickets")["ticket"]
+    assert dashboard.ask("POST", "/api/login", {"ticket": ticket}, headers=own).status == 200
+    again = dashboard.ask("POST", "/api/login", {"ticket": ticket}, headers=own)
+    assert (again.status, again.json["error"]["hint"]) == (401, "af dash")
+    for body in ({}, {"ticket": None}, {"ticket": ["x"]}, [], {"ticket": "x" * 20000}):
+        assert dashboard.ask("POST", "/api/login", body, headers=own).status == 401
+    cookie = own | {"Cookie": dashboard.login_cookie()}
+    assert dashboard.ask("POST", "/api/tickets", {}, headers=cookie).status == 403
+
+
+def test_logging_out_ends_the_login(dashboard: Dashboard) -> None:
+    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie(), "Origin": dashboard.address}
+    assert dashboard.ask("GET", "/api/farm", headers=cookie).status == 200
+    assert dashboard.ask("POST", "/api/logout", {}, headers=cookie).status == 200
+    assert dashboard.ask("GET", "/api/farm", headers=cookie).status == 401
+
+
+def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
+    cookie = dashboard.login_cookie()
+    secret = cookie.partition("=")[2]
+    kept = shop / ".agent-farm/dashboard-logins.json"
+    assert secret not in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    dashboard.ask("GET", f"/api/farm?ticket={secret}", headers={"Authorization": None, "Cookie": "x=y"})
+    log = dashboard.log.read_text()
+    assert "architect-of-the-test" not in log
+
+
+def test_an_old_ticket_and_an_old_login_are_good_no_more(tmp_path: Path) -> None:
+    from agent_farm.dashboard.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
+
+    now = [1000.0]
+    logins = Logins(tmp_path / "logins.json", tmp_path / "token", lambda: now[0])
+    ticket = logins.issue_ticket()
+    now[0] += TICKET_SECONDS
+    assert logins.redeem(ticket) is None
+    login = logins.redeem(logins.issue_ticket())
+    assert login is not None
+    assert Logins(logins.file, logins.token_file, lambda: now[0]).is_good(login)
+    now[0] += LOGIN_SECONDS
+    assert not logins.is_good(login)
+    assert not logins.is_architect("")
+    (tmp_path / "token").write_text("\n")
+    assert not logins.is_architect("")

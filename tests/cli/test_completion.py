@@ -15,6 +15,9 @@ from tests.gitrepo import commit_files
 
 AF = Path(sys.executable).parent / "af"
 SHELLS = ("bash", "zsh", "fish")
+TAKE_AN_ID = (
+    "attach", "capture", "diff", "logs", "merge", "path", "prune", "resume", "send", "status", "stop", "wait",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -72,10 +75,7 @@ def test_what_exists_is_offered(farm: Path, shell: str, words: list[str], wanted
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    "command",
-    ["attach", "capture", "diff", "logs", "merge", "path", "prune", "resume", "send", "status", "stop", "wait"],
-)
+@pytest.mark.parametrize("command", TAKE_AN_ID)
 def test_builders_are_offered(farm: Path, af: Af, shell: str, command: str) -> None:
     id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
     assert completed(["af", command, "task-"], shell, farm) == [id]

@@ -36,26 +36,6 @@ class ScreenPatterns:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What one runtime gets, in words: a row of the table in docs/runtimes.md."""
-
-    version: str
-    lock: str
-    token: str
-    unauthorized: str
-    instructions: str
-    login: str
-    first_run: str
-    hooks: str
-    resume: str
-    permissions: Mapping[Permissions, str]
-    headless_permissions: Mapping[Permissions, str]
-    limits: str
-    long_prompt: str
-    cannot: str
-
-
-@dataclass(frozen=True, slots=True)
 class InteractiveOrder:
     """All that a start in a pane depends on.
 
@@ -132,7 +112,6 @@ class RuntimeAdapter(ABC):
     # whether a model calls MCP tools through it, and in which words `af runtimes check` asks for one
     calls_tools: ClassVar[bool] = True
     check_prompt: ClassVar[str] = ""
-    facts: ClassVar[Facts]
 
     def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
         """None, or why it cannot be started and what to install; looks, and starts nothing."""
@@ -158,6 +137,14 @@ class RuntimeAdapter(ABC):
     def keys_for(self, model: str | None) -> tuple[str, ...]:
         """The environment variables it may have for `model`, never another vendor's."""
         return self.key_names
+
+    @abstractmethod
+    def permission_words(self, permissions: Permissions) -> str:
+        """What `permissions` means for it in a pane, in its own words, for the documentation."""
+
+    @abstractmethod
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        """The same, headless, where nobody can be asked."""
 
     def new_conversation_id(self) -> str | None:
         """An id to start the next conversation under; None when the runtime chooses and reports it."""

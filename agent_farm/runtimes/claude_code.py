@@ -74,6 +74,15 @@ class ClaudeCodeAdapter(RuntimeAdapter):
 
         return str(uuid.uuid4())
 
+    def permission_words(self, permissions: Permissions) -> str:
+        return f"`--permission-mode {MODES[permissions]}`"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        from agent_farm.runtimes import claude_headless
+
+        skills = ", `skills/` scripts" if permissions == "edit" else ""
+        return f"`--permission-mode {claude_headless.MODES[permissions]}`{skills}"
+
     def interactive(self, order: InteractiveOrder) -> Launch:
         files = [
             self._mcp_file(order),

@@ -49,8 +49,8 @@ class CodexAdapter(RuntimeAdapter):
     submit_event = "UserPromptSubmit"
     screen = ScreenPatterns(
         ready=r"^› *$",
-        draft=r"^› \S",
-        dialog=r"Press enter to confirm|enter to (?:submit|continue)",
+        draft=r"^› (?!\d\. )\S",
+        dialog=r"^› 1\. |[Pp]ress enter to confirm|enter to (?:submit|continue)",
         working=r"esc to interrupt",
         failed=r"^■ .*",
     )
@@ -59,6 +59,12 @@ class CodexAdapter(RuntimeAdapter):
         if key_of(env) or (config_home(env) / "auth.json").exists():
             return None
         return "codex is not logged in; run codex login, or set CODEX_API_KEY"
+
+    def permission_words(self, permissions: Permissions) -> str:
+        return f"`{' '.join(_approval(permissions))}`"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        return f"`-s {SANDBOX[permissions]}`"
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]

@@ -80,6 +80,14 @@ class CopilotAdapter(RuntimeAdapter):
 
         return str(uuid.uuid4())
 
+    def permission_words(self, permissions: Permissions) -> str:
+        return f"`{' '.join(INTERACTIVE[permissions])}`" if INTERACTIVE[permissions] else "it asks"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        skills = ", `--allow-tool=shell(…)` for each executable of `skills/`" if permissions == "edit" else ""
+        words = " ".join(INTERACTIVE[permissions])
+        return f"`{words}`{skills}" if words else "it refuses"
+
     def interactive(self, order: InteractiveOrder) -> Launch:
         home = order.run_directory / "copilot"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.base import (
+    HeadlessOrder,
+    InteractiveOrder,
+    Permissions,
+    RuntimeAdapter,
+    ScreenPatterns,
+)
 from agent_farm.runtimes.lines import Event, LineParser, last_line, run_lines
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.process import Command
@@ -48,6 +54,16 @@ class DemoAdapter(RuntimeAdapter):
         import uuid
 
         return str(uuid.uuid4())
+
+    def permission_words(self, permissions: Permissions) -> str:
+        return {"ask": "asks before each edit", "edit": "edits", "all": "edits, agrees to its own questions"}[
+            permissions
+        ]
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        return {"ask": "edits nothing", "edit": "edits", "all": "edits, agrees to its own questions"}[
+            permissions
+        ]
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         files = [self._mcp_file(order)]

@@ -11,7 +11,13 @@ from typing import ClassVar
 
 from agent_farm.disk import replace_file
 from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.base import (
+    HeadlessOrder,
+    InteractiveOrder,
+    Permissions,
+    RuntimeAdapter,
+    ScreenPatterns,
+)
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtimes
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
@@ -65,6 +71,12 @@ class ExternalAdapter(RuntimeAdapter):
     ) -> tuple[str, ...] | None:
         usable = self.problem(env) is None
         return (sys.executable, "-I", "-S", str(DRIVER)) if usable else None
+
+    def permission_words(self, permissions: Permissions) -> str:
+        return "up to the executable"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        return "up to the executable"
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         directory = order.run_directory

@@ -85,6 +85,13 @@ class GeminiAdapter(RuntimeAdapter):
 
         return str(uuid.uuid4())
 
+    def permission_words(self, permissions: Permissions) -> str:
+        return f"`--approval-mode {INTERACTIVE[permissions]}`"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        skills = ", a policy for `skills/` scripts" if permissions == "edit" else ""
+        return f"`--approval-mode {INTERACTIVE[permissions]}`{skills}"
+
     def interactive(self, order: InteractiveOrder) -> Launch:
         home = order.run_directory / "gemini"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]

@@ -84,6 +84,12 @@ class OpencodeAdapter(RuntimeAdapter):
         vendor = (model or "").partition("/")[0]
         return (*self.key_names, *PROVIDERS.get(vendor, ()))
 
+    def permission_words(self, permissions: Permissions) -> str:
+        return f"`{json.dumps(INTERACTIVE[permissions])}`"
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        return f"`{json.dumps(HEADLESS[permissions])}`"
+
     def interactive(self, order: InteractiveOrder) -> Launch:
         home = order.run_directory / "opencode"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]

@@ -39,7 +39,7 @@ def survey_runtimes(
 def read_version(
     adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
 ) -> str | None:
-    """What `--version` says, or None; nothing is asked of runtimes that are part of af or of the repository."""
+    """What `--version` says, or None; runtimes of af's own and of the repository are not asked."""
     if not adapter.tells_version:
         return None
     found = adapter.find_command(env, command)

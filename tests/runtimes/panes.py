@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,6 +70,10 @@ class Pane:
 
     def wait_for_screen(self, text: str, *, timeout: float = 30) -> str:
         return self._wait(lambda: self.screen if text in self.screen else None, timeout, repr(text))
+
+    def wait_for_dialog(self) -> None:
+        dialog = re.compile(self.adapter.screen.dialog, re.MULTILINE)
+        self._wait(lambda: dialog.search(self.screen), 20, "a dialog")
 
     def send(self, text: str) -> Delivery:
         rules = self.adapter.screen

@@ -1,0 +1,127 @@
+"""get_adapter, external declarations, and what stays cheap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
+from agent_farm.runtimes.external_config import RuntimeFileError, load_external_runtimes
+from agent_farm.runtimes.mcp_config import McpServer, config_directory, one_server
+
+
+def declare(root: Path, **runtimes: object) -> None:
+    (root / "agent_runtime.json").write_text(json.dumps({"runtimes": runtimes}))
+
+
+def test_each_name_gives_an_adapter_of_that_name() -> None:
+    for name in ADAPTERS:
+        assert get_adapter(name).name == name
+
+
+def test_an_unknown_name_lists_what_exists(tmp_path: Path) -> None:
+    declare(tmp_path, mine={"adapter": "tools/mine"})
+    with pytest.raises(ValueError, match="claude-code, codex, gemini, copilot, opencode, demo, mine"):
+        get_adapter("clade", tmp_path)
+
+
+def test_a_declared_name_is_a_runtime(tmp_path: Path) -> None:
+    declare(tmp_path, mine={"adapter": "tools/mine", "timeout_minutes": 0.5, "cleanup": False})
+    assert adapter_names(tmp_path)[-1] == "mine"
+    adapter = get_adapter("mine", tmp_path)
+    assert adapter.name == "mine"
+    assert "does not exist" in str(adapter.problem({}))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"adapter": "/abs"}, "leads out"),
+        ({"adapter": "../x"}, "leads out"),
+        ({"adapter": ""}, "relative"),
+        ({}, "relative"),
+        ({"adapter": "x", "timeout": 3}, "timeout_minutes"),
+        ({"adapter": "x", "timeout_minutes": 0}, "above 0"),
+        ({"adapter": "x", "timeout_minutes": True}, "above 0"),
+        ({"adapter": "x", "cleanup": "yes"}, "true or false"),
+        ("x", "an object"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: object, why: str) -> None:
+    declare(tmp_path, mine=given)
+    with pytest.raises(RuntimeFileError) as caught:
+        load_external_runtimes(tmp_path)
+    assert why in f"{caught.value.what} {caught.value.why}"
+
+
+@pytest.mark.parametrize("name", ["codex", "Big", "a b", "-x", ""])
+def test_a_wrong_name_is_refused(tmp_path: Path, name: str) -> None:
+    declare(tmp_path, **{name: {"adapter": "x"}})
+    with pytest.raises(RuntimeFileError):
+        load_external_runtimes(tmp_path)
+
+
+def test_a_symlink_out_of_the_repository_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "link").symlink_to("/bin/sh")
+    declare(tmp_path / "repo", mine={"adapter": "link"})
+    with pytest.raises(RuntimeFileError):
+        load_external_runtimes(tmp_path / "repo")
+
+
+def test_the_config_directory_is_the_documented_one_and_goes_whatever_happens(tmp_path: Path) -> None:
+    env = {"TMPDIR": str(tmp_path)}
+    with config_directory("health", env=env) as first, config_directory("health", env=env) as second:
+        assert first != second
+        assert first.parent == tmp_path
+        assert first.name.startswith("butler_health_")
+        assert first.stat().st_mode & 0o077 == 0
+    with pytest.raises(RuntimeError), config_directory("health", env=env):
+        raise RuntimeError
+    assert list(tmp_path.glob("butler_*")) == []
+
+
+def test_claudes_form_is_the_documented_one(tmp_path: Path) -> None:
+    server = McpServer("health", "http://localhost:8001/mcp?runtime_session_id=s", "secret")
+    form = json.loads(get_adapter("claude-code").build_config_file({"health": server}, tmp_path).read_text())
+    assert list(form) == ["mcpServers"]
+    assert list(form["mcpServers"]) == ["health"]
+    assert form["mcpServers"]["health"]["url"] == server.url
+
+
+def test_more_than_one_server_is_no_lock() -> None:
+    from agent_farm.errors import UsageError
+
+    with pytest.raises(UsageError):
+        one_server({"a": McpServer("a", "u"), "b": McpServer("b", "u")})
+
+
+def test_the_system_prompt_is_claude_md(tmp_path: Path) -> None:
+    adapter = get_adapter("demo")
+    assert adapter.parse_system_prompt_file(tmp_path) == ""
+    (tmp_path / "CLAUDE.md").write_text("be brief")
+    assert adapter.parse_system_prompt_file(tmp_path) == "be brief"
+
+
+@pytest.mark.parametrize("name", sorted(ADAPTERS))
+def test_what_a_spawn_imports_is_light(name: str) -> None:
+    heavy = ("asyncio", "claude_agent_sdk", "mcp", "tomllib", "urllib.request", "logging", "libtmux", "git")
+    code = (
+        f"import sys; from agent_farm.runtimes import get_adapter; get_adapter({name!r}).problem({{}}); "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_demo_starts_at_once() -> None:
+    import time
+
+    begun = time.monotonic()
+    command = get_adapter("demo").find_command({}) or ()
+    subprocess.run([*command, "headless"], input=b"x", check=True, capture_output=True)
+    assert time.monotonic() - begun < 2

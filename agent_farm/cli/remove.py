@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,8 +12,14 @@ from agent_farm.cli.options import current_farm, ids_argument, json_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, show_error
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 
+if TYPE_CHECKING:
+    from agent_farm.builders.record import BuilderRecord
+    from agent_farm.farm.farm import Farm
+    from agent_farm.farm.prune import Pruned
+
 
 @click.command(
+    "prune",
     epilog="""\b
 Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
 checkout's HEAD or a remote-tracking branch (also rebased or squashed), and nothing is uncommitted.
@@ -23,7 +30,7 @@ Everything removed is salvaged first and comes back with af restore ID, until it
 
 \b
 Exit code 4: refused, because work would be lost; the evidence is printed.
-"""
+""",
 )
 @ids_argument(required=False)
 @click.option("--discard-changes", is_flag=True, help="Remove although files are uncommitted or untracked.")
@@ -31,7 +38,7 @@ Exit code 4: refused, because work would be lost; the evidence is printed.
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("--expire", metavar="AGE", help="Delete for good what was removed longer ago than AGE.")
 @json_option
-def prune(
+def prune_command(
     ids: tuple[str, ...],
     discard_changes: bool,
     discard_commits: bool,
@@ -42,53 +49,56 @@ def prune(
     """Remove builders: without ids all that are finished and have landed."""
     if expire is not None:
         return _expire(expire, bool(ids), as_json)
-    from agent_farm.farm.evidence import gather, require_removable
-    from agent_farm.farm.prune import finished_and_landed
-    from agent_farm.farm.prune import prune as remove
+    from agent_farm.farm.prune import prune, require_prunable
 
     farm = current_farm()
-    if ids:
-        chosen = [farm.require_exact(id) for id in dict.fromkeys(ids)]
-    else:
-        chosen, others = finished_and_landed(farm)
-        for id, evidence in others.items():
-            narrate(f"{id} stays: {evidence.summary()}")
-    removed, refused = [], []
+    chosen = _chosen(farm, ids)
+    waived = {"discard_changes": discard_changes, "discard_commits": discard_commits}
+    done: list[Pruned] = []
+    refused: list[str] = []
     for record in chosen:
         try:
             if dry_run:
-                evidence = gather(farm, record)
-                require_removable(
-                    record, evidence, discard_changes=discard_changes, discard_commits=discard_commits
-                )
+                require_prunable(farm, record, **waived)
                 answer(f"{record.id} would be removed")
-                continue
-            pruned = remove(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
+            else:
+                done.append(prune(farm, record, **waived))
+                _show(done[-1], as_json)
         except WorkWouldBeLost as error:
-            refused.append(error)
             if len(chosen) == 1:
                 raise
+            refused.append(error.what)
             show_error(error, as_json=False)
-            continue
-        removed.append(pruned)
-        if not as_json:
-            answer(f"{pruned.id} removed" + (f", with {pruned.branch}" if pruned.branch else ""))
-            for path in pruned.kept:
-                narrate(f"  kept: {path}")
-            narrate_hint(f"af restore {pruned.id}")
     if as_json:
-        answer_json(
-            {
-                "removed": [
-                    {"id": one.id, "branch": one.branch, "salvage": one.ref, "kept": list(one.kept)}
-                    for one in removed
-                ],
-                "refused": [error.what for error in refused],
-            }
-        )
+        answer_json({"removed": [_as_json(one) for one in done], "refused": refused})
     elif not chosen:
         narrate("Nothing to remove: no builder is finished and has landed.")
     return WorkWouldBeLost.exit_code if refused else 0
+
+
+def _chosen(farm: Farm, ids: tuple[str, ...]) -> list[BuilderRecord]:
+    """The ones named, by their whole ids; else all that go by themselves, with a word on the others."""
+    if ids:
+        return [farm.require_exact(id) for id in dict.fromkeys(ids)]
+    from agent_farm.farm.prune import finished_and_landed
+
+    chosen, others = finished_and_landed(farm)
+    for id, evidence in others.items():
+        narrate(f"{id} stays: {evidence.summary()}")
+    return chosen
+
+
+def _show(pruned: Pruned, as_json: bool) -> None:
+    if as_json:
+        return
+    answer(f"{pruned.id} removed" + (f", with {pruned.branch}" if pruned.branch else ""))
+    for path in pruned.kept:
+        narrate(f"  kept: {path}")
+    narrate_hint(f"af restore {pruned.id}")
+
+
+def _as_json(pruned: Pruned) -> dict[str, object]:
+    return {"id": pruned.id, "branch": pruned.branch, "salvage": pruned.ref, "kept": list(pruned.kept)}
 
 
 def _expire(age: str, has_ids: bool, as_json: bool) -> int:

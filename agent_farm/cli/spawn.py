@@ -24,6 +24,7 @@ from agent_farm.errors import UsageError
 from agent_farm.settings import PERMISSIONS
 
 if TYPE_CHECKING:
+    from agent_farm.builders.record import BuilderRecord
     from agent_farm.farm.farm import Farm
     from agent_farm.farm.plan import Plan
 
@@ -111,18 +112,22 @@ def spawn(
         _show_plan(farm, plan, as_json)
         return
     record = carry_out(farm, plan)
-    if as_json:
-        from agent_farm.farm.listing import list_builders
-
-        answer_json({"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()})
-    else:
-        answer(record.id)
-        narrate(f"{record.runtime} starts on {record.branch} in {record.worktree}")
-        narrate_hint(f"af attach {record.id}")
+    _show(farm, record, as_json)
     if attach:
         from agent_farm.cli.look import attach_to
 
         attach_to(farm, record)
+
+
+def _show(farm: Farm, record: BuilderRecord, as_json: bool) -> None:
+    if as_json:
+        from agent_farm.farm.listing import list_builders
+
+        answer_json({"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()})
+        return
+    answer(record.id)
+    narrate(f"{record.runtime} starts on {record.branch} in {record.worktree}")
+    narrate_hint(f"af attach {record.id}")
 
 
 def _task(task: str | None, file: str | None) -> str | None:

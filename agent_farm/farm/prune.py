@@ -45,11 +45,19 @@ def prune(
 ) -> Pruned:
     """Remove one builder; WorkWouldBeLost with the evidence when that would lose something."""
     with hold(farm, record.id) as record:
-        _require(farm, record, discard_changes, discard_commits)
+        require_prunable(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
         end_processes(farm, record)
         # Its shell may have written something until it ended.
-        _require(farm, record, discard_changes, discard_commits)
+        require_prunable(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
         return _remove(farm, record)
+
+
+def require_prunable(
+    farm: Farm, record: BuilderRecord, *, discard_changes: bool = False, discard_commits: bool = False
+) -> None:
+    """WorkWouldBeLost with the evidence, when removing the builder now would lose something."""
+    evidence = gather(farm, record)
+    require_removable(record, evidence, discard_changes=discard_changes, discard_commits=discard_commits)
 
 
 def finished_and_landed(farm: Farm) -> tuple[list[BuilderRecord], dict[str, Evidence]]:
@@ -80,11 +88,6 @@ def finish_removal(farm: Farm, kept: Kept) -> Pruned:
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
     return Pruned(record.id, branch, kept.ref, kept.remaining)
-
-
-def _require(farm: Farm, record: BuilderRecord, changes: bool, commits: bool) -> None:
-    evidence = gather(farm, record)
-    require_removable(record, evidence, discard_changes=changes, discard_commits=commits)
 
 
 def _remove(farm: Farm, record: BuilderRecord) -> Pruned:

@@ -7,6 +7,7 @@ import click
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import (
     asker,
+    builder_json,
     confirm,
     current_farm,
     id_argument,
@@ -72,7 +73,7 @@ def resume(id: str, attach: bool, yes: bool, as_json: bool) -> None:
     resumed = start(farm, farm.require(id), yes=yes, ask=asker())
     record = resumed.record
     if as_json:
-        answer_json({"builder": record.to_json(), "continues": resumed.continues})
+        answer_json({"builder": builder_json(farm, record.id), "continues": resumed.continues})
     else:
         answer(record.id)
         if not resumed.continues:

@@ -34,6 +34,13 @@ def current_directory() -> Path:
         ) from None
 
 
+def builder_json(farm: Farm, id: str) -> dict[str, Any]:
+    """A builder as `af status --json` has it, git left out: it was just started or brought back."""
+    from agent_farm.farm.listing import list_builders
+
+    return list_builders(farm, [id], with_git=False)[0].to_json()
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(
         command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from agent_farm.cli.options import current_farm, ids_argument, json_option
+from agent_farm.cli.options import builder_json, current_farm, ids_argument, json_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, show_error
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 
@@ -148,7 +148,7 @@ def restore(id: str | None, epoch: int | None, listing: bool, as_json: bool) -> 
         return
     record = bring_back(farm, find_kept(farm, id, epoch))
     if as_json:
-        answer_json({"builder": record.to_json()})
+        answer_json({"builder": builder_json(farm, record.id)})
         return
     answer(f"{record.id} restored to {record.worktree} on {record.branch}")
     narrate_hint(f"af resume {record.id}")

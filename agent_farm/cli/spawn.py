@@ -11,6 +11,7 @@ import click
 from agent_farm.builders.modes import Flags, choose_mode
 from agent_farm.cli.options import (
     asker,
+    builder_json,
     complete_projects,
     complete_protocols,
     complete_runtimes,
@@ -121,9 +122,7 @@ def spawn(
 
 def _show(farm: Farm, record: BuilderRecord, as_json: bool) -> None:
     if as_json:
-        from agent_farm.farm.listing import list_builders
-
-        answer_json({"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()})
+        answer_json({"builder": builder_json(farm, record.id)})
         return
     answer(record.id)
     narrate(f"{record.runtime} starts on {record.branch} in {record.worktree}")

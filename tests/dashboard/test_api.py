@@ -155,17 +155,20 @@ def test_the_description_names_every_route(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.slow
-def test_no_input_makes_the_api_fail(dashboard: Dashboard, spawn: Spawn, af: Af) -> None:
+def test_no_input_makes_the_api_fail(dashboard: Dashboard, spawn: Spawn, af: Af, tmp_path: Path) -> None:
     """schemathesis on the OpenAPI description: no 5xx, and answers are what the description says."""
     import subprocess
     import sys
 
     id = spawn("Work [[write:a.txt]]")
     assert af("wait", id, "--timeout", "30").returncode == 0
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(f'[parameters]\n"path.id" = "{id}"\n')
     checks = "not_a_server_error,response_schema_conformance,content_type_conformance,status_code_conformance"
     done = subprocess.run(
         [
-            sys.executable, "-m", "schemathesis.cli", "run", f"{dashboard.address}/api/openapi.json",
+            sys.executable, "-m", "schemathesis.cli", "--config-file", str(config),
+            "run", f"{dashboard.address}/api/openapi.json",
             "--header", f"Authorization: Bearer {TOKEN}", "--checks", checks, "--max-examples", "12",
             "--phases", "examples,coverage,fuzzing", "--no-color", "--generation-deterministic",
             # It would start sessions and servers that outlive the test.

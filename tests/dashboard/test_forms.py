@@ -1,0 +1,210 @@
+"""Spawning, triggering and scheduling from the page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.dashboard.browser import Visit
+from tests.dashboard.stage import Dashboard
+from tests.waiting import wait_until
+
+Open = Callable[..., Visit]
+
+
+def test_a_task_is_spawned_from_the_form(visit: Open, af: Af, shop: Path) -> None:
+    one = visit()
+    one.page.keyboard.press("n")
+    one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
+    one.page.fill("#spawn-task", "Fix the login [[say:done]]")
+    one.page.fill("#spawn-files", "src/auth.py")
+    one.page.select_option("#spawn-runtime", "demo")
+    one.page.click("text=Show the plan")
+    one.page.wait_for_selector("text=It would make")
+    assert "Relevant files: src/auth.py" in one.page.inner_text("[aria-label=Plan]")
+    assert not (shop / ".builders").exists()
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=15000)
+    assert "Fix the login" in one.page.inner_text("h1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "fill", "type"),
+    [
+        ("spec", {}, "spec"),
+        ("protocol", {"#spawn-args": '{"scope": "src"}'}, "protocol"),
+        ("shell", {}, "shell"),
+    ],
+)
+def test_the_other_modes(
+    visit: Open, dashboard: Dashboard, mode: str, fill: dict[str, str], type: str
+) -> None:
+    one = visit()
+    one.open("spawn")
+    one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
+    one.page.check(f"[name=mode][value={mode}]")
+    for where, text in fill.items():
+        one.page.fill(where, text)
+    one.page.select_option("#spawn-runtime", "demo")
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector(".builder-head")
+    made = dashboard.get("/api/builders?git=false")["builders"]
+    assert [builder["type"] for builder in made] == [type]
+    if mode == "protocol":
+        assert made[0]["protocol_args"] == {"scope": "src"}
+    if mode == "spec":
+        assert made[0]["id"] == "0009"
+
+
+def test_a_mistake_keeps_what_was_typed_and_says_what_to_do(visit: Open, af: Af) -> None:
+    one = visit()
+    one.expect("40")
+    one.open("spawn")
+    one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
+    one.page.fill("#spawn-task", "Tidy up")
+    one.page.fill("#spawn-files", "src/none.py")
+    one.page.select_option("#spawn-runtime", "demo")
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector(".error")
+    told = af("spawn", "Tidy up", "--files", "src/none.py", "--runtime", "demo").stderr
+    for line in told.splitlines():
+        assert line.removeprefix("error: ").strip() in one.page.inner_text(".error")
+    assert one.page.input_value("#spawn-task") == "Tidy up"
+    one.open("")
+    one.open("spawn")
+    assert one.page.input_value("#spawn-task") == "Tidy up"
+
+
+def test_consent_is_asked_in_the_form(visit: Open, shop: Path) -> None:
+    (shop / "agent-farm.toml").write_text('[worktree]\nsetup = "echo made by setup"\n')
+    one = visit()
+    one.expect("409")
+    one.open("spawn")
+    one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
+    one.page.check("[name=mode][value=shell]")
+    one.page.select_option("#spawn-runtime", "demo")
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector(".error >> text=echo made by setup")
+    one.page.click("text=Agree and spawn")
+    one.page.wait_for_selector(".builder-head")
+
+
+def record_sessions(root: Path) -> None:
+    """As the butler leaves them."""
+    from agent_farm.butler.ownership import Ownership
+    from agent_farm.butler.service import open_database
+    from agent_farm.butler.sessions import (
+        Completion,
+        NewSession,
+        session_complete,
+        session_create,
+        session_start,
+    )
+    from agent_farm.paths import FarmPaths
+
+    database = open_database(root)
+    owner = Ownership(FarmPaths(root).locks)
+
+    async def fill() -> None:
+        for number in range(6):
+            id = f"session{number}-0000"
+            await session_create(
+                database,
+                NewSession(
+                    id,
+                    "repo",
+                    owner.id,
+                    "schedule:daily" if number % 2 else "external",
+                    f"Check the nightly build {number} <b>now</b>",
+                    "demo",
+                ),
+            )
+            await session_start(database, id)
+            failed = number == 3
+            await session_complete(
+                database,
+                id,
+                Completion(
+                    "failed" if failed else "completed",
+                    not failed,
+                    "All is well.",
+                    ({"name": "Read", "input": {"path": "a.py"}, "is_error": False},),
+                    "The model refused" if failed else None,
+                    12.5,
+                    1000 * number,
+                    200,
+                    0,
+                    0.25,
+                    "conversation",
+                ),
+            )
+
+    with ThreadPoolExecutor(1) as aside:  # this thread has a loop already, Playwright's
+        aside.submit(asyncio.run, fill()).result()
+    owner.release()
+    database.close()
+
+
+def test_sessions_are_listed_plotted_and_shown_whole(visit: Open, shop: Path) -> None:
+    one = visit()
+    one.open("sessions")
+    one.page.wait_for_selector("text=No sessions in this time")
+    record_sessions(shop)
+    one.page.wait_for_selector("[data-session]", timeout=5000)  # it came by itself
+    wait_until(lambda: one.page.locator("[data-session]").count() == 6, what="all sessions")
+    plots = " ".join(one.page.locator(".plot h2").all_inner_texts())
+    assert "6" in plots
+    assert "16k" in plots
+    assert "$1.50" in plots
+    assert one.page.locator(".plot rect").count() >= 4
+    one.page.select_option("#state", "failed")
+    wait_until(lambda: one.page.locator("[data-session]").count() == 1, what="the failed one")
+    assert "The model refused" in one.page.inner_text("[data-session]")
+    one.page.select_option("#state", "")
+    one.page.fill("#source", "schedule:daily")
+    one.page.keyboard.press("Enter")
+    wait_until(lambda: one.page.locator("[data-session]").count() == 3, what="the scheduled ones")
+    one.page.click("[data-session] a >> nth=0")
+    one.page.wait_for_selector("text=All is well.")
+    shown = one.page.inner_text("main")
+    for text in ("Check the nightly build 5 <b>now</b>", "Read", "a.py", "schedule:daily", "5.0k / 200"):
+        assert text in shown
+
+
+def test_schedules_are_added_switched_and_removed(visit: Open, af: Af) -> None:
+    one = visit()
+    one.expect("400")
+    one.open("sessions")
+    one.page.click("text=Add …")
+    one.page.fill("#add-name", "daily_digest")
+    one.page.fill("#add-cron", "99 8 * * *")
+    one.page.fill("#add-prompt", "Write the digest")
+    one.page.click("dialog [type=submit]")
+    one.page.wait_for_selector("dialog .error")
+    one.page.fill("#add-cron", "0 8 * * 1-5")
+    one.page.click("dialog [type=submit]")
+    one.page.wait_for_selector(".schedule")
+    assert "daily_digest" in af("schedule", "list").stdout
+    one.page.click("[aria-label='Disable daily_digest']")
+    one.page.wait_for_selector("[aria-label='Enable daily_digest']")
+    assert "disabled" in af("schedule", "list").stdout
+    one.page.click("[aria-label='Remove daily_digest']")
+    one.page.wait_for_selector(".schedule", state="detached")
+    assert "daily_digest" not in af("schedule", "list").stdout
+
+
+def test_without_xterm_the_screen_is_shown_and_says_so(
+    visit: Open, spawn: Callable[..., str], af: Af
+) -> None:
+    id = spawn("[[say:plain as day]]")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    one = visit()
+    one.page.evaluate("import('/static/js/live.js').then(live => { live.farm.terminal = 'screen'; })")
+    one.open(f"builder/{id}")
+    one.page.wait_for_selector("text=this installation has no xterm.js")
+    wait_until(lambda: "answer: plain as day" in one.page.inner_text(".screen"), what="the screen")

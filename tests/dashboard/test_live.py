@@ -1,0 +1,176 @@
+"""The stream of changes: quick, whole after every break, and at rest while nothing happens."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import Af
+from tests.dashboard.stage import TOKEN, Dashboard
+from tests.dashboard.test_board import report
+from tests.waiting import wait_until
+
+Spawn = Callable[..., str]
+
+
+class Stream:
+    """Server-sent events as a browser reads them."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.ids: list[int] = []
+
+    def next(self, *wanted: str) -> Any:
+        """The data of the next event of a wanted kind."""
+        event: dict[str, str] = {}
+        while True:
+            line = self._response.readline().decode().rstrip("\n")
+            if line:
+                name, _, value = line.partition(": ")
+                event[name] = value
+            elif "event" in event:
+                self.ids.append(int(event["id"]))
+                if event["event"] in wanted:
+                    return json.loads(event["data"])
+                event = {}
+            else:
+                event = {}
+
+    def until(self, matches: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first builder in a change that matches."""
+        while True:
+            for builder in self.next("change")["builders"]:
+                if matches(builder):
+                    found: dict[str, Any] = builder
+                    return found
+
+
+@contextmanager
+def stream(dashboard: Dashboard) -> Iterator[Stream]:
+    connection = http.client.HTTPConnection("127.0.0.1", dashboard.port, timeout=30)
+    headers = {"Host": f"localhost:{dashboard.port}", "Authorization": f"Bearer {TOKEN}"}
+    connection.request("GET", "/api/events", headers=headers)
+    try:
+        yield Stream(connection.getresponse())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def idle(spawn: Spawn, af: Af) -> str:
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    return id
+
+
+def test_a_snapshot_comes_first_and_then_only_what_changes(
+    dashboard: Dashboard, shop: Path, idle: str
+) -> None:
+    with stream(dashboard) as one:
+        snapshot = one.next("snapshot")
+        assert [builder["id"] for builder in snapshot["builders"]] == [idle]
+        assert snapshot["farm"]["name"] == shop.name
+        began = time.monotonic()
+        report(shop, idle, "waiting", "really?")
+        changed = one.until(lambda builder: builder["status"]["state"] == "waiting")
+        took = time.monotonic() - began
+        assert (changed["status"]["reason"], changed["status"]["source"]) == ("really?", "hook")
+        assert took < 0.3
+        assert one.ids == sorted(one.ids)
+
+
+def test_git_follows_what_happens(dashboard: Dashboard, shop: Path, idle: str) -> None:
+    with stream(dashboard) as one:
+        one.next("snapshot")
+        one.until(lambda builder: builder["git"] is not None and builder["git"]["untracked"] == 0)
+        (shop / ".builders" / idle / "new.txt").write_text("x\n")
+        report(shop, idle, "working", None)
+        one.until(lambda builder: builder["git"]["untracked"] == 1)
+
+
+def test_every_page_gets_everything_and_a_slow_one_a_snapshot(
+    dashboard: Dashboard, shop: Path, idle: str
+) -> None:
+    with stream(dashboard) as slow, stream(dashboard) as quick:
+        quick.next("snapshot")
+        for number in range(30):
+            report(shop, idle, "waiting", f"question {number}")
+        quick.until(lambda builder: builder["status"]["reason"] == "question 29")
+        slow.next("snapshot")
+        slow.until(lambda builder: builder["status"]["reason"] == "question 29")
+
+
+def test_removed_builders_are_named(dashboard: Dashboard, idle: str, af: Af) -> None:
+    with stream(dashboard) as one:
+        one.next("snapshot")
+        assert af("stop", idle).returncode == 0
+        one.until(lambda builder: builder["status"]["state"] == "stopped")
+        assert af("prune", idle).returncode == 0
+        while not (removed := one.next("change")["removed"]):
+            pass
+        assert removed == [idle]
+
+
+def test_nothing_runs_while_nobody_watches(dashboard: Dashboard, idle: str) -> None:
+    assert dashboard.process is not None
+    process = psutil.Process(dashboard.process.pid)
+
+    def inotify() -> int:
+        fds = Path(f"/proc/{process.pid}/fd")
+        return sum("inotify" in str(fd.readlink()) for fd in fds.iterdir())
+
+    with stream(dashboard) as one:
+        one.next("snapshot")
+        assert inotify() == 1
+    wait_until(lambda: inotify() == 0, what="the watch to end")
+    before = process.cpu_times()
+    time.sleep(1)
+    after = process.cpu_times()
+    assert (after.user + after.system) - (before.user + before.system) <= 0.05
+
+
+def test_an_open_page_does_not_hold_up_the_end_of_the_server(dashboard: Dashboard, idle: str) -> None:
+    with stream(dashboard) as one:
+        one.next("snapshot")
+        began = time.monotonic()
+        dashboard.end()
+        assert time.monotonic() - began < 5
+
+
+def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
+    import asyncio
+
+    from agent_farm.dashboard.watching import Changes, Looking
+    from agent_farm.paths import FarmPaths
+
+    paths = FarmPaths(tmp_path)
+    run = paths.run("task-1")
+    run.mkdir(parents=True)
+    (run / "events.jsonl").write_text("{}\n")
+    paths.registry.write_text("{}")
+    seen: list[Changes] = []
+
+    async def look() -> None:
+        watch = Looking(paths, seen.append)
+        watch.follow(["task-1"])
+        await asyncio.sleep(0.3)
+        seen.clear()
+        (run / "events.jsonl").write_text("{}\n{}\n")
+        await asyncio.sleep(0.5)
+        assert [changes.builders for changes in seen] == [{"task-1"}]
+        assert not seen[0].registry
+        seen.clear()
+        paths.registry.write_text("{ }")
+        await asyncio.sleep(0.5)
+        assert [changes.registry for changes in seen] == [True]
+        watch.close()
+
+    asyncio.run(look())

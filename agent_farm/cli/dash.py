@@ -14,8 +14,8 @@ from agent_farm.cli.output import answer, answer_json, narrate
 def dash(no_browser: bool, as_json: bool) -> None:
     """Open the dashboard: all builders and sessions in the browser, live.
 
-    It is served by the farm's server, on this machine alone. The address that is printed is good once, for two
-    minutes; the browser stays logged in. From another machine, forward the port that it names:
+    It is served by the farm's server, on this machine alone. The address that is printed is good once,
+    for two minutes; the browser stays logged in. From another machine, forward the port that it names:
 
     \b
       ssh -L 8123:localhost:8123 HOST

@@ -10,15 +10,12 @@ import click
 
 from agent_farm.cli.options import current_farm, id_argument, json_option
 from agent_farm.cli.output import answer, answer_json, printable, require_terminal
-from agent_farm.errors import AgentFarmError
 from agent_farm.launch import as_command
 
 if TYPE_CHECKING:
     from agent_farm.builders.events import Event
     from agent_farm.builders.record import BuilderRecord
     from agent_farm.farm.farm import Farm
-    from agent_farm.tmux.server import TmuxServer
-    from agent_farm.tmux.snapshot import PaneFacts
 
 
 _FOLLOW_SECONDS = 0.2
@@ -37,7 +34,9 @@ def attach(id: str, read_only: bool) -> None:
 
 
 def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
-    server, pane = _require_pane(record)
+    from agent_farm.farm.panes import require_pane
+
+    server, pane = require_pane(record)
     if server.is_around(os.environ):
         argv = server.switch_client_argv(pane.session_id, read_only=read_only)
     else:
@@ -69,7 +68,9 @@ def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:
     """Print what a builder's screen shows now."""
     farm = current_farm()
     record = farm.require(id)
-    server, pane = _require_pane(record)
+    from agent_farm.farm.panes import require_pane
+
+    server, pane = require_pane(record)
     text = server.capture(pane.pane_id, history=history, escapes=escapes)
     if as_json:
         answer_json({"id": record.id, "screen": text})
@@ -116,18 +117,3 @@ def _line(event: Event) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))
     parts = [when, event.source.ljust(8), (event.state or "").ljust(9), event.event]
     return printable("  ".join(parts) + (f": {event.reason}" if event.reason else "")).replace("\n", " ")
-
-
-def _require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
-    from agent_farm.farm.panes import find_pane
-
-    found = find_pane(record)
-    if found.pane is not None:
-        return found.server, found.pane
-    if not found.known:
-        raise AgentFarmError("tmux could not be asked", why=found.reason)
-    raise AgentFarmError(
-        f"{record.id} has no tmux session",
-        why=f"It is {'stopped' if record.state == 'stopped' else 'lost'}; its work is in {record.worktree}.",
-        hint=f"af resume {record.id}",
-    )

@@ -13,6 +13,7 @@ from agent_farm.dashboard.views import joined_json
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.panes import find_panes
 
 Rows = dict[str, dict[str, Any]]
 
@@ -51,16 +52,19 @@ class Board:
         return self._difference()
 
     def look_at_panes(self) -> Difference:
-        """One question to tmux; only builders whose pane came, went or died are read again."""
-        snapshot = self.farm.tmux.panes()
-        panes = {name: (pane.pane_id, pane.dead) for name, pane in snapshot.panes.items()}
-        was_unknown = self._panes is None or any(status.state == "unknown" for status in self._statuses.values())
-        if snapshot.known and panes == self._panes and not was_unknown:
+        """One question to each tmux server; only builders whose pane came, went or died are read again."""
+        found = find_panes(self.records.values())
+        panes = {id: (one.pane.pane_id, one.pane.dead) for id, one in found.items() if one.pane is not None}
+        known = all(one.known for one in found.values())
+        was_unknown = self._panes is None or any(
+            status.state == "unknown" for status in self._statuses.values()
+        )
+        if known and panes == self._panes and not was_unknown:
             return Difference()
         before, self._panes = self._panes or {}, panes
         changed = {name for name in panes.keys() | before.keys() if panes.get(name) != before.get(name)}
-        everything = was_unknown or not snapshot.known
-        ids = [r.id for r in self.records.values() if everything or r.session in changed]
+        everything = was_unknown or not known
+        ids = [id for id in self.records if everything or id in changed]
         return self.look(ids)
 
     def look_at_git(self, ids: Iterable[str]) -> Difference:

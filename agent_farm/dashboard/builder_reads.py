@@ -21,10 +21,10 @@ from agent_farm.dashboard.views import (
     object_schema,
     removed_json,
 )
-from agent_farm.errors import AgentFarmError
 from agent_farm.farm.evidence import gather
 from agent_farm.farm.land import diff, foresee_conflicts
 from agent_farm.farm.listing import list_builders
+from agent_farm.farm.panes import require_pane
 from agent_farm.farm.trash import list_kept
 
 Answer = Mapping[str, Any]
@@ -68,22 +68,9 @@ def show_diff(desk: Desk, call: Call) -> Answer:
 def screen(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     record = desk.require(farm, call.path["id"])
-    snapshot = farm.tmux.panes()
-    pane = snapshot.panes.get(record.session)
-    if pane is None:
-        if not snapshot.known:
-            raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
-        raise no_session(record.id, record.state, record.worktree)
+    server, pane = require_pane(record)
     history = int(call.query["history"] or 0)
-    return {"screen": farm.tmux.capture(pane.pane_id, history=history, escapes=bool(call.query["escapes"]))}
-
-
-def no_session(id: str, state: str, worktree: str) -> AgentFarmError:
-    return AgentFarmError(
-        f"{id} has no tmux session",
-        why=f"It is {'stopped' if state == 'stopped' else 'lost'}; its work is in {worktree}.",
-        hint=f"af resume {id}",
-    )
+    return {"screen": server.capture(pane.pane_id, history=history, escapes=bool(call.query["escapes"]))}
 
 
 def evidence(desk: Desk, call: Call) -> Answer:

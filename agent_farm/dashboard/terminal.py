@@ -16,10 +16,10 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agent_farm.dashboard.builder_reads import no_session
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.panes import require_pane
 from agent_farm.tmux.client import clean_environment
 from agent_farm.tmux.viewing import TERM, client_size, viewer_argv
 
@@ -109,15 +109,10 @@ def _attachment(desk: Desk, id: str, typing: bool, columns: int, rows: int) -> A
     """A viewer does not change the size that somebody else works at."""
     farm = desk.farm()
     record = desk.require(farm, id)
-    snapshot = farm.tmux.panes()
-    pane = snapshot.panes.get(record.session)
-    if pane is None:
-        if not snapshot.known:
-            raise AgentFarmError("tmux could not be asked", why=snapshot.reason)
-        raise no_session(record.id, record.state, record.worktree)
+    server, pane = require_pane(record)
     ignores_size = not typing and pane.attached > 0
-    argv = viewer_argv(farm.tmux.socket, pane.session_id, read_only=not typing, ignores_size=ignores_size)
-    size = client_size(farm.tmux.socket, pane.session_id) if ignores_size else None
+    argv = viewer_argv(server.socket, pane.session_id, read_only=not typing, ignores_size=ignores_size)
+    size = client_size(server.socket, pane.session_id) if ignores_size else None
     return Attachment(argv, ignores_size, *(size or (columns, rows)))
 
 

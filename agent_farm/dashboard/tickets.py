@@ -14,7 +14,7 @@ _AGAIN = "af butler stop && af dash"
 
 
 def login_address(root: Path) -> str:
-    """Starts the server when it does not run. The ticket is in the fragment: no request and no log holds it."""
+    """Starts the server when it does not run. The ticket is in the fragment: no request, no log has it."""
     address = ensure_server(root)
     return f"http://localhost:{address.port}/login#{_ticket(address)}"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView
+from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import PaneFacts
 
@@ -42,3 +43,17 @@ def find_panes(records: Iterable[BuilderRecord]) -> dict[str, Found]:
 
 def find_pane(record: BuilderRecord) -> Found:
     return find_panes([record])[record.id]
+
+
+def require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
+    """The builder's pane and its server, or an error that says how to get one."""
+    found = find_pane(record)
+    if found.pane is not None:
+        return found.server, found.pane
+    if not found.known:
+        raise AgentFarmError("tmux could not be asked", why=found.reason)
+    raise AgentFarmError(
+        f"{record.id} has no tmux session",
+        why=f"It is {'stopped' if record.state == 'stopped' else 'lost'}; its work is in {record.worktree}.",
+        hint=f"af resume {record.id}",
+    )

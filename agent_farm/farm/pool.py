@@ -17,8 +17,9 @@ from agent_farm.errors import LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.trash import delete_tree
 from agent_farm.git.command import GitError
+from agent_farm.git.half_made import drop_half_made
 from agent_farm.git.slots import add_slot, move_slot, update_slot
-from agent_farm.git.worktrees import drop_admin_entry
+from agent_farm.git.worktrees import drop_admin_entry, list_worktrees
 
 FILL_SECONDS = 120.0
 
@@ -108,18 +109,41 @@ def _remove_half_made(farm: Farm) -> None:
     Spawns take slots under the pool's lock, and only one process fills: nobody else has such a slot now.
     """
     with file_lock(_lock(farm)):
-        for slot in sorted(pool_directory(farm).iterdir()):
-            if slot.is_dir() and slot.name.isdecimal() and not _marker(slot).exists():
-                delete_tree(slot)
-                drop_admin_entry(farm.repository, slot)
+        ready = _ready(farm)
+        for marker in pool_directory(farm).glob("*.ready"):
+            if marker.with_suffix("") not in ready:
+                marker.unlink()
+        there = (path for path in pool_directory(farm).iterdir() if path.is_dir())
+        for slot in {*there, *_registered(farm)} - ready.keys():
+            _remove_slot(farm, slot)
+
+
+def _registered(farm: Farm) -> set[Path]:
+    """Slots that git knows, or began to know: it reads none while one of them is half made."""
+    numbers = range(farm.settings.number("pool.size"))
+    with file_lock(farm.paths.worktree_lock):
+        for number in numbers:
+            drop_half_made(farm.repository, pool_directory(farm) / str(number))
+    paths = (tree.path for tree in list_worktrees(farm.repository))
+    return {path for path in paths if path.parent == pool_directory(farm)}
+
+
+def _remove_slot(farm: Farm, slot: Path) -> None:
+    with file_lock(farm.paths.worktree_lock):
+        drop_half_made(farm.repository, slot)
+    if slot.is_dir():
+        delete_tree(slot)
+    drop_admin_entry(farm.repository, slot)
 
 
 def _ready(farm: Farm) -> dict[Path, str]:
     markers = sorted(pool_directory(farm).glob("*.ready")) if pool_directory(farm).is_dir() else []
     found = {}
     for marker in markers:
+        slot = marker.with_suffix("")
         with suppress(FileNotFoundError):
-            found[marker.with_suffix("")] = marker.read_text()
+            if slot.is_dir():
+                found[slot] = marker.read_text()
     return found
 
 

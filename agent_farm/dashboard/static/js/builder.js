@@ -4,7 +4,7 @@ import { actionButtons } from "./actions.js";
 import { diffPanel } from "./diff.js";
 import { h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
-import { builders, follow, hasLoaded } from "./live.js";
+import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
 import { gitBadges, ports } from "./row.js";
 import { pill } from "./states.js";
@@ -101,8 +101,12 @@ function facts(builder) {
   return h("dl", { class: "facts" },
     fact("id", builder.id), fact("branch", builder.branch), fact("base", line(builder.base), true),
     fact("git", builder.git ? gitBadges(builder.git) : null), fact("runtime", builder.runtime + (builder.model ? ` ${line(builder.model)}` : "")),
-    fact("may", builder.permissions, true), fact("ports", ports(builder.ports)), fact("worktree", line(builder.worktree), true),
+    fact("may", builder.permissions, true), fact("ports", ports(builder.ports)), fact("worktree", line(underRoot(builder.worktree)), true),
     fact("since", moment(Date.parse(builder.created_at) / 1000), true), fact("exit code", builder.status.exit_code === null ? null : String(builder.status.exit_code)));
+}
+
+function underRoot(path) {
+  return path.startsWith(`${farm.root}/`) ? path.slice(farm.root.length + 1) : path;
 }
 
 function terminalWithSend(panel, builder) {

@@ -23,7 +23,7 @@ class Belongings:
 
 
 def fill(worktree: Path) -> Belongings:
-    """One of each kind of work: committed, staged, changed, untracked, ignored, in a repository of its own."""
+    """One of each kind of work: committed, staged, changed, untracked, ignored, in a nested repository."""
     commit_files(
         worktree, {".gitignore": "*.local\nnotes/\n", "kept.txt": "committed\n"}, "the builder's work"
     )

@@ -13,11 +13,20 @@ from tests.conftest import Af
 from tests.farm import belongings, shims
 from tests.farm.conftest import Spawned
 from tests.farm.killing import killed
+from tests.farm.stopping import number_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 Spawn = Callable[..., Spawned]
+WRITES = (
+    " update-ref ",
+    " worktree add ",
+    " worktree remove ",
+    " read-tree ",
+    " checkout-index ",
+    " commit-tree ",
+)
 DISCARD = ("--discard-changes", "--discard-commits")
 
 
@@ -27,9 +36,11 @@ def full(spawn: Spawn) -> tuple[Spawned, belongings.Belongings]:
     return builder, belongings.fill(builder.worktree)
 
 
-def steps(repo: Path, *words: str) -> Iterator[subprocess.CompletedProcess[str]]:
-    """The command, killed at its first step, its second, …, until it gets to its end."""
-    for step in range(1, 400):
+def steps(repo: Path, first: str, *words: str) -> Iterator[subprocess.CompletedProcess[str]]:
+    """The command, killed at the step that names `first`, at the next, …, until it gets to its end."""
+    done = killed(repo, first, *words)
+    yield done
+    for step in range(number_of(done) + 1, 400):
         done = killed(repo, step, *words)
         if done.returncode == 0:
             return
@@ -53,7 +64,9 @@ def is_whole(builder: Spawned, owned: belongings.Belongings, what: str) -> bool:
     if builder.id in found.records:
         assert all(place == {builder.id} for place in places), f"{what}{found}"
         assert builder.branch in found.branches
-        assert belongings.read(builder.worktree) == owned, what
+        now = belongings.read(builder.worktree)
+        assert now.files.keys() == owned.files.keys(), what
+        assert now == owned, what
         assert builder.state == "stopped", what
         return True
     assert not any(places), f"{what}{found}"
@@ -70,7 +83,7 @@ def bring_back(builder: Spawned, owned: belongings.Belongings, what: str) -> Non
 def test_prune_killed_at_each_step(full: tuple[Spawned, belongings.Belongings], af: Af) -> None:
     builder, owned = full
     whole = removed = 0
-    for done in steps(builder.repo, "prune", builder.id, *DISCARD):
+    for done in steps(builder.repo, "/trash/", "prune", builder.id, *DISCARD):
         heal(af, done.stderr)
         if is_whole(builder, owned, done.stderr):
             whole += 1
@@ -85,7 +98,7 @@ def test_restore_killed_at_each_step(full: tuple[Spawned, belongings.Belongings]
     builder, owned = full
     assert af("prune", builder.id, *DISCARD).returncode == 0
     whole = removed = 0
-    for done in steps(builder.repo, "restore", builder.id):
+    for done in steps(builder.repo, "registry.lock", "restore", builder.id):
         heal(af, done.stderr)
         if is_whole(builder, owned, done.stderr):
             whole += 1
@@ -96,6 +109,21 @@ def test_restore_killed_at_each_step(full: tuple[Spawned, belongings.Belongings]
     assert is_whole(builder, owned, "after the walk")
     assert whole > 3
     assert removed > 8
+
+
+def writing_calls(builder: Spawned, tmp_path: Path, name: str, *flags: str) -> list[int]:
+    """Which of the command's git calls change something; the builder is there before and after."""
+    places = {which: tmp_path / f"counting-{which}" for which in ("prune", "restore")}
+    for which, place in places.items():
+        words = (which, builder.id, *(DISCARD if which == "prune" else ()))
+        assert builder.af(*words, env=shims.make(place, "git", 0, ":")).returncode == 0
+    found = [
+        number
+        for number, call in enumerate(shims.calls(places[name], "git"), 1)
+        if any(word in f" {call} " for word in WRITES)
+    ]
+    assert len(found) > 2
+    return found
 
 
 @pytest.mark.parametrize("command", [("prune", *DISCARD), ("restore",)], ids=["prune", "restore"])
@@ -111,13 +139,12 @@ def test_killed_while_git_runs(
 ) -> None:
     builder, owned = full
     name, *flags = command
+    numbers = writing_calls(builder, tmp_path, *command)
     if name == "restore":
         assert af("prune", builder.id, *DISCARD).returncode == 0
-    for step in range(1, 100):
+    for step in numbers:
         place = tmp_path / f"shim{step}"
         done = af(name, builder.id, *flags, env=shims.make(place, "git", step, action))
-        if done.returncode == 0:
-            break
         assert done.returncode == -signal.SIGKILL, done
         shims.wait_for_orphans(place)
         what = f"{shims.calls(place, 'git')[step - 1]}\n"
@@ -125,8 +152,7 @@ def test_killed_while_git_runs(
         if is_whole(builder, owned, what) == (name == "restore"):
             back = ("prune", builder.id, *DISCARD) if name == "restore" else ("restore", builder.id)
             assert af(*back).returncode == 0, what
-    assert step > 10
-    if name == "prune":
+    if name == "restore":
         bring_back(builder, owned, "after the walk")
     assert is_whole(builder, owned, "after the walk")
 
@@ -136,18 +162,15 @@ def test_a_git_that_fails_leaves_the_builder_or_the_removal(
 ) -> None:
     """Not a crash but an error, at each of git's calls: undone at once, or carried on by the doctor."""
     builder, owned = full
-    for step in range(1, 100):
+    for step in writing_calls(builder, tmp_path, "prune", *DISCARD):
         place = tmp_path / f"shim{step}"
         done = af("prune", builder.id, *DISCARD, env=shims.make(place, "git", step, shims.ENDS_ITSELF))
-        if len(shims.calls(place, "git")) < step:
-            break
         what = f"{shims.calls(place, 'git')[step - 1]}\n"
         assert done.returncode in (0, 1, 4), what + done.stderr
         assert "bug" not in done.stderr, what + done.stderr
         heal(af, what)
         if not is_whole(builder, owned, what):
             bring_back(builder, owned, what)
-    assert step > 10
 
 
 def test_what_a_person_wrote_into_a_half_restored_builder_stays(

@@ -1,0 +1,165 @@
+"""Worktrees kept ready: taken, refilled, and never in the way, whatever happened to them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm.conftest import status_of
+from tests.farm.killing import killed
+from tests.farm.traces import traces
+from tests.gitrepo import commit_files, git, make_repo
+from tests.waiting import wait_until
+
+TREE = {"a.txt": "a\n", "deep/b.txt": "b\n"}
+
+
+@pytest.fixture
+def pooled(repo: Path, af: Af) -> Iterator[Path]:
+    commit_files(repo, TREE)
+    assert af("config", "set", "pool.size", "2").returncode == 0
+    commit_files(repo, {"agent-farm.toml": (repo / "agent-farm.toml").read_text()})
+    assert af("pool", "fill").stdout == "2 ready\n"
+    yield repo
+    af("pool", "drain")  # waits for a refill that goes on in the background
+
+
+def ready(repo: Path) -> dict[str, str]:
+    """Slot to commit; a slot counts when its directory is there as well."""
+    markers = (repo / ".builders/.pool").glob("*.ready")
+    return {path.stem: path.read_text() for path in markers if path.with_suffix("").is_dir()}
+
+
+def spawn(af: Af, repo: Path, *words: str) -> tuple[str, Path]:
+    done = af("spawn", *(words or ("--shell",)), "--runtime", "demo", "--json", cwd=repo)
+    assert done.returncode == 0, done.stdout
+    builder = json.loads(done.stdout)["builder"]
+    return builder["id"], Path(builder["worktree"])
+
+
+def assert_sound(repo: Path, worktree: Path) -> None:
+    """A builder like any other: on its branch, clean, with every file, and registered once."""
+    assert git(worktree, "status", "--porcelain") == ""
+    assert git(worktree, "branch", "--show-current") == f"builder/{worktree.name}"
+    assert git(worktree, "rev-parse", "HEAD") == git(repo, "rev-parse", "main")
+    assert (worktree / "deep/b.txt").read_text() == "b\n"
+    listed = git(repo, "worktree", "list", "--porcelain").splitlines()
+    assert listed.count(f"worktree {worktree}") == 1
+
+
+def test_a_spawn_takes_a_slot_and_has_it_made_again(pooled: Path, af: Af) -> None:
+    inodes = {path.stat().st_ino for path in (pooled / ".builders/.pool").iterdir() if path.is_dir()}
+    id, worktree = spawn(af, pooled)
+    assert worktree.stat().st_ino in inodes
+    assert_sound(pooled, worktree)
+    wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
+    assert status_of(af, id)["status"]["state"] in ("preparing", "working", "idle")
+    assert traces(pooled).records == {id}
+
+
+def test_slots_follow_the_main_checkout(pooled: Path, af: Af) -> None:
+    tip = commit_files(pooled, {"deep/b.txt": "b\n", "new.txt": "n\n"})
+    _, worktree = spawn(af, pooled)  # both are of another commit: this one is checked out
+    assert_sound(pooled, worktree)
+    wait_until(lambda: set(ready(pooled).values()) == {tip}, what="the slots to be brought up to date")
+    _, second = spawn(af, pooled)
+    assert_sound(pooled, second)
+
+
+def test_another_base_does_not_take_a_slot(pooled: Path, af: Af) -> None:
+    _, worktree = spawn(af, pooled, "--shell", "--base", "HEAD~1")
+    assert git(worktree, "rev-parse", "HEAD") == git(pooled, "rev-parse", "HEAD~1")
+    assert git(worktree, "status", "--porcelain") == ""
+
+
+def test_several_at_once_get_a_worktree_each(pooled: Path, af: Af) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        made = list(threads.map(lambda _: spawn(af, pooled), range(6)))
+    assert len({id for id, _ in made}) == 6
+    for _, worktree in made:
+        assert_sound(pooled, worktree)
+
+
+def test_a_slot_that_somebody_deleted_is_no_obstacle(pooled: Path, af: Af) -> None:
+    for path in list((pooled / ".builders/.pool").iterdir()):
+        if path.is_dir():
+            shutil.rmtree(path)
+    for _ in range(3):
+        _, worktree = spawn(af, pooled)
+        assert_sound(pooled, worktree)
+    wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
+    assert af("doctor").returncode == 0, af("doctor").stdout
+
+
+def test_submodules(repo: Path, af: Af, tmp_path: Path) -> None:
+    """git moves no worktree that has some: the spawn goes without the pool."""
+    library = make_repo(tmp_path / "library")
+    git(repo, "submodule", "add", "-q", str(library), "lib")
+    commit_files(repo, TREE)
+    af("config", "set", "pool.size", "1")
+    assert af("pool", "fill").stdout == "1 ready\n"
+    _, worktree = spawn(af, repo)
+    assert_sound(repo, worktree)
+    af("pool", "drain")
+
+
+def test_drain_leaves_nothing(pooled: Path, af: Af) -> None:
+    assert af("pool", "drain").stdout == "2 removed\n"
+    assert ready(pooled) == {}
+    assert len(git(pooled, "worktree", "list").splitlines()) == 1
+    assert af("pool", "drain").stdout == "0 removed\n"
+
+
+def test_the_pool_is_off_by_default(repo: Path, af: Af) -> None:
+    done = af("pool", "fill")
+    assert done.returncode == 2
+    assert "af config set pool.size 2" in done.stderr
+    spawn(af, repo)
+    assert not (repo / ".builders/.pool").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_fill_killed_at_each_step(repo: Path, af: Af) -> None:
+    commit_files(repo, TREE)
+    af("config", "set", "pool.size", "1")
+    for step in range(1, 200):
+        done = killed(repo, step, "pool", "fill")
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done
+        for slot in ready(repo):  # what counts as ready is whole
+            place = repo / ".builders/.pool" / slot
+            assert git(place, "status", "--porcelain") == "", done.stderr
+            assert (place / "deep/b.txt").read_text() == "b\n", done.stderr
+        if step % 4 == 0:
+            assert af("pool", "fill").stdout == "1 ready\n", done.stderr
+            assert af("pool", "drain").stdout == "1 removed\n", done.stderr
+            assert len(git(repo, "worktree", "list").splitlines()) == 1, done.stderr
+    assert step > 10
+    _, worktree = spawn(af, repo)
+    assert_sound(repo, worktree)
+    af("pool", "drain")
+    assert af("doctor").returncode == 0, af("doctor").stdout
+
+
+def test_spawns_while_the_pool_is_filled(repo: Path, af: Af) -> None:
+    commit_files(repo, {f"many/{number}.txt": "x\n" for number in range(300)} | TREE)
+    af("config", "set", "pool.size", "4")
+    filling = subprocess.Popen(
+        [sys.executable, "-m", "agent_farm", "pool", "fill"], cwd=repo, stdout=subprocess.DEVNULL
+    )
+    made = [spawn(af, repo) for _ in range(4)]
+    assert filling.wait(timeout=60) == 0
+    for _, worktree in made:
+        assert_sound(repo, worktree)
+    af("pool", "drain")

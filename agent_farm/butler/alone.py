@@ -19,8 +19,11 @@ from agent_farm.paths import FarmPaths
 
 
 def run_alone(root: Path, butler: str | None, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
-    """KeyboardInterrupt cancels the session and completes its record first."""
-    return asyncio.run(_run(root, butler, request, on_event))
+    """Ctrl-C and SIGTERM cancel the session and complete its record first; both raise KeyboardInterrupt."""
+    try:
+        return asyncio.run(_run(root, butler, request, on_event))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _run(root: Path, butler: str | None, request: RunRequest, on_event: OnEvent) -> SpawnerResult:

@@ -202,9 +202,13 @@ def server_environment(environ: Mapping[str, str], declared: tuple[str, ...] = (
 
 
 def python_argv(module: str, *words: str) -> list[str]:
-    """Python on one of our modules; what lies in the working directory cannot stand in for it."""
+    """Python on a module of this very copy; nothing in the working directory can stand in for it."""
     home = str(Path(__file__).parents[2])
-    code = f"import sys; sys.path.append({home!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    code = (
+        "import os, sys;"  # after the standard library, before everything that is installed
+        f"sys.path.insert(sys.path.index(os.path.dirname(os.__file__)) + 1, {home!r});"
+        f"from {module} import main; sys.exit(main(sys.argv[1:]))"
+    )
     return [sys.executable, "-I", "-c", code, *words]
 
 

@@ -283,7 +283,8 @@ def test_the_commands(farm: Path, af: Af) -> None:
     assert running_server(farm) is None  # `af run` needs none and leaves none
 
 
-def test_ctrl_c_on_af_run_cancels_the_session(farm: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_on_af_run_cancels_the_session(farm: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "agent_farm", "run", "[[sleep:300]]"],
         cwd=farm,
@@ -292,7 +293,7 @@ def test_ctrl_c_on_af_run_cancels_the_session(farm: Path) -> None:
     )
     log = open_sessions(farm)
     (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.wait(30) == 130
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()

@@ -121,6 +121,8 @@ def _first(payload: Mapping[str, object], fields: tuple[str, ...]) -> str | None
     """The first that says something, on one printable line."""
     for field in fields:
         value = payload.get(field)
+        if isinstance(value, Mapping):  # copilot's error is an object
+            value = value.get("message")
         if isinstance(value, str) and value.strip():
             printable = "".join(c if c.isprintable() else " " for c in value[: 4 * _REASON_LENGTH])
             return " ".join(printable.split())[:_REASON_LENGTH]

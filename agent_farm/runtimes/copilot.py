@@ -60,8 +60,8 @@ class CopilotAdapter(RuntimeAdapter):
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *[❯>] *$",
-        draft=r"^ *[❯>] +\S",
-        dialog=r"↑↓ to (?:navigate|select)|Enter to (?:select|confirm)",
+        draft=r"^ *[❯>] +(?!\d\. )\S",
+        dialog=r"↑/?↓ to (?:navigate|select)|[Ee]nter to (?:select|confirm)",
         working=r"[Ee]sc to (?:cancel|interrupt)",
         failed=r"^ *[✗×] .*",
     )

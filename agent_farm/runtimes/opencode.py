@@ -69,6 +69,7 @@ class OpencodeAdapter(RuntimeAdapter):
         "session.error": "waiting",
         "session.idle": "idle",
     }
+    ready_states: ClassVar[Mapping[str, str]] = {"ready": "idle"}
     submit_event = "chat.message"
     notices_dead_mcp = False
     screen = ScreenPatterns(
@@ -98,7 +99,10 @@ class OpencodeAdapter(RuntimeAdapter):
         if order.resume and order.conversation_id:
             argv += ["--session", order.conversation_id]
         argv += order.extra_args
-        if order.prompt is not None:
+        resumed = None
+        if order.resume and order.conversation_id and order.prompt_file:
+            resumed = (order.conversation_id, order.prompt_file) if order.prompt is not None else None
+        elif order.prompt is not None:
             argv.append("--prompt=" + argument_for(order, prefix="--prompt="))
         plugin = home / "report.js"
         role = home / "role.md" if order.role_text else None
@@ -106,7 +110,10 @@ class OpencodeAdapter(RuntimeAdapter):
         config["plugin"] = [plugin.as_uri()]
         files = [
             LaunchFile(home / "opencode.json", json.dumps(config)),
-            LaunchFile(plugin, report_plugin(order.hook_argv("-"))),
+            LaunchFile(
+                plugin,
+                report_plugin(order.hook_argv("-"), prompted=order.prompt is not None, resumed=resumed),
+            ),
             *config_home_files(home),
         ]
         if role:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 # Only the main session counts: sub-agents are sessions with a parent.
 _PLUGIN = """\
-const argv = %s;
+const argv = {argv};
+const resumed = {resumed};
+const prompted = {prompted};
 const told = new Set([
   "session.created", "session.status", "session.idle", "session.error",
   "permission.asked", "permission.replied", "question.asked", "question.replied",
@@ -20,7 +23,22 @@ const report = async (payload) => {
   await child.exited;
 };
 
-export const AgentFarm = async () => ({
+// `--prompt` does nothing when a session is resumed, so the message is sent from here.
+const resume = async (client) => {
+  const text = await Bun.file(resumed.file).text();
+  await client.session.promptAsync({
+    path: { id: resumed.session },
+    body: { parts: [{ type: "text", text }] },
+  });
+};
+
+export const AgentFarm = async ({ client }) => {
+  if (resumed) setTimeout(() => resume(client), 1000);
+  else if (!prompted) await report({ hook_event_name: "ready" });
+  return hooks;
+};
+
+const hooks = {
   "chat.message": async (input) => {
     if (children.has(input.sessionID)) return;
     await report({ hook_event_name: "chat.message", session_id: input.sessionID });
@@ -41,9 +59,15 @@ export const AgentFarm = async () => ({
       message: error ?? facts.permission ?? facts.title,
     });
   },
-});
+};
 """
 
 
-def report_plugin(argv: tuple[str, ...]) -> str:
-    return _PLUGIN % json.dumps(argv)
+def report_plugin(argv: tuple[str, ...], *, prompted: bool, resumed: tuple[str, Path] | None = None) -> str:
+    """`resumed`: the session to go on with and the file of the message to begin with."""
+    given = {"session": resumed[0], "file": str(resumed[1])} if resumed else None
+    values = {"argv": argv, "resumed": given, "prompted": prompted}
+    text = _PLUGIN
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}};", f"{json.dumps(value)};", 1)
+    return text

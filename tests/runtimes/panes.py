@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from agent_farm.tmux.delivery import Delivery
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from tests.runtimes.ptys import write_launch_files
+from tests.runtimes.screens import label_of
 from tests.waiting import wait_until
 
 SESSION = "af-test-pane"
@@ -38,6 +38,10 @@ class Pane:
     @property
     def screen(self) -> str:
         return self.tmux.capture(self.pane_id)
+
+    @property
+    def label(self) -> str:
+        return label_of(self.tmux.capture(self.pane_id, escapes=True), self.adapter.screen)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -72,8 +76,7 @@ class Pane:
         return self._wait(lambda: self.screen if text in self.screen else None, timeout, repr(text))
 
     def wait_for_dialog(self) -> None:
-        dialog = re.compile(self.adapter.screen.dialog, re.MULTILINE)
-        self._wait(lambda: dialog.search(self.screen), 20, "a dialog")
+        self._wait(lambda: self.label == "dialog", 20, "a dialog")
 
     def send(self, text: str) -> Delivery:
         rules = self.adapter.screen

@@ -99,8 +99,8 @@ def test_a_conversation_in_a_pane(subject: Subject, pane: Pane) -> None:
 
 def assert_heard(subject: Subject, pane: Pane, text: str) -> None:
     if subject.real:
-        # claude's input line takes a pasted tab for four blanks
-        expected = text.replace("\t", "    ") if subject.name == "claude-code" else text
+        # these take a tab that is pasted into their input line for four blanks
+        expected = text.replace("\t", "    ") if subject.name in ("claude-code", "copilot") else text
         like = [part for part in _texts(subject) if "second line" in part]
         assert any(expected in part for part in like), like
     elif subject.name == "demo":
@@ -133,10 +133,7 @@ def test_it_is_ready_soon_and_an_idle_start_says_so(subject: Subject) -> None:
         pytest.skip("an executable has no session without a prompt")
     begun = time.monotonic()
     with pane_of(subject.adapter, order_of(subject, None)) as pane:
-        import re
-
-        ready = re.compile(subject.adapter.screen.ready, re.MULTILINE)
-        wait_until(lambda: ready.search(pane.screen), what=f"an input line in {pane.screen}", timeout=40)
+        wait_until(lambda: pane.label == "ready", what="an input line", timeout=40)
         print(f"{subject.name}: input line after {time.monotonic() - begun:.2f} s")
         before = len(pane.events)
         assert pane.send("hello").outcome == "submitted"

@@ -100,14 +100,15 @@ def test_commits_on_the_branch_of_a_half_made_builder_stay(repo: Path, af: Af) -
     heal(af, repo, "status")
     heal(af, repo, "doctor", "--fix")
     assert git(repo, "rev-parse", f"builder/{worktree.name}") == commit
+    assert git(worktree, "rev-parse", "HEAD") == commit
 
 
-def test_a_spec_whose_branch_is_there_keeps_it_after_a_kill(repo: Path, af: Af) -> None:
+@pytest.mark.parametrize("has_work", [True, False])
+def test_a_spec_whose_branch_is_there_keeps_it_after_a_kill(repo: Path, af: Af, has_work: bool) -> None:
     """Only a branch that the spawn made is undone."""
     commit_files(repo, {"codev/specs/0009-login.md": "# Login\n"})
-    git(repo, "branch", "builder/0009-login")
-    git(repo, "switch", "-q", "builder/0009-login")
-    tip = commit_files(repo, {"work.txt": "done before\n"})
+    git(repo, "switch", "-qc", "builder/0009-login")
+    tip = commit_files(repo, {"work.txt": "before\n"}) if has_work else git(repo, "rev-parse", "HEAD")
     git(repo, "switch", "-q", "main")
     killed = stopped_spawn(repo, "SIGKILL", "launch.json", "--project", "9")
     assert killed.returncode == -signal.SIGKILL

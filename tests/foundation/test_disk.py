@@ -62,7 +62,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 
 def _write_for_ever(path: Path, letter: str) -> None:
     while True:
-        replace_file(path, letter * 100_000)
+        replace_file(path, letter * 3_000_000)
 
 
 def test_readers_see_one_content_or_the_other(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_readers_see_one_content_or_the_other(tmp_path: Path) -> None:
         wait_until(path.exists, what="the first content")
         for _ in range(300):
             content = path.read_text()
-            assert content in ("a" * 100_000, "b" * 100_000)
+            assert content in ("a" * 3_000_000, "b" * 3_000_000)
     finally:
         for writer in writers:
             writer.kill()

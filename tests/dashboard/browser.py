@@ -37,8 +37,10 @@ class Visit:
             self.errors.append(text)
 
     def shoot(self, name: str) -> None:
+        """A picture for the documentation, where it has none of that name."""
         SHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=str(SHOTS / f"{name}.png"), animations="disabled")
+        if not (SHOTS / f"{name}.png").exists():
+            self.page.screenshot(path=str(SHOTS / f"{name}.png"), animations="disabled")
 
     def has_sideways_scrolling(self) -> bool:
         wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"

@@ -218,3 +218,21 @@ def test_the_server_says_when_the_registry_cannot_be_read(shop: Path, spawn: Spa
     registry.write_text(good)
     wait_until(lambda: not page.is_visible("#problem"), what="the problem to go")
     page.wait_for_selector(f'[data-id="{id}"]')
+
+
+def test_five_hundred_builders(shop: Path, spawn: Spawn, visit: Open) -> None:
+    from tests.dashboard.crowd import gather
+
+    ids = gather(shop, spawn("--shell"), 499)
+    page = visit().page
+    page.wait_for_function("document.querySelectorAll('.rows .builder').length === 500", timeout=10000)
+    first = page.evaluate(
+        "[...document.querySelectorAll('.group')].map(one => one.querySelector('.builder').dataset.state)"
+    )
+    assert first[:2] == ["waiting", "waiting"]
+    began = time.monotonic()
+    report(shop, ids[250], "waiting", "the one among many")
+    page.wait_for_selector(f'[data-id="{ids[250]}"][data-state=waiting]', timeout=3000)
+    assert time.monotonic() - began < 1
+    page.fill("#filter", "among many")
+    wait_until(lambda: page.locator(".rows .builder").count() == 1, what="the filter")

@@ -54,7 +54,7 @@ export function builderView(main, id, tab = "terminal") {
       h("div", { class: "line" },
         h("a", { class: "button quiet back", href: "#/" }, icon("back"), "Builders"),
         pill(status.state),
-        h("span", { class: "small dim" }, `said by: ${status.source}`, status.at ? [", ", h("span", { "data-at": status.at }, age(status.at)), " ago"] : null),
+        h("span", { class: "small dim" }, `said by: ${status.source}`, status.at ? [", for ", h("span", { "data-at": status.at }, age(status.at))] : null),
         h("div", { class: "actions" }, actionButtons(builder))),
       h("h1", { class: "isolate" }, line(builder.title)),
       why,

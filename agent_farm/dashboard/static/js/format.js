@@ -3,7 +3,6 @@
 export function age(at, now = Date.now() / 1000) {
   if (!at) return "";
   const seconds = Math.max(0, now - at);
-  if (seconds < 1) return "now";
   for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "m"]]) {
     if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`;
   }

@@ -1,0 +1,117 @@
+"""The page as a person sees it, in docs/screenshots/; what is there stays: delete a picture to renew it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.dashboard.browser import Visit
+from tests.dashboard.conftest import FILES
+from tests.dashboard.crowd import gather
+from tests.dashboard.test_forms import record_sessions
+from tests.gitrepo import commit_files, make_repo
+from tests.waiting import wait_until
+
+Open = Callable[..., Visit]
+Spawn = Callable[..., str]
+SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
+
+AUTH = """def login(user: str, password: str) -> str:
+    session = find(user, password)
+    return redirect(session.start or "/")
+"""
+CHANGED = """def login(user: str, password: str) -> str:
+    session = find(user, password)
+    if session is None:
+        return redirect("/login?failed")
+    return redirect(safe_path(session.start))
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, home: Path) -> Path:
+    """The same in every picture, whatever the machine is called."""
+    (home / ".tmux.conf").write_text('set -g status-right ""\n')
+    return make_repo(tmp_path / "shop", FILES)
+
+
+@pytest.fixture
+def repo(shop: Path) -> Path:
+    return shop
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_empty_farm(visit: Open, size: str, dark: bool) -> None:
+    one = look(visit, size, dark)
+    one.page.wait_for_selector(".empty h1")
+    one.shoot(f"empty-{name(size, dark)}")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_crowd(visit: Open, spawn: Spawn, shop: Path, size: str, dark: bool) -> None:
+    gather(shop, spawn("Remove stale sessions [[ask:Delete 14 stale sessions?]]"), 199, worktrees=30)
+    one = look(visit, size, dark)
+    one.page.wait_for_selector(".group")
+    wait_until(lambda: one.page.locator(".git .ahead").count() > 5, what="git to be read")
+    assert not one.has_sideways_scrolling()
+    one.shoot(f"builders-{name(size, dark)}")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_one_builder(visit: Open, spawn: Spawn, af: Af, shop: Path, size: str, dark: bool) -> None:
+    commit_files(shop, {"src/auth.py": AUTH}, "Log in")
+    id = spawn("Fix the login redirect [[write:docs/login.md]]", "--files", "src/auth.py")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    (shop / ".builders" / id / "src/auth.py").write_text(CHANGED)
+    one = look(visit, size, dark)
+    one.expect("409")
+    one.page.wait_for_selector(".builder .ahead")
+    one.shoot(f"one-{name(size, dark)}")
+    one.open(f"builder/{id}")
+    wait_until(lambda: "answer" in one.page.inner_text(".xterm-rows"), what="the terminal")
+    one.shoot(f"terminal-{name(size, dark)}")
+    one.page.click("#tab-diff")
+    one.page.wait_for_selector(".code tr")
+    one.shoot(f"diff-{name(size, dark)}")
+    assert af("stop", id).returncode == 0
+    one.page.click("[data-action=prune]")
+    one.page.wait_for_selector("dialog >> text=src/auth.py")
+    one.page.click("dialog .danger:text-is('Prune')")
+    one.page.wait_for_selector("dialog .error")
+    one.shoot(f"prune-{name(size, dark)}")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_sessions_and_forms(visit: Open, af: Af, shop: Path, size: str, dark: bool) -> None:
+    record_sessions(shop)
+    assert af("schedule", "add", "daily_digest", "0 8 * * 1-5", "Write the digest").returncode == 0
+    one = look(visit, size, dark)
+    one.expect("404")
+    one.open("sessions")
+    one.page.wait_for_selector("[data-session]")
+    one.page.wait_for_selector(".schedule")
+    one.shoot(f"sessions-{name(size, dark)}")
+    one.open("spawn")
+    one.page.wait_for_selector("#spawn-runtime option[value=demo]", state="attached")
+    one.page.fill("#spawn-task", "Tidy up the login")
+    one.page.fill("#spawn-files", "src/lgoin.py")
+    one.page.select_option("#spawn-runtime", "demo")
+    one.page.click("button[type=submit]")
+    one.page.wait_for_selector(".error")
+    one.shoot(f"spawn-{name(size, dark)}")
+
+
+def look(visit: Open, size: str, dark: bool) -> Visit:
+    width, height = SIZES[size]
+    return visit(width=width, height=height, dark=dark)
+
+
+def name(size: str, dark: bool) -> str:
+    return f"{size}-{'dark' if dark else 'light'}"

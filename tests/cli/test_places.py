@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -152,42 +154,47 @@ def test_git_dir_of_a_hook(af: Af, repo: Path, tmp_path: Path, name: str) -> Non
     assert not (other / ".agent-farm").exists()
 
 
+@pytest.fixture(scope="module")
+def path_without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A PATH with everything but one program."""
+
+    @cache
+    def made(program: str) -> str:
+        place = tmp_path_factory.mktemp(f"without-{program}")
+        for directory in os.environ["PATH"].split(":"):
+            for file in Path(directory).glob("*") if os.path.isdir(directory) else ():
+                target = place / file.name
+                if file.name != program and not target.is_symlink():
+                    target.symlink_to(file)
+        assert shutil.which(program, path=str(place)) is None
+        return str(place)
+
+    return made
+
+
 @pytest.mark.parametrize("name", FARM_COMMANDS)
-def test_without_git(af: Af, tmp_path: Path, name: str) -> None:
-    done = af(*WORDS[name], env={"PATH": path_without("git", tmp_path)})
+def test_without_git(af: Af, path_without: Callable[[str], str], name: str) -> None:
+    done = af(*WORDS[name], env={"PATH": path_without("git")})
     assert_refused(done, "git is not installed", "hint: ")
 
 
 @pytest.mark.parametrize("name", PRESENT)
-def test_without_tmux(af: Af, repo: Path, tmp_path: Path, name: str) -> None:
-    done = af(*WORDS[name], env={"PATH": path_without("tmux", tmp_path)})
+def test_without_tmux(af: Af, repo: Path, path_without: Callable[[str], str], name: str) -> None:
+    done = af(*WORDS[name], env={"PATH": path_without("tmux")})
     assert_clear(done)
     if name == "spawn":
         assert_refused(done, "tmux is not installed", "install tmux")
         assert not (repo / ".builders").exists()
 
 
-@pytest.mark.parametrize("name", PRESENT)
-def test_the_builders_are_there_without_tmux(af: Af, repo: Path, tmp_path: Path, name: str) -> None:
+def test_the_builders_are_there_without_tmux(af: Af, repo: Path, path_without: Callable[[str], str]) -> None:
     """Unknown is not gone: nothing is taken for dead because tmux cannot be asked."""
     id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
-    words = [id if word == "task-0000-none" else word for word in WORDS[name]]
-    assert_clear(af(*words, env={"PATH": path_without("tmux", tmp_path)}))
-    assert (repo / ".builders" / id).is_dir()
-    assert id in af("status").stdout
-
-
-def path_without(program: str, tmp_path: Path) -> str:
-    """Everything that is on PATH, but one program."""
-    place = tmp_path / f"without-{program}"
-    place.mkdir()
-    for directory in os.environ["PATH"].split(":"):
-        for file in Path(directory).glob("*") if os.path.isdir(directory) else ():
-            target = place / file.name
-            if file.name != program and not target.is_symlink():
-                target.symlink_to(file)
-    assert shutil.which(program, path=str(place)) is None
-    return str(place)
+    for name in PRESENT:
+        words = [id if word == "task-0000-none" else word for word in WORDS[name]]
+        assert_clear(af(*words, env={"PATH": path_without("tmux")}))
+        assert (repo / ".builders" / id / "README.md").exists(), name
+        assert id in af("status").stdout, name
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -201,7 +208,8 @@ def test_inside_tmux(af: Af, repo: Path, name: str) -> None:
         assert done.returncode == 0, done
 
 
-@pytest.mark.parametrize("name", PRESENT)
-def test_a_terminal_that_knows_no_unicode(af: Af, name: str) -> None:
-    af("spawn", "--runtime", "demo", "Fäx 漢字")
-    assert_clear(af(*WORDS[name], env={"LANG": "C", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}))
+def test_a_terminal_that_knows_no_unicode(af: Af) -> None:
+    id = af("spawn", "--runtime", "demo", "Fäx 漢字").stdout.strip()
+    for name in PRESENT:
+        words = [id if word == "task-0000-none" else word for word in WORDS[name]]
+        assert_clear(af(*words, env={"LANG": "C", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}))

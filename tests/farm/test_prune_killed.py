@@ -50,11 +50,8 @@ def steps(repo: Path, first: str, *words: str) -> Iterator[subprocess.CompletedP
 
 
 def heal(af: Af, what: str) -> None:
-    """The doctor has nothing left to complain of."""
     done = af("doctor", "--fix")
     assert done.returncode == 0, f"{what}{done.stdout}{done.stderr}"
-    again = af("doctor")
-    assert again.returncode == 0, f"{what}{again.stdout}{again.stderr}"
 
 
 def is_whole(builder: Spawned, owned: belongings.Belongings, what: str) -> bool:

@@ -175,14 +175,16 @@ def test_git_that_outlives_its_spawn_is_left_alone(tmp_path: Path, af: Af, repo:
             check=False,
             timeout=30,
         )
-    assert spawn.returncode == -signal.SIGKILL
-    before = traces(repo)
-    assert before.records
-    status = af("status", cwd=repo)
-    assert "creating" in status.stdout
-    assert traces(repo) == before
-    gate.touch()
-    shims.wait_for_orphans(place)
+    try:
+        assert spawn.returncode == -signal.SIGKILL
+        before = traces(repo)
+        assert before.records
+        status = af("status", cwd=repo)
+        assert "creating" in status.stdout
+        assert traces(repo) == before
+    finally:
+        gate.touch()
+        shims.wait_for_orphans(place)
     assert not assert_healed(af, repo, "the orphan has ended")
 
 
@@ -202,9 +204,11 @@ def test_a_tmux_that_outlives_its_spawn_leaves_no_session(tmp_path: Path, af: Af
             check=False,
             timeout=30,
         )
-    assert af("status", cwd=repo).returncode == 0
-    gate.touch()
-    shims.wait_for_orphans(place)
+    try:
+        assert af("status", cwd=repo).returncode == 0
+    finally:
+        gate.touch()
+        shims.wait_for_orphans(place)
     assert not assert_healed(af, repo, "tmux came too late")
 
 

@@ -63,11 +63,15 @@ def _load_libc() -> Any:
 def _before_exec(libc: Any) -> Callable[[], None]:
     """Signals as anywhere else; and the kernel ends the child should somebody kill the guard."""
 
+    guard = os.getpid()
+
     def prepare() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != guard:  # killed before the kernel was told
+                os._exit(1)
 
     return prepare
 

@@ -54,10 +54,14 @@ async def run_guarded(command: Command, on_line: OnLine) -> Ended:
     """
     import asyncio
 
+    starting = asyncio.create_task(_Guard.start(command))
     try:
-        guard = await _Guard.start(command)
+        guard = await asyncio.shield(starting)  # cut short, it could leave a guard that nobody knows of
     except OSError as error:
         return Ended(cannot_start=str(error))
+    except asyncio.CancelledError:
+        await asyncio.shield(_close_started(starting))
+        raise
     stderr = asyncio.create_task(_tail(guard.process.stderr))
     feeder = asyncio.create_task(_feed(guard.process.stdin, command.given))
     stopped, timed_out = None, False
@@ -139,6 +143,11 @@ class _Guard:
             stopped=stopped,
             cannot_start=self._words.get("failed"),
         )
+
+
+async def _close_started(starting: asyncio.Task[_Guard]) -> None:
+    with suppress(OSError):
+        await (await starting).close()
 
 
 def _read_status(descriptor: int) -> dict[str, str]:

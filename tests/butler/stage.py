@@ -17,7 +17,7 @@ from agent_farm.butler.sessions import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.tokens import Tokens
 from agent_farm.launch import Launch
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, Permissions, RuntimeAdapter
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.result import RuntimeResult, Usage
 
@@ -70,6 +70,12 @@ class ScriptedAdapter(RuntimeAdapter):
         self, env: Mapping[str, str], command: Sequence[str] | None = None
     ) -> tuple[str, ...] | None:
         return ("scripted",)
+
+    def permission_words(self, permissions: Permissions) -> str:
+        return permissions
+
+    def headless_permission_words(self, permissions: Permissions) -> str:
+        return permissions
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         raise NotImplementedError

@@ -76,7 +76,8 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     calls = [f"[[mcp:state_set {json.dumps({'key': str(n), 'value': 'x'})}]]" for n in range(60)]
     trigger_all(server, calls)
     wait_until(lambda: states(repo)["completed"] >= 10, timeout=60, what="ten sessions")
-    busy = [process for process in psutil.process_iter() if _session_of(process)]
+    mine = {record["id"] for record in open_sessions(repo).find(limit=0)}
+    busy = [process for process in psutil.process_iter() if _session_of(process) in mine]
     assert busy
     os.kill(server.pid or 0, signal.SIGKILL)
     wait_until(lambda: not any(process.is_running() for process in busy), what="the end of the orphans")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import socket
 import stat
@@ -160,6 +161,40 @@ def test_a_terminal_takes_only_messages_it_knows(
         '{"type":"quit"}',
     ):
         assert asyncio.run(asyncio.wait_for(say(message), 30)) == 4400
+
+
+def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., str], af: Af) -> None:
+    """Not even to tmux, which would let a viewer detach."""
+    from websockets.asyncio.client import connect
+
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "30").returncode == 0
+    address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal"
+    headers = {"Cookie": dashboard.login_cookie()}
+
+    async def look() -> list[str]:
+        said: list[str] = []
+        async with connect(
+            address,
+            additional_headers=headers,
+            origin=dashboard.address,  # type: ignore[arg-type]
+            proxy=None,
+        ) as opened:
+            while not isinstance(await opened.recv(), bytes):
+                pass  # tmux shows the pane
+            for keys in ("\x02", "d", "touch made\r"):
+                await opened.send(json.dumps({"type": "input", "data": keys}))
+                for _ in range(10):  # keys that come at once are a paste to tmux
+                    await (await opened.ping())
+            with suppress(TimeoutError):
+                while True:
+                    message = await asyncio.wait_for(opened.recv(), 2)
+                    if isinstance(message, str):
+                        said.append(json.loads(message)["type"])
+        return said
+
+    assert "ended" not in asyncio.run(look())
+    assert "touch made" not in dashboard.get(f"/api/builders/{id}/screen")["screen"]
 
 
 @pytest.mark.parametrize(

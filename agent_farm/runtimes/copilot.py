@@ -62,7 +62,7 @@ class CopilotAdapter(RuntimeAdapter):
         ready=r"^ *[❯>] *$",
         draft=r"^ *[❯>] +(?!\d\. )\S",
         dialog=r"↑/?↓ to (?:navigate|select)|[Ee]nter to (?:select|confirm)",
-        working=r"[Ee]sc to (?:cancel|interrupt)",
+        working=r"[Ee]sc (?:to )?(?:cancel|interrupt)",
         failed=r"^ *[✗×] .*",
     )
 

@@ -68,7 +68,7 @@ class GeminiAdapter(RuntimeAdapter):
         ready=r"^ *> +Type your message",
         draft=r"^ *> +(?!Type your message)\S",
         dialog=r"● 1\. ",
-        working=r"esc to cancel",
+        working=r"esc to cancel|Executing Hook",
         failed=r"^ *✕ .*",
     )
 
@@ -109,7 +109,12 @@ class GeminiAdapter(RuntimeAdapter):
         if order.prompt is not None:
             argv.append("--prompt-interactive=" + argument_for(order, prefix="--prompt-interactive="))
         settings = self._settings(order.env, order.mcp_server, order.run, order.worktree, order.cwd)
-        command = {"type": "command", "command": shell_command(order), "timeout": HOOK_SECONDS * 1000}
+        command = {
+            "name": "agent-farm",  # what it shows while the hook runs, instead of the whole command
+            "type": "command",
+            "command": shell_command(order),
+            "timeout": HOOK_SECONDS * 1000,
+        }
         events = hook_events(self.states, ("SessionStart", "SessionEnd"))
         settings["hooks"] = {event: [{"hooks": [command]}] for event in events}
         files = [LaunchFile(home / ".gemini" / "settings.json", json.dumps(settings))]

@@ -35,6 +35,8 @@ PROVIDERS = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
+# its input box: the draft or nothing, an empty line, its agent's name, the lower edge; beside it a side bar
+_INPUT_BOX = r"^ *┃(?:  %s)?(?: {12,}\S.*)? *\n *┃(?: {12,}\S.*)? *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀"
 _SKILLS = tuple(f"{runner}skills/*" for runner in ("", "./", "sh ", "bash ", "python ", "python3 "))
 INTERACTIVE: Mapping[Permissions, Mapping[str, object]] = {
     "ask": {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
@@ -73,9 +75,8 @@ class OpencodeAdapter(RuntimeAdapter):
     submit_event = "chat.message"
     notices_dead_mcp = False
     screen = ScreenPatterns(
-        # an input box has an empty first line or the draft, then its agent's name, then its lower edge
-        ready=r"^ *┃ *(?:Ask anything.*)?\n *┃ *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀",
-        draft=r"^ *┃ {2}(?!Ask anything)\S.*\n *┃ *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀",
+        ready=_INPUT_BOX % r"(?:Ask anything.*?)?",
+        draft=_INPUT_BOX % r"(?!Ask anything| )\S.*?",
         dialog=r"Permission required|Allow once",
         working=r"esc (?:to )?interrupt",
     )

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from agent_farm.runtimes.base import ScreenPatterns
-from agent_farm.tmux.screen import ScreenRules, read_screen, without_placeholders
+from agent_farm.tmux.screen import ScreenRules, plain, read_screen
 
 SCREENS = Path(__file__).with_name("recorded")
 
@@ -18,6 +18,6 @@ def label_of(captured: str, patterns: ScreenPatterns) -> str:
         return "dialog"
     if reading.draft is not None:
         return "draft"
-    if patterns.working and re.search(patterns.working, without_placeholders(captured), re.MULTILINE):
+    if patterns.working and re.search(patterns.working, plain(captured), re.MULTILINE):
         return "working"
     return "ready" if reading.ready else "unknown"

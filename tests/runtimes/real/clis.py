@@ -15,6 +15,7 @@ from agent_farm.runtimes.base import RuntimeAdapter
 from tests.fake_api import FakeApi
 
 BIN = Path(__file__).parents[2] / "node_modules" / ".bin"
+REQUIRED = os.environ.get("AF_REQUIRE_RUNTIMES") == "1"  # read before a test's own environment hides it
 RUNTIMES = ("claude-code", "codex", "gemini", "copilot", "opencode")
 
 
@@ -87,7 +88,7 @@ def require_clis() -> None:
     ]
     if missing:
         message = f"not installed: {', '.join(missing)}; run sh tests/install_runtimes.sh"
-        if os.environ.get("AF_REQUIRE_RUNTIMES") == "1":
+        if REQUIRED:
             pytest.fail(message)
         pytest.skip(message)
 

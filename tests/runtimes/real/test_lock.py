@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
 
 # The same CLI without our flags and homes: what proves that the decoys would be found.
 UNLOCKED = {
-    "claude-code": ["claude", "-p", "--setting-sources", "user,project", "hello"],
+    "claude-code": ["claude", "-p", "--setting-sources", "user,project", "--", "hello"],
     "codex": ["codex", "exec", "--skip-git-repo-check", "hello"],
     "gemini": ["gemini", "--approval-mode", "yolo", "--prompt=hello"],
     "copilot": ["copilot", "--no-auto-update", "--allow-all-tools", "--trust-folder", "--prompt=hello"],

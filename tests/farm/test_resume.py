@@ -1,0 +1,63 @@
+"""Resuming: after a setup that failed, with settings that changed, and two at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.conftest import Af
+from tests.farm.conftest import Spawned, status_of
+from tests.farm.traces import all_sessions
+from tests.gitrepo import git
+from tests.waiting import wait_until
+
+Spawn = Callable[..., Spawned]
+
+
+def state(af: Af, id: str) -> str:
+    return status_of(af, id)["status"]["state"]
+
+
+def test_after_a_setup_that_failed_it_starts_with_the_whole_prompt(af: Af, repo: Path) -> None:
+    af("config", "set", "worktree.setup", "test -e ../../ready")
+    id = af("spawn", "Write something", "--runtime", "demo", "--yes").stdout.strip()
+    wait_until(lambda: state(af, id) == "failed", what="the setup to fail")
+    (repo / "ready").touch()
+    done = af("resume", id)
+    assert done.returncode == 0, done.stderr
+    assert "starts anew" in done.stderr
+    wait_until(lambda: state(af, id) == "idle", what="the runtime to have worked")
+    assert len(git(repo, "rev-list", f"main..builder/{id}").split()) == 1
+
+
+def test_a_command_that_changed_since_the_spawn_is_asked_about(af: Af, repo: Path, spawn: Spawn) -> None:
+    builder = spawn().stop()
+    af("config", "set", "notify.command", "touch should-not-exist")
+    for command in (("resume", builder.id), ("resume", builder.id, "--json")):
+        refused = af(*command)
+        assert refused.returncode == 1
+        assert "touch should-not-exist" in refused.stdout + refused.stderr
+    assert f"hint: af resume --yes {builder.id}" in af("resume", builder.id).stderr
+    assert builder.state == "stopped"
+    assert af("resume", "--yes", builder.id).returncode == 0
+    builder.stop()
+    assert af("resume", builder.id).returncode == 0
+
+
+def test_two_at_once_start_it_once(af: Af, spawn: Spawn) -> None:
+    builder = spawn().stop()
+    with ThreadPoolExecutor(4) as threads:
+        codes = sorted(done.returncode for done in threads.map(lambda _: af("resume", builder.id), range(4)))
+    assert codes == [0, 2, 2, 2]
+    assert len(all_sessions()) == 1
+
+
+def test_without_its_worktree_it_says_so_and_doctor_brings_it_back(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    git(repo, "worktree", "remove", "--force", str(builder.worktree))
+    refused = af("resume", builder.id)
+    assert refused.returncode == 1
+    assert "hint: af doctor --fix" in refused.stderr
+    assert af("doctor", "--fix").returncode == 0
+    assert af("resume", builder.id).returncode == 0

@@ -53,8 +53,14 @@ class Repository:
 
     def branch_commit(self, name: str) -> str | None:
         """The tip of a local branch, None when there is no such branch."""
-        status, output, _ = ask_git(self.root, "show-ref", "--verify", "--hash", f"refs/heads/{name}")
-        return None if status else output.decode().strip()
+        ref = f"refs/heads/{name}"
+        status, output, stderr = ask_git(self.root, "show-ref", "--verify", "--hash", ref)
+        if not status:
+            return output.decode().strip()
+        if b"not a valid ref" in stderr:
+            return None
+        why = stderr.decode("utf-8", "replace").strip()  # git was killed, say: that is no answer
+        raise GitError(f"git could not be asked for the branch {name}", why=why, status=status)
 
     def is_valid_branch(self, name: str) -> bool:
         if not name or name == "HEAD" or name.startswith("-") or "\0" in name:

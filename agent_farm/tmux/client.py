@@ -102,7 +102,7 @@ def ask_tmux(socket: str | None, commands: Sequence[Sequence[str]]) -> Answer:
 def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> Answer:
     try:
         done = subprocess.run(
-            argv,
+            [word.encode("utf-8", "surrogateescape") for word in argv],  # whatever the locale says
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_farm.builders.events import Usage, load_usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import Status
@@ -22,7 +23,6 @@ Rows = dict[str, dict[str, Any]]
 class Difference:
     builders: tuple[Mapping[str, Any], ...] = ()
     removed: tuple[str, ...] = ()
-    states_changed: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.builders or self.removed)
@@ -39,6 +39,7 @@ class Board:
     rows: Rows = field(default_factory=dict)
     records: Records = field(default_factory=dict)
     _statuses: dict[str, Status] = field(default_factory=dict)
+    _usage: dict[str, Usage | None] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)
     _panes: Mapping[str, tuple[str, bool]] | None = None
 
@@ -78,10 +79,11 @@ class Board:
             return
         for id, status in read_statuses(self.farm, chosen).items():
             self._statuses[id] = _kept(self._statuses.get(id), status)
+            self._usage[id] = load_usage(self.farm.run(id).usage)
 
     def _difference(self) -> Difference:
         rows: Rows = {
-            id: joined_json(record, self._statuses[id], self._git.get(id))
+            id: joined_json(record, self._statuses[id], self._git.get(id), self._usage.get(id))
             for id, record in self.records.items()
         }
         before, self.rows = self.rows, rows
@@ -90,10 +92,8 @@ class Board:
         for id in removed:
             self._statuses.pop(id, None)
             self._git.pop(id, None)
-        moved = frozenset(
-            row["id"] for row in changed if before.get(row["id"], {}).get("status") != row["status"]
-        )
-        return Difference(changed, removed, moved)
+            self._usage.pop(id, None)
+        return Difference(changed, removed)
 
 
 def _kept(before: Status | None, now: Status) -> Status:

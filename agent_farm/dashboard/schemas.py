@@ -36,6 +36,18 @@ GIT = {
     "type": ["object", "null"],
     "description": "null where it was not asked for or is not known",
 }
+USAGE = {
+    **object_schema(
+        {
+            "input_tokens": MAYBE_WHOLE,
+            "output_tokens": MAYBE_WHOLE,
+            "cached_tokens": MAYBE_WHOLE,
+            "cost": MAYBE_NUMBER,
+        }
+    ),
+    "type": ["object", "null"],
+    "description": "null where the runtime does not say",
+}
 RECORD = object_schema(
     {
         "id": TEXT,
@@ -66,6 +78,7 @@ BUILDER = object_schema(
         "title": {**TEXT, "description": "one line that tells what it is for"},
         "status": STATUS,
         "git": GIT,
+        "usage": USAGE,
     }
 )
 EVENT = object_schema(

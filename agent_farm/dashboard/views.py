@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_farm.builders.events import Event
+from agent_farm.builders.events import Event, Usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.farm.git_state import GitState
@@ -18,8 +18,10 @@ def builder_json(builder: Builder) -> dict[str, Any]:
     return {**builder.to_json(), "title": builder.record.title}
 
 
-def joined_json(record: BuilderRecord, status: Status, git: GitState | None) -> dict[str, Any]:
-    return builder_json(Builder(record, status, git))
+def joined_json(
+    record: BuilderRecord, status: Status, git: GitState | None, usage: Usage | None
+) -> dict[str, Any]:
+    return builder_json(Builder(record, status, git, usage))
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from agent_farm.disk import replace_file
 from tests.conftest import Af
 from tests.dashboard.stage import TOKEN, Dashboard
 from tests.dashboard.test_board import report
@@ -94,6 +95,22 @@ def test_git_follows_what_happens(dashboard: Dashboard, shop: Path, idle: str) -
         (shop / ".builders" / idle / "new.txt").write_text("x\n")
         report(shop, idle, "working", None)
         one.until(lambda builder: builder["git"]["untracked"] == 1)
+
+
+def test_tokens_and_cost_come_along(dashboard: Dashboard, shop: Path, idle: str) -> None:
+    with stream(dashboard) as one:
+        one.next("snapshot")
+        told = {
+            "version": 1,
+            "run": "x",
+            "input_tokens": 1200,
+            "output_tokens": 30,
+            "cached_tokens": 0,
+            "cost": 0.5,
+        }
+        replace_file(shop / ".agent-farm/runs" / idle / "usage.json", json.dumps(told))
+        changed = one.until(lambda builder: builder["usage"] is not None and builder["usage"]["cost"] == 0.5)
+        assert changed["usage"]["input_tokens"] == 1200
 
 
 def test_every_page_gets_everything_and_a_slow_one_a_snapshot(

@@ -6,7 +6,7 @@ import { h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
 import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
-import { gitBadges, ports } from "./row.js";
+import { gitBadges, ports, usage } from "./row.js";
 import { pill } from "./states.js";
 import { terminalPanel } from "./terminal.js";
 import { timelinePanel } from "./timeline.js";
@@ -101,7 +101,7 @@ function facts(builder) {
   return h("dl", { class: "facts" },
     fact("id", builder.id), fact("branch", builder.branch), fact("base", line(builder.base), true),
     fact("git", builder.git ? gitBadges(builder.git) : null), fact("runtime", builder.runtime + (builder.model ? ` ${line(builder.model)}` : "")),
-    fact("may", builder.permissions, true), fact("ports", ports(builder.ports)), fact("worktree", line(underRoot(builder.worktree)), true),
+    fact("may", builder.permissions, true), fact("ports", ports(builder.ports)), fact("tokens", builder.usage ? usage(builder.usage) : null), fact("worktree", line(underRoot(builder.worktree)), true),
     fact("since", moment(Date.parse(builder.created_at) / 1000), true), fact("exit code", builder.status.exit_code === null ? null : String(builder.status.exit_code)));
 }
 

@@ -1,6 +1,6 @@
 /* One builder as a line of the board. */
 import { h, line } from "./dom.js";
-import { age } from "./format.js";
+import { age, count, money } from "./format.js";
 import { pill } from "./states.js";
 
 export function builderRow(builder) {
@@ -17,7 +17,7 @@ export function builderRow(builder) {
       h("span", { title: builder.id }, builder.id),
       h("span", { class: "branch", title: builder.branch }, builder.branch)),
     gitBadges(builder.git),
-    h("span", { class: "runtime" }, h("b", null, builder.runtime), builder.model ? ` ${line(builder.model)}` : ""),
+    h("span", { class: "runtime" }, h("b", null, builder.runtime), builder.model ? ` ${line(builder.model)}` : "", builder.usage ? h("span", { class: "usage" }, usage(builder.usage)) : null),
     h("span", { class: "ports" }, ports(builder.ports)));
 }
 
@@ -40,6 +40,11 @@ export function gitBadges(git) {
   ].filter(Boolean);
   place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
   return place;
+}
+
+/* Tokens in and out, and what they cost. */
+export function usage({ input_tokens: input, output_tokens: output, cost }) {
+  return `${count(input)}/${count(output)}${cost >= 0.005 ? ` ${money(cost)}` : ""}`;
 }
 
 export function ports(numbers) {

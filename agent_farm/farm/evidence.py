@@ -41,10 +41,11 @@ class Evidence:
         return not (self.obstacles or self.changed or self.untracked or self.commits)
 
     def summary(self) -> str:
+        noun = "commit" if len(self.commits) == 1 else "commits"
         lost = (
             (self.changed, "changed"),
             (self.untracked, "untracked"),
-            (self.commits, "commits not landed"),
+            (self.commits, f"{noun} not landed"),
         )
         parts = [obstacle.what for obstacle in self.obstacles]
         return ", ".join(parts + [f"{len(items)} {name}" for items, name in lost if items])

@@ -72,7 +72,7 @@ def test_without_ids_takes_only_what_is_finished_and_has_landed(af: Af, spawn: S
     assert done.returncode == 0
     assert traces(repo).records == {unlanded.id, running.id}
     assert f"{landed.id} removed" in done.stdout
-    assert "1 commits not landed" in done.stderr
+    assert "1 commit not landed" in done.stderr
 
 
 def test_a_running_builder_is_refused(spawn: Spawn) -> None:

@@ -60,9 +60,10 @@ def check_environment(farm: Farm) -> Iterator[Finding]:
     for names, why in ((_PROXIES, "a proxy"), (_CERTIFICATES, "certificates of your own")):
         missing = [name for name in names if os.environ.get(name) and name not in passed]
         if missing:
+            them = "it" if len(missing) == 1 else "them"
             yield Finding(
                 "note",
-                f"this shell uses {why} ({', '.join(missing)}); builders do not see it",
+                f"this shell uses {why} ({', '.join(missing)}); builders do not see {them}",
                 f"af config set env.pass {','.join([*sorted(passed), *missing])}",
             )
     if os.environ.get("SSH_AUTH_SOCK") and "SSH_AUTH_SOCK" not in passed and _has_ssh_remote(farm):

@@ -17,6 +17,7 @@ from agent_farm.butler.order import Progress
 from agent_farm.butler.requests import caller_in
 from agent_farm.butler.service import ButlerService
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
+from agent_farm.butler.source_tools import add_source_tools
 from agent_farm.butler.tokens import Caller
 from agent_farm.butler.tool_calls import ServedCall, record_served_call
 from agent_farm.farm.farm import Farm
@@ -52,6 +53,7 @@ def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
     add_schedule_tools(server, service)
     add_builder_tools(server, farm)
     add_farm_tools(server, farm)
+    add_source_tools(server)
     return server
 
 
@@ -63,6 +65,7 @@ def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
         "agent-farm", version=__version__, instructions=ARCHITECT_INSTRUCTIONS, log_level="WARNING"
     )
     add_farm_tools(server, open_farm)
+    add_source_tools(server)
     return server
 
 

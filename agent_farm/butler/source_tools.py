@@ -1,0 +1,26 @@
+"""MCP tools about local sources: what `af sources list` and `af ask` do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mcp.server import MCPServer
+
+from agent_farm.butler.tool_box import tool
+
+
+def add_source_tools(server: MCPServer[Any]) -> None:
+    @tool(server)
+    async def list_sources() -> dict[str, Any]:
+        """The user's local sources (repositories, directories, files) that questions can be asked about."""
+        from agent_farm.lctx.tools import list_sources as found
+
+        return {"sources": await asyncio.to_thread(found)}
+
+    @tool(server)
+    async def ask_sources(sources: list[str], question: str) -> dict[str, Any]:
+        """Have the user's AI CLI answer a question from the named sources; it sees them and no MCP server."""
+        from agent_farm.lctx.tools import ask_sources as ask
+
+        return dict(await asyncio.to_thread(ask, sources, question))

@@ -21,11 +21,11 @@ def processes_of_run(run: str) -> list[int]:
     return [int(entry.name) for entry in others if wanted in _environment(entry)]
 
 
-def load_launcher_pid(file: Path, run: str) -> int | None:
-    """The launcher of that run, from `processes.json`."""
+def load_runtime_pid(file: Path, run: str) -> int | None:
+    """The runtime of that run, from `processes.json`."""
     try:
         document = json.loads(file.read_bytes())
-        return int(document["launcher"]) if document["run"] == run else None
+        return int(document["runtime"]) if document["run"] == run else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -13,7 +13,7 @@ from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.panes import find_panes
-from agent_farm.processes import belongs_to_run, load_launcher_pid
+from agent_farm.processes import belongs_to_run, load_runtime_pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> St
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:
     """Its server cannot be reached any more (somebody removed the socket), and yet it runs."""
-    pid = load_launcher_pid(farm.run(record.id).processes, record.run)
+    pid = load_runtime_pid(farm.run(record.id).processes, record.run)
     if pid is None or not belongs_to_run(pid, record.run):
         return status
-    reason = f"its launcher (pid {pid}) runs, but its tmux session cannot be reached"
+    reason = f"its runtime (pid {pid}) runs, but its tmux session cannot be reached"
     return replace(status, state="unknown", reason=reason)

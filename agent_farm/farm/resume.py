@@ -68,7 +68,9 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
     if status.state == "creating":
         raise AgentFarmError(f"{record.id} is being created", hint="af status")
     if not record.worktree_path.is_dir():
-        raise AgentFarmError(f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix")
+        raise AgentFarmError(
+            f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"
+        )
     program = program_in_shell(find_pane(record).pane)
     if program:
         raise AgentFarmError(

@@ -12,6 +12,7 @@ from agent_farm.builders.status import Status
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
+from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
 from agent_farm.tmux.delivery import Delivery, require_deliverable
 from agent_farm.tmux.screen import ScreenRules
@@ -36,7 +37,7 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
         lock=farm.paths.delivery_lock(record.id),
         screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
         watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,
-        runtime_pid=_runtime_pid(farm, record),
+        runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
 
 
@@ -47,14 +48,6 @@ def _cannot_take(status: Status) -> str | None:
     if status.state in ("creating", "preparing"):
         return f"its runtime has not started yet ({status.state})"
     return None
-
-
-def _runtime_pid(farm: Farm, record: BuilderRecord) -> int | None:
-    try:
-        document = json.loads(farm.run(record.id).processes.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return int(document["runtime"]) if document.get("run") == record.run else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +69,8 @@ class _Reports:
             for line in file:
                 try:
                     document = json.loads(line)
-                except ValueError:  # being written
+                    if (document["run"], document["event"]) == (self.run, self.event):
+                        return True
+                except (ValueError, KeyError, TypeError, RecursionError):  # being written, or no event
                     continue
-                if document.get("run") == self.run and document.get("event") == self.event:
-                    return True
         return False

@@ -22,6 +22,7 @@ from agent_farm.farm.prune import finish_removal
 from agent_farm.farm.running import draw_run
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.git.worktrees import Worktree, add_worktree, list_worktrees
+from agent_farm.launch import as_command
 from agent_farm.ports import release_ports, reserve_ports
 
 _GIT_SECONDS = 120.0  # how long a git that outlived its af may take to end
@@ -203,13 +204,14 @@ def check_writes_outside(farm: Farm) -> Iterator[Finding]:
                 yield Finding(
                     "problem",
                     f"{record.id} wrote {path}, which is in the main checkout",
-                    f"git -C {farm.root} diff -- {path}",
+                    as_command("git", "-C", farm.root, "diff", "--", path),
                 )
 
 
 def _written(farm: Farm, record: BuilderRecord) -> set[str]:
     details = (event.detail for event in load_events(farm.run(record.id).events))
-    return {detail["file"] for detail in details if isinstance(detail, dict) and "file" in detail}
+    files = (detail.get("file") for detail in details if isinstance(detail, dict))
+    return {file for file in files if isinstance(file, str)}
 
 
 def _is_in_main_checkout(farm: Farm, path: Path) -> bool:

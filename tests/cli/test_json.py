@@ -1,0 +1,90 @@
+"""What --json prints is what docs/json.md says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Af
+from tests.gitrepo import commit_files
+
+DOCUMENT = Path(__file__).parents[2] / "docs/json.md"
+
+
+def documented() -> dict[str, str]:
+    """Command to the form it prints."""
+    rows = re.findall(r"^\| (.+?) \| `(.+?)`", DOCUMENT.read_text(), re.MULTILINE)
+    return {command: form for commands, form in rows for command in re.findall(r"`(af [^`]+)`", commands)}
+
+
+def keys_of(form: str) -> tuple[set[str], set[str]]:
+    """The names on the top level, and those of the rows where they are listed."""
+    inner = re.search(r"\[?\{((?:\"\w+\"(?:, )?)+)\}\]?", form[1:])
+    outer = form.replace(inner[0], "") if inner else form
+    return set(re.findall(r'"(\w+)"', outer)), set(re.findall(r'"(\w+)"', inner[1])) if inner else set()
+
+
+def assert_as_documented(command: str, document: dict[str, Any]) -> None:
+    top, rows = keys_of(documented()[command])
+    assert document["version"] == 1
+    assert top <= document.keys(), command
+    found = [value for value in document.values() if isinstance(value, (list, dict))]
+    if rows:
+        inner = [found[0]] if isinstance(found[0], dict) else found[0]
+        if command == "af config list":
+            inner = list(found[0].values())
+        assert inner, f"{command} shows no example"
+        assert all(row.keys() == rows for row in inner), command
+
+
+def test_every_command_of_a_builders_life(af: Af, repo: Path) -> None:
+    def check(*words: str, as_: str = "", code: int = 0) -> dict[str, Any]:
+        done = af(*words, "--json")
+        assert done.returncode == code, done.stdout + done.stderr
+        document: dict[str, Any] = json.loads(done.stdout)
+        assert_as_documented(as_ or f"af {words[0]}", document)
+        return document
+
+    check("spawn", "--shell", "--runtime", "demo", "--dry-run", as_="af spawn --dry-run")
+    id = check("spawn", "--shell", "--runtime", "demo")["builder"]["id"]
+    other = check("spawn", "--shell", "--runtime", "demo")["builder"]["id"]
+    check("wait", id, other, "--timeout", "20")
+    for builder, text in ((id, "mine\n"), (other, "theirs\n")):
+        commit_files(repo / ".builders" / builder, {"same.txt": text})
+    check("status")
+    check("send", id, "hello")
+    check("wait", id, "--timeout", "20")
+    check("capture", id)
+    check("logs", id)
+    check("diff", id)
+    check("conflicts", code=1)
+    check("merge", id)
+    check("stop", "--all")
+    check("resume", other)
+    check("recover")
+    check("doctor")
+    check("config", "list", as_="af config list")
+    check("prune", id, "--discard-commits", "--discard-changes")
+    check("restore", "--list", as_="af restore --list")
+    check("restore", id)
+    check("prune", id, "--discard-commits", "--discard-changes")
+    check("prune", "--expire", "0", as_="af prune --expire")
+
+
+def test_an_error(af: Af) -> None:
+    done = af("status", "nobody", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 1
+    assert error.keys() == {"code", "what", "why", "hint"}
+
+
+def test_a_builder_has_the_fields_that_are_named(af: Af) -> None:
+    text = DOCUMENT.read_text()
+    part = text[text.index("## A builder") : text.index("What was asked")]
+    named = set(re.findall(r"\w+", part[part.index("`id") : part.index("`. `task_text`")]))
+    record = json.loads(af("spawn", "--shell", "--runtime", "demo", "--json").stdout)["builder"]
+    assert named <= record.keys()
+    assert record.keys() - named <= {"status", "git", "usage"}
+    assert record["status"].keys() == {"state", "source", "at", "exit_code", "reason"}

@@ -280,3 +280,16 @@ def test_notify_is_told_once_when_a_builder_waits(repo: Path, af: Af, tmp_path: 
     ]
     assert log.read_text().startswith(f"waiting {id} ")
     assert len(log.read_text().splitlines()) == 1
+
+
+def test_a_runtime_of_the_repository_is_asked_about_unless_it_is_named(af: Af, repo: Path) -> None:
+    lego = (Path(__file__).parents[1] / "runtimes/lego.py").read_text()
+    write_files(repo, {"lego.py": lego, "agent-farm.toml": '[spawn]\nruntime = "lego"\n'})
+    write_files(repo, {"agent_runtime.json": json.dumps({"runtimes": {"lego": {"adapter": "lego.py"}}})})
+    (repo / "lego.py").chmod(0o755)
+    refused = af("spawn", "Fix auth")
+    assert refused.returncode == 1
+    assert "agent_runtime.json lego: lego.py" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert af("spawn", "Fix auth", "--runtime", "lego").returncode == 0
+    assert af("spawn", "Fix auth").returncode == 0

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import asker, current_farm, id_argument, ids_argument, json_option, yes_option
 from agent_farm.cli.output import answer, answer_json, has_colour, narrate, narrate_hint, page, printable
+from agent_farm.errors import AgentFarmError
 from agent_farm.launch import as_command
 from agent_farm.settings import STRATEGIES
+
+if TYPE_CHECKING:
+    from agent_farm.git.merging import Merged
 
 
 @click.command()
@@ -58,29 +65,40 @@ def merge(
     farm = current_farm()
     records = farm.records()
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    rows = []
+    rows: list[dict[str, str]] = []
     for record in chosen:
-        landed = land(farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker())
+        try:
+            landed = land(farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker())
+        except AgentFarmError as error:
+            error.evidence = (*error.evidence, *(f"{row['id']} has landed before" for row in rows))
+            raise
         merged = landed.merged
-        changed = merged.before != merged.after
         rows.append({"id": record.id, "into": merged.into, "before": merged.before, "after": merged.after})
         if not as_json:
-            what = (
-                f"landed on {merged.into}, now at {merged.after[:10]}" if changed else "has nothing to land"
-            )
-            answer(f"{record.id} {what}")
+            _show_landed(record.id, merged)
         if landed.left_behind:
-            for path in landed.left_behind:
-                narrate(f"  not committed, so not landed: {printable(path)}")
-            if then_prune:
-                narrate(f"{record.id} stays, with what did not land.")
-            narrate_hint(as_command("af", "send", record.id, "Commit your work"))
+            _show_left_behind(record.id, landed.left_behind, stays=then_prune)
         elif then_prune:
             _prune(record.id)
         elif not as_json:
             narrate_hint(f"af stop {record.id} && af prune {record.id}")
     if as_json:
         answer_json({"merged": rows})
+
+
+def _show_landed(id: str, merged: Merged) -> None:
+    if merged.before == merged.after:
+        answer(f"{id} has nothing to land")
+    else:
+        answer(f"{id} landed on {merged.into}, now at {merged.after[:10]}")
+
+
+def _show_left_behind(id: str, paths: Sequence[str], *, stays: bool) -> None:
+    for path in paths:
+        narrate(f"  not committed, so not landed: {printable(path)}")
+    if stays:
+        narrate(f"{id} stays, with what did not land.")
+    narrate_hint(as_command("af", "send", id, "Commit your work"))
 
 
 def _prune(id: str) -> None:

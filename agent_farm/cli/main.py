@@ -97,7 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _ended(arguments: list[str]) -> int:
-    from agent_farm.cli.output import show_bug, show_error
+    from agent_farm.cli.output import narrate, show_bug, show_error
 
     as_json = "--json" in arguments
     try:
@@ -111,6 +111,8 @@ def _ended(arguments: list[str]) -> int:
         show_error(_from_click(error), as_json=as_json)
         return 2
     except (KeyboardInterrupt, click.Abort):
+        if sys.stderr.isatty():
+            narrate("")  # the prompt goes below the ^C
         return _INTERRUPTED
     except BrokenPipeError:
         _silence_stdout()

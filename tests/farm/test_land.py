@@ -253,6 +253,14 @@ def test_merge_and_prune_in_one_step(committed: Committed, af: Af, repo: Path) -
     assert sorted(log(repo, "--no-merges")) == ["first", "step 1", "step 1"]
 
 
+def test_a_later_one_that_is_refused_says_what_has_landed(committed: Committed, af: Af, repo: Path) -> None:
+    one, two = committed({"same.txt": "1\n"}), committed({"same.txt": "2\n"})
+    done = af("merge", one.id, two.id, "--json")
+    assert done.returncode == 1
+    assert f"{one.id} has landed before" in json.loads(done.stdout)["error"]["why"]
+    assert log(repo, "--no-merges") == ["step 1", "first"]
+
+
 def test_what_is_not_committed_stays_with_its_builder(committed: Committed, af: Af, repo: Path) -> None:
     builder = committed({"one.txt": "1\n"})
     write_files(builder.worktree, {"late.txt": "not yet committed\n"})

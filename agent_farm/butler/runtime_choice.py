@@ -11,11 +11,11 @@ from typing import cast
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import RunOptions
-from agent_farm.consent import Request, require_consent
+from agent_farm.consent import require_consent
 from agent_farm.errors import ToolMissing, UsageError, nearest
-from agent_farm.paths import SETTINGS_NAME
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.origin import repository_program
 from agent_farm.settings import load_settings
 
 
@@ -35,16 +35,17 @@ def choose(
     name = runtime or butler.runtime
     adapter = _named(root, name) if name else _first_usable(credentials, environ)
     own = settings.runtime(adapter.name)
-    if own.command and runtime is None:  # naming it is consent to run it
-        request = Request(f"{SETTINGS_NAME} runtimes.{adapter.name}.command", own.command)
-        require_consent(root, [request], yes=False, ask=None)
+    command = tuple(shlex.split(own.command)) if own.command else None
+    program = repository_program(root, adapter.name, command)
+    if program and runtime is None:  # naming it is consent to run it
+        require_consent(root, [program], yes=False, ask=None)
     chosen = permissions or own.permissions or settings.text("spawn.permissions")
     return replace(
         given,
         adapter=adapter,
         model=given.model or own.model or butler.model,
         permissions=cast(Permissions, chosen),
-        command=tuple(shlex.split(own.command)) if own.command else None,
+        command=command,
         runtime_args=own.args or None,
     )
 

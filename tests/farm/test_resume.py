@@ -64,3 +64,10 @@ def test_without_its_worktree_it_says_so_and_doctor_brings_it_back(af: Af, spawn
     assert "hint: af doctor --fix" in refused.stderr
     assert af("doctor", "--fix").returncode == 0
     assert af("resume", builder.id).returncode == 0
+
+
+def test_restoring_what_is_there_says_that_it_is_there(af: Af, spawn: Spawn) -> None:
+    builder = spawn().stop()
+    done = af("restore", builder.id)
+    assert done.returncode == 1
+    assert f"hint: af status {builder.id}" in done.stderr

@@ -27,7 +27,7 @@ GIT_AGAIN_SECONDS = 30.0
 PING_SECONDS = 15.0
 _MOST_WAITING = 200
 
-_END = b""
+_END, _READY = b"", b"ready"
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,6 @@ class Live:
     _pages: set[Page] = field(default_factory=set)
     _board: Board | None = None
     _task: asyncio.Task[None] | None = None
-    _ready: asyncio.Event = field(default_factory=asyncio.Event)
     _changes: Changes = field(default_factory=Changes)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _git_wanted: set[str] = field(default_factory=set)
@@ -72,9 +71,10 @@ class Live:
             if self._task is None:
                 self._start()
             yield b"retry: 1000\n\n"
-            await self._ready.wait()
-            page.queue = asyncio.Queue(_MOST_WAITING)
-            yield self._snapshot()
+            if self._board is not None:
+                yield self._snapshot()
+            elif self._problem is not None:
+                yield _message("problem", self._number, _told(self._problem))
             while True:
                 try:
                     message = await asyncio.wait_for(page.queue.get(), PING_SECONDS)
@@ -82,7 +82,7 @@ class Live:
                     message = b": ping\n\n"
                 if message == _END:
                     return
-                if page.is_behind:
+                if message == _READY or page.is_behind:
                     page.queue, page.is_behind = asyncio.Queue(_MOST_WAITING), False
                     message = self._snapshot()
                 yield message
@@ -97,35 +97,50 @@ class Live:
             self._task = None
 
     def _start(self) -> None:
-        self._ready.clear()
-        self._changes, self._problem = Changes(), None
+        self._board, self._problem = None, None
+        self._changes = Changes()
         self._git_wanted.clear()
         self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         watch: Watch | None = None
         try:
-            farm = await asyncio.to_thread(_prepared_farm, self.root)
-            board = Board(farm)
-            watch = open_watch(farm.paths, self._note)
+            board = Board(await self._open_farm())
+            watch = open_watch(board.farm.paths, self._note)
             await self._look(board.look)
-            watch.follow(board.records)
             self._board = board
-            self._ready.set()
+            self._tell_all(_READY)
             self._want_git(set(board.records))
-            await asyncio.gather(
-                self._follow(board, watch), self._look_at_panes(board), self._read_git(board),
-                self._ask_git_again(board),
-            )  # fmt: skip
+            self._follow_all(board, watch)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow(board, watch))
+                tasks.create_task(self._look_at_panes(board))
+                tasks.create_task(self._read_git(board))
+                tasks.create_task(self._ask_git_again(board))
         except asyncio.CancelledError:
             raise
         except Exception:
             _log.exception("The live view ended")
-            self._task = None  # the pages come again, and it begins anew
-            self._end_pages()
+            self._task, self._board = None, None  # the pages come again, and it begins anew
+            self._tell_all(_END)
         finally:
             if watch is not None:
                 watch.close()
+
+    async def _open_farm(self) -> Farm:
+        """A settings file that is broken may be mended while the page waits."""
+        while True:
+            try:
+                return await asyncio.to_thread(_prepared_farm, self.root)
+            except (AgentFarmError, OSError) as error:
+                self._say_problem(error)
+            await asyncio.sleep(PANE_SECONDS)
+
+    def _follow_all(self, board: Board, watch: Watch) -> None:
+        """What was reported before somebody listened is looked at once more."""
+        new = watch.follow(board.records)
+        if new:
+            self._note(Changes(builders=new))
 
     def _note(self, changes: Changes) -> None:
         self._changes.builders |= changes.builders
@@ -142,15 +157,15 @@ class Live:
             self._changed.clear()
             changes, self._changes = self._changes, Changes()
             if changes.server and _is_stopping(self.root):
-                self._end_pages()
+                self._tell_all(_END)  # a server that is to end is not held up; the pages come again
             if changes.sessions:
                 self._tell("sessions", {})
             if not (changes.builders or changes.registry or changes.everything):
                 continue
             ids = None if changes.everything else changes.builders
             difference = await self._look(partial(board.look, ids))
-            watch.follow(board.records)
             self._tell_difference(difference)
+            self._follow_all(board, watch)
             self._want_git({str(row["id"]) for row in difference.builders} | changes.builders)
 
     async def _look_at_panes(self, board: Board) -> None:
@@ -192,7 +207,7 @@ class Live:
         known = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
         if self._problem is None or self._problem.what != known.what:
             self._problem = known
-            self._tell("problem", {"what": known.what, "why": known.why, "hint": known.hint})
+            self._tell("problem", _told(known))
 
     def _want_git(self, ids: set[str]) -> None:
         if ids:
@@ -205,14 +220,11 @@ class Live:
 
     def _tell(self, event: str, document: dict[str, Any]) -> None:
         self._number += 1
-        message = _message(event, self._number, document)
+        self._tell_all(_message(event, self._number, document))
+
+    def _tell_all(self, message: bytes) -> None:
         for page in self._pages:
             page.tell(message)
-
-    def _end_pages(self) -> None:
-        """A server that is to end is not held up by open pages; they come again by themselves."""
-        for page in self._pages:
-            page.tell(_END)
 
     def _snapshot(self) -> bytes:
         board = self._board
@@ -221,7 +233,7 @@ class Live:
         document = {
             "farm": self.facts(board.farm),
             "builders": list(board.rows.values()),
-            "problem": {"what": problem.what, "why": problem.why, "hint": problem.hint} if problem else None,
+            "problem": _told(problem) if problem else None,
         }
         return _message("snapshot", self._number, document)
 
@@ -240,6 +252,10 @@ def _is_stopping(root: Path) -> bool:
     except AgentFarmError:
         return False
     return address is not None and address.stopping
+
+
+def _told(problem: AgentFarmError) -> dict[str, Any]:
+    return {"what": problem.what, "why": problem.why, "hint": problem.hint}
 
 
 def _message(event: str, number: int, document: dict[str, Any]) -> bytes:

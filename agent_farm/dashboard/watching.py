@@ -41,8 +41,8 @@ class Changes:
 
 
 class Watch(Protocol):
-    def follow(self, ids: Iterable[str]) -> None:
-        """The builders whose run directories count; those not named are let go."""
+    def follow(self, ids: Iterable[str]) -> set[str]:
+        """The builders whose run directories count; those not named are let go. Which of them are new."""
 
     def close(self) -> None: ...
 
@@ -73,8 +73,8 @@ class Inotify:
             raise
         self._loop.add_reader(self._descriptor, self._read)
 
-    def follow(self, ids: Iterable[str]) -> None:
-        wanted = set(ids)
+    def follow(self, ids: Iterable[str]) -> set[str]:
+        wanted, before = set(ids), set(self._runs)
         for id in self._runs.keys() - wanted:
             watch = self._runs.pop(id)
             self._builders.pop(watch, None)
@@ -83,6 +83,7 @@ class Inotify:
             with suppress(FileNotFoundError):  # not made yet: the registry changes once it is
                 watch = self._add(self._paths.run(id))
                 self._runs[id], self._builders[watch] = watch, id
+        return set(self._runs) - before
 
     def close(self) -> None:
         self._loop.remove_reader(self._descriptor)
@@ -142,8 +143,9 @@ class Looking:
         self._seen: dict[str, object] = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def follow(self, ids: Iterable[str]) -> None:
-        self._ids = set(ids)
+    def follow(self, ids: Iterable[str]) -> set[str]:
+        before, self._ids = self._ids, set(ids)
+        return self._ids - before
 
     def close(self) -> None:
         self._task.cancel()

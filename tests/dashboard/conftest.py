@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.disk import file_lock
 from tests.conftest import Af
 from tests.dashboard.browser import ARGUMENTS, Visit, visiting
 from tests.dashboard.stage import Dashboard, serving
@@ -36,6 +37,12 @@ FILES = {
 @pytest.fixture(scope="session", autouse=True)
 def _vendored() -> None:
     """xterm.js and axe-core from npm, each in a place of its own."""
+    # Several workers may come at once.
+    with file_lock(Path(tempfile.gettempdir()) / "af-dashboard-tests.lock"):
+        _fetch()
+
+
+def _fetch() -> None:
     if not (TOP / "agent_farm/dashboard/static/vendor/xterm.mjs").exists():
         subprocess.run([sys.executable, TOP / "tools/vendor_xterm.py"], check=True, timeout=300)
     if not AXE.exists():

@@ -236,3 +236,14 @@ def test_five_hundred_builders(shop: Path, spawn: Spawn, visit: Open) -> None:
     assert time.monotonic() - began < 1
     page.fill("#filter", "among many")
     wait_until(lambda: page.locator(".rows .builder").count() == 1, what="the filter")
+
+
+def test_broken_settings_are_named_until_they_are_mended(shop: Path, visit: Open) -> None:
+    (shop / "agent-farm.toml").write_text('[spwan]\nruntime = "demo"\n')
+    one = visit(log_in=False)
+    one.page.goto(one.dashboard.login_address())
+    one.page.wait_for_selector("#problem:visible")
+    assert "unknown key spwan.runtime" in one.page.inner_text("#problem")
+    (shop / "agent-farm.toml").unlink()
+    one.page.wait_for_selector(".empty h1", timeout=10000)
+    wait_until(lambda: not one.page.is_visible("#problem"), what="the problem to go")

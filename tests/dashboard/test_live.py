@@ -84,7 +84,7 @@ def test_a_snapshot_comes_first_and_then_only_what_changes(
         changed = one.until(lambda builder: builder["status"]["state"] == "waiting")
         took = time.monotonic() - began
         assert (changed["status"]["reason"], changed["status"]["source"]) == ("really?", "hook")
-        assert took < 0.3
+        assert took < 1
         assert one.ids == sorted(one.ids)
 
 

@@ -110,7 +110,8 @@ def thin_out(kept: Kept) -> None:
 
 def delete_tree(path: Path) -> None:
     """Gone from its place at once; a large tree is deleted in the background."""
-    doomed = path.with_name(f".{path.name}.deleting")
+    # a name of its own: an earlier tree of this name may still be on its way out
+    doomed = path.with_name(f".{path.name}.{time.time_ns()}.deleting")
     os.rename(path, doomed)
     if _has_many_files(doomed):
         subprocess.Popen(

@@ -192,3 +192,23 @@ def test_what_a_person_wrote_into_a_half_restored_builder_stays(
     bring_back(builder, owned, "")
     assert af("prune", "--expire", "0").returncode == 0
     assert not list(trash.iterdir())
+
+
+def test_a_large_tree_that_is_still_being_deleted_is_no_obstacle(
+    full: tuple[Spawned, belongings.Belongings], af: Af
+) -> None:
+    """Over two thousand files are deleted in the background, beside what is kept."""
+    builder, owned = full
+    for number in range(2100):
+        (builder.worktree / "node_modules" / str(number % 7)).mkdir(parents=True, exist_ok=True)
+        (builder.worktree / "node_modules" / str(number % 7) / f"{number}.js").touch()
+    with (builder.repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("node_modules/\n")
+    for _ in range(2):
+        assert af("prune", builder.id, *DISCARD).returncode == 0
+        (kept,) = (builder.repo / ".agent-farm/trash").glob(f"{builder.id}-*")
+        left = kept / ".worktree.deleting"  # as one finds it when the deletion was killed
+        left.mkdir(exist_ok=True)
+        (left / "file").touch()
+        bring_back(builder, owned, "a deletion is under way")
+    heal(af, "")

@@ -49,7 +49,7 @@ def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> 
 def require_attachable(farm: Farm) -> None:
     """For a builder that does not exist yet: this terminal could be attached to it."""
     if not farm.tmux.is_around(os.environ):
-        require_terminal(hint="leave --attach out")
+        require_terminal(why="--attach needs one.")
 
 
 @click.command()

@@ -136,9 +136,9 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def require_terminal(hint: str | None = None) -> None:
+def require_terminal(*, why: str = "Attaching needs one.", hint: str | None = None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise AgentFarmError("This is no terminal", why="Attaching needs one.", hint=hint)
+        raise AgentFarmError("This is no terminal", why=why, hint=hint)
 
 
 def _why(error: AgentFarmError) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_farm.builders.events import last_conversation
 from agent_farm.builders.record import BuilderRecord
@@ -88,9 +89,20 @@ def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | No
     return last_conversation(events, record.run)
 
 
+def _prompt_again(record: BuilderRecord, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise AgentFarmError(
+            f"The prompt of {record.id} was never written",
+            why=f"Its spawn was cut short; what it holds is in {record.worktree}.",
+            hint=f"af diff {record.id}",
+        ) from None
+
+
 def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, *, continues: bool) -> None:
     run = farm.run(record.id)
-    fresh_prompt = None if continues or record.prompt_file is None else run.prompt.read_text(encoding="utf-8")
+    fresh_prompt = None if continues or record.prompt_file is None else _prompt_again(record, run.prompt)
     start_runtime(
         farm,
         record,

@@ -154,7 +154,7 @@ def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
             f"Project {spec_id} has a builder already ({record.state})",
             why="It goes on with `af attach`, `af resume` or, once its work has landed, after `af prune`.",
             evidence=[as_command("af", verb, spec_id) for verb in ("attach", "resume", "prune")],
-            hint=as_command("af", "attach", spec_id),
+            hint=as_command("af", "attach" if record.state == "running" else "resume", spec_id),
         )
     path = farm.paths.worktree(spec_id)
     if path.exists():

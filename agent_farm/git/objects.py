@@ -19,6 +19,7 @@ _BLOBS_AT_ONCE = 100
 @contextmanager
 def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
     """The repository for as long as the block lasts, whatever GIT_* variables were inherited."""
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # it asks git's version when it is imported
     from git import Repo  # 80 ms that only rare commands have to pay
 
     with Repo(root, expand_vars=False) as repo:  # a `$` in a path is a character

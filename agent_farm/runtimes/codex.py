@@ -80,7 +80,7 @@ class CodexAdapter(RuntimeAdapter):
         if order.resume and order.conversation_id:
             argv.append(order.conversation_id)
         if order.prompt is not None:
-            argv += ["--", argument_for(order)]
+            argv += ["--", argument_for(order, escapes="!")]
         env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
         files: tuple[LaunchFile, ...] = ()
         if key_of(order.env):

@@ -102,7 +102,7 @@ class CopilotAdapter(RuntimeAdapter):
             argv.append(f"--{'resume' if order.resume else 'session-id'}={order.conversation_id}")
         argv += order.extra_args
         if order.prompt is not None:
-            argv.append("--interactive=" + argument_for(order, prefix="--interactive="))
+            argv.append("--interactive=" + argument_for(order, prefix="--interactive=", escapes="!"))
         events = hook_events(self.states, ("SessionStart", "SessionEnd"))
         hook = {"type": "command", "bash": shell_command(order), "timeoutSec": HOOK_SECONDS}
         files = home_files(

@@ -12,9 +12,14 @@ def fits_argument(text: str, *, prefix: str = "") -> bool:
     return len((prefix + text).encode()) <= ARGUMENT_LIMIT
 
 
-def argument_for(order: InteractiveOrder, *, prefix: str = "") -> str:
-    """The prompt itself, or, where no argument can hold it, the order to read it from its file."""
+def argument_for(order: InteractiveOrder, *, prefix: str = "", escapes: str = "") -> str:
+    """The prompt itself, or, where no argument can hold it, the order to read it from its file.
+
+    A prompt that begins with one of `escapes`, which the CLI would execute instead, gets a blank before it.
+    """
     prompt = order.prompt or ""
+    if prompt[:1] and prompt[0] in escapes:
+        prompt = " " + prompt
     if fits_argument(prompt, prefix=prefix) or order.prompt_file is None:
         return prompt
     return (

@@ -34,7 +34,7 @@ def order_of(subject: Subject, prompt: str | None, **given: object) -> Interacti
         "prompt": prompt,
         "model": subject.model,
         "env": subject.env,
-        "permissions": "ask",
+        "permissions": "edit" if subject.name == "demo" else "ask",  # demo would ask for its own edit, too
         "role_text": "ROLE-MARK be brief",
         "conversation_id": subject.adapter.new_conversation_id(),
         "mcp_server": subject.servers["farm"],
@@ -46,8 +46,7 @@ def order_of(subject: Subject, prompt: str | None, **given: object) -> Interacti
 def pane(subject: Subject) -> Iterator[Pane]:
     """At work on a prompt that needs a person where the runtime can ask for one."""
     prompt = ASKS.get(subject.name, "hello there")
-    permissions = "edit" if subject.name == "demo" else "ask"
-    with pane_of(subject.adapter, order_of(subject, prompt, permissions=permissions)) as running:
+    with pane_of(subject.adapter, order_of(subject, prompt)) as running:
         yield running
 
 

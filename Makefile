@@ -35,7 +35,7 @@ format: setup-dev
 
 test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
-	$(BIN)/python -m pytest -q -m runtimes $(ARGS)
+	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes $(ARGS)
 
 bench: setup-run
 	$(BIN)/python -m benchmarks $(ARGS)

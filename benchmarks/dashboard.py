@@ -54,7 +54,9 @@ def main() -> None:
         try:
             show(_measured(on, ids, chromium))
         finally:
-            subprocess.run([AF, "butler", "stop", "--now"], cwd=on.repository, env=dict(on.env), check=False)
+            subprocess.run(
+                [AF, "butler", "stop", "--now"], cwd=on.repository, env=dict(on.env), capture_output=True
+            )
 
 
 def _spawn_all(on: Stage) -> list[str]:

@@ -76,6 +76,11 @@ def test_one_builder(visit: Open, spawn: Spawn, af: Af, shop: Path, size: str, d
     one.open(f"builder/{id}")
     wait_until(lambda: "answer" in one.page.inner_text(".xterm-rows"), what="the terminal")
     one.shoot(f"terminal-{name(size, dark)}")
+    if size == "phone":
+        one.page.click("#typing")
+        one.page.wait_for_selector("text=keys go to the builder")
+        one.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        one.shoot(f"typing-{name(size, dark)}")
     one.page.click("#tab-diff")
     one.page.wait_for_selector(".code tr")
     one.shoot(f"diff-{name(size, dark)}")

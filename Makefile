@@ -44,7 +44,8 @@ docs: setup-run
 	$(BIN)/python tools/docs.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist tests/node_modules
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf tests/node_modules tests/dashboard/node_modules agent_farm/dashboard/static/vendor
 	find . -name __pycache__ -type d -not -path './.builders/*' -prune -exec rm -rf {} +
 
 setup-run:

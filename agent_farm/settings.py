@@ -131,8 +131,11 @@ def load_document(file: Path) -> dict[str, Any]:
 
 def _flatten(document: Mapping[str, Any]) -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
+    tables = {key.name.partition(".")[0] for key in KEYS}
     for table, content in document.items():
         if isinstance(content, Mapping):
+            if not content and table not in tables:
+                raise _unknown(table, sorted({*tables, "runtimes"}))
             pairs += [(f"{table}.{name}", value) for name, value in content.items()]
         else:
             pairs.append((table, content))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     )
     yield private
     _end_tmux_servers(sockets)
+    _end_processes(private)
     shutil.rmtree(sockets, ignore_errors=True)
 
 
@@ -57,6 +60,15 @@ def _end_tmux_servers(sockets: Path) -> None:
         subprocess.run(
             ["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True, timeout=20
         )
+
+
+def _end_processes(private: Path) -> None:
+    """Whatever was started with this home: a server that a command left running, and that is its purpose."""
+    wanted = f"HOME={private}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 @pytest.fixture

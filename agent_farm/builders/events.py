@@ -81,11 +81,9 @@ def _open_question(found: list[Event]) -> Event | None:
     return next((event for event in since if event.event == QUESTION), None)
 
 
-def last_conversation(path: Path, run: str) -> str | None:
+def last_conversation(events: list[Event], run: str) -> str | None:
     """The conversation the runtime named, where `af` could not choose it."""
-    named = [
-        event.conversation_id for event in load_events(path) if event.run == run and event.conversation_id
-    ]
+    named = [event.conversation_id for event in events if event.run == run and event.conversation_id]
     return named[-1] if named else None
 
 

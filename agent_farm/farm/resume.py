@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_farm.builders.events import last_conversation
+from agent_farm.builders.events import last_conversation, load_events
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
@@ -82,10 +82,13 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
 
 
 def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | None:
-    """The runtime's own name for the conversation wins over the one it was started under."""
+    """What there is to go on with: a conversation in which nothing was said is stored by no runtime."""
     if not chosen.adapter.resumes:
         return None
-    events = farm.run(record.id).events
+    events = load_events(farm.run(record.id).events)
+    said = chosen.adapter.submit_event
+    if said and not any(event.event == said for event in events):
+        return None
     return last_conversation(events, record.run)
 
 

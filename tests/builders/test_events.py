@@ -72,8 +72,8 @@ def test_a_line_that_is_no_event_is_passed_over(file: Path, broken: str) -> None
 def test_the_conversation_the_runtime_named_last(file: Path) -> None:
     rows = [line(conversation_id="c1"), line(conversation_id="c2"), line("r0", conversation_id="c3"), line()]
     file.write_text("\n".join(rows) + "\n")
-    assert last_conversation(file, "r1") == "c2"
-    assert last_conversation(file, "r9") is None
+    assert last_conversation(load_events(file), "r1") == "c2"
+    assert last_conversation(load_events(file), "r9") is None
 
 
 def test_how_it_ended(tmp_path: Path) -> None:

@@ -216,3 +216,11 @@ def test_builders_of_another_tmux_server_are_found_from_every_terminal(af: Af, r
     assert af("stop", id).returncode == 0
     sessions = subprocess.run(["tmux", "-L", "work", "ls"], capture_output=True, text=True, check=False)
     assert id not in sessions.stdout
+
+
+def test_resume_of_a_builder_to_which_nothing_was_said_starts_anew(spawn: Spawn, af: Af) -> None:
+    builder = spawn("--shell").stop()
+    done = af("resume", builder.id, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["continues"] is False
+    wait_until(lambda: builder.state == "idle", what="the builder to be back")

@@ -224,3 +224,10 @@ def test_an_unknown_name_names_the_nearest(name: str) -> None:
         find_key(name)
     if name:
         assert "Did you mean " in str(caught.value.why)
+
+
+def test_an_unknown_table_is_refused_even_when_it_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "agent-farm.toml").write_text("[spwan]\n")
+    with pytest.raises(SettingsError, match="unknown key spwan") as refused:
+        load_settings(tmp_path, {})
+    assert refused.value.why == "Did you mean spawn?"

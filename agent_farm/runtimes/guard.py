@@ -124,7 +124,10 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
 def _remove(scratch: str) -> None:
     import shutil
 
-    shutil.rmtree(scratch, ignore_errors=True)
+    deadline = time.monotonic() + 2.0
+    while os.path.lexists(scratch) and time.monotonic() < deadline:
+        shutil.rmtree(scratch, ignore_errors=True)  # again, where something was still being written
+        time.sleep(_POLL_SECONDS)
 
 
 if __name__ == "__main__":

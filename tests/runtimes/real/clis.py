@@ -135,11 +135,12 @@ def write_user_decoys(home: Path, api: FakeApi) -> None:
     """The user's own settings, with servers that must not be used either."""
     server = {"type": "http", "url": f"{api.url}/decoy/user/mcp", "tools": ["*"]}
     mcp = {"mcpServers": {"user-decoy": server}}
+    claude = {"user-decoy": {"type": "http", "url": server["url"]}}
     opencode = {
         "mcp": {"user-decoy": {"type": "remote", "url": server["url"], "enabled": True, "oauth": False}}
     }
     for name, content in {
-        ".claude.json": json.dumps({**mcp, "hasCompletedOnboarding": True}),
+        ".claude.json": json.dumps({"mcpServers": claude, "hasCompletedOnboarding": True}),
         ".claude/CLAUDE.md": "USER-CLAUDE-MARK",
         ".codex/config.toml": f'[mcp_servers.user-decoy]\nurl = "{server["url"]}"\n',
         ".gemini/settings.json": json.dumps({"mcpServers": {"user-decoy": {"httpUrl": server["url"]}}}),

@@ -22,6 +22,7 @@ from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 
+_FIRST_PROMPT_WAITS = "0.7"  # seconds; a local server has answered by then
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 MODES: Mapping[Permissions, str] = {"ask": "manual", "edit": "acceptEdits", "all": "bypassPermissions"}
 
@@ -148,7 +149,12 @@ class ClaudeCodeAdapter(RuntimeAdapter):
 
     def _settings(self, order: InteractiveOrder) -> dict[str, object]:
         events = hook_events(self.states, ("SessionStart", "SessionEnd"))
-        return {"hooks": argv_hooks(order, events), "skipDangerousModePermissionPrompt": True}
+        hooks = argv_hooks(order, events)
+        if order.mcp_server and order.prompt is not None:
+            # It sends its first prompt before it has asked the server for its tools, unless a hook holds it.
+            wait = {"type": "command", "command": "sleep", "args": [_FIRST_PROMPT_WAITS], "timeout": 5}
+            hooks["SessionStart"] = [*hooks["SessionStart"], {"hooks": [wait]}]
+        return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
 
 
 def has_key(env: Mapping[str, str]) -> bool:

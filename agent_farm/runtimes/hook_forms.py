@@ -15,7 +15,7 @@ def hook_events(states: Mapping[str, str], more: Iterable[str] = ()) -> tuple[st
     return tuple(dict.fromkeys((*more, *(event.partition(":")[0] for event in states))))
 
 
-def argv_hooks(order: InteractiveOrder, events: Iterable[str]) -> dict[str, object]:
+def argv_hooks(order: InteractiveOrder, events: Iterable[str]) -> dict[str, list[object]]:
     """Claude's form with an argv: the command is executed directly, no shell reads a path of ours."""
     command, *arguments = order.hook_argv("-")
     entry = {"type": "command", "command": command, "args": arguments, "timeout": HOOK_SECONDS}

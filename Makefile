@@ -37,7 +37,7 @@ test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
 	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes $(ARGS)
 
-bench: setup-run
+bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: setup-run

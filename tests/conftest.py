@@ -29,7 +29,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
             monkeypatch.delenv(name)
     private = tmp_path / "home"
     private.mkdir()
-    sockets = Path(tempfile.mkdtemp(prefix="af-tmux-"))  # a socket's path has to be short
+    sockets = Path(tempfile.mkdtemp(prefix="af-tmux-", dir="/tmp"))  # a socket's path has to be short
     monkeypatch.setenv("HOME", str(private))
     monkeypatch.setenv("TMUX_TMPDIR", str(sockets))
     monkeypatch.setenv("TMPDIR", str(_made(tmp_path / "tmp")))

@@ -134,7 +134,8 @@ def set_aside(farm: Farm, kind: str, id: str) -> Path:
 def expire(farm: Farm, age: float) -> list[Kept]:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
-    old = [kept for kept in list_kept(farm) if kept.epoch <= limit]
+    # a second removal within one second bears the next one: `0` means that one, too
+    old = [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]
     for kept in old:
         delete_tree(kept.directory)
     for path in _aside(farm):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent_farm.builders.events import last_state
-from agent_farm.butler.tokens import mint_builder_token
+from agent_farm.butler.tokens import FARM_TOOLS, mint_builder_token
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.pane.journal import record_event
@@ -168,7 +168,7 @@ async def _over_stdio(repo: Path) -> None:
     async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         listed = await session.list_tools()
-        assert {tool.name for tool in listed.tools} == {"spawn", "status", "send", "wait", "diff", "prune"}
+        assert {tool.name for tool in listed.tools} == FARM_TOOLS | {"list_sources", "ask_sources"}
 
         async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
             result = await session.call_tool(name, arguments)

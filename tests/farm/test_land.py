@@ -258,7 +258,7 @@ def test_a_later_one_that_is_refused_says_what_has_landed(committed: Committed, 
     done = af("merge", one.id, two.id, "--json")
     assert done.returncode == 1
     assert f"{one.id} has landed before" in json.loads(done.stdout)["error"]["why"]
-    assert log(repo, "--no-merges") == ["step 1", "first"]
+    assert log(repo, "--no-merges", "--topo-order") == ["step 1", "first"]
 
 
 def test_what_is_not_committed_stays_with_its_builder(committed: Committed, af: Af, repo: Path) -> None:

@@ -93,7 +93,7 @@ class _Agent:
         if message.strip() == b"/exit":
             raise Leave(0)
         if message.strip():
-            terminal.show_line(f"{PROMPT}{len(message)} bytes")
+            terminal.show_line(f"» {len(message)} bytes")  # not like an input line that holds a draft
             self._answer(message, edits=False)
 
     def _answer(self, message: bytes, *, edits: bool) -> None:

@@ -114,7 +114,7 @@ class _Session:
             raise EndOfInput
         if not text.strip():
             return
-        terminal.show_line(f"{PROMPT}{len(message)} bytes")
+        terminal.show_line(f"» {len(message)} bytes")  # not like an input line that holds a draft
         self._report("message")
         try:
             terminal.show_line(resume(self._order, self._session, text))

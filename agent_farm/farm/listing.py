@@ -12,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
-from agent_farm.farm.panes import find_panes
+from agent_farm.farm.panes import Found, find_panes
 from agent_farm.processes import belongs_to_run, load_runtime_pid
 
 
@@ -60,7 +60,8 @@ def list_builders(
 def read_statuses(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
     found = find_panes(records)
     now = time.time()
-    return {record.id: _status(farm, record, found[record.id].view, now) for record in records}
+    statuses = {record.id: _status(farm, record, found[record.id].view, now) for record in records}
+    return statuses | _corrected(farm, records, found, statuses, now)
 
 
 def read_status(farm: Farm, record: BuilderRecord) -> Status:
@@ -71,6 +72,22 @@ def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> St
     run = farm.run(record.id)
     status = judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status
+
+
+def _corrected(
+    farm: Farm,
+    records: Collection[BuilderRecord],
+    found: Mapping[str, Found],
+    statuses: Mapping[str, Status],
+    now: float,
+) -> dict[str, Status]:
+    quiet = [record for record in records if statuses[record.id].state == "working"]
+    if not quiet:
+        return {}
+    from agent_farm.farm.screens import correct_stale, is_stale  # patterns that few calls need
+
+    stale = [record for record in quiet if is_stale(statuses[record.id], found[record.id], now)]
+    return correct_stale(farm, stale, found, now) if stale else {}
 
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:

@@ -43,7 +43,12 @@ class DemoAdapter(RuntimeAdapter):
         "SessionStart:startup": "idle",
         "SessionStart:resume": "idle",
     }
-    screen = ScreenPatterns(ready=r"^demo>\s*$", draft=r"^demo> \S", dialog=r"^demo\? 1 yes", working=r"^● ")
+    screen = ScreenPatterns(
+        ready=r"^demo>\s*$",
+        draft=r"^demo> \S",
+        dialog=r"^demo\? 1 yes",
+        working=r"^● [^\n]*\n+demo>[^\n]*\s*\Z",
+    )
 
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None

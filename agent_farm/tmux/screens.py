@@ -20,24 +20,26 @@ def capture_screen(socket: str | None, pane_id: str, *, escapes: bool) -> str:
     return answer.out
 
 
-def capture_screens(socket: str | None, pane_ids: Sequence[str]) -> dict[str, str]:
+def capture_screens(socket: str | None, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:
     """Panes that are gone are left out. AgentFarmError when tmux cannot be asked."""
     screens: dict[str, str] = {}
     waiting = list(pane_ids)
     while waiting:
         batch, rest = waiting[:_BATCH], waiting[_BATCH:]
-        found, gone = _captured(socket, batch)
+        found, gone = _captured(socket, batch, ("-p", "-e") if escapes else ("-p",))
         screens |= found
         waiting = [*batch[len(found) + gone :], *rest]
     return screens
 
 
-def _captured(socket: str | None, pane_ids: Sequence[str]) -> tuple[dict[str, str], int]:
+def _captured(
+    socket: str | None, pane_ids: Sequence[str], flags: tuple[str, ...]
+) -> tuple[dict[str, str], int]:
     """The screens up to the first pane that is gone, at which tmux stops, and whether there was one."""
     mark = f"af-{os.urandom(8).hex()}"
     commands: list[tuple[str, ...]] = []
     for pane_id in pane_ids:
-        commands += [("capture-pane", "-p", "-t", pane_id), ("display-message", "-p", mark)]
+        commands += [("capture-pane", *flags, "-t", pane_id), ("display-message", "-p", mark)]
     answer = ask_tmux(socket, commands)
     if answer.nothing_there:
         return {}, len(pane_ids)

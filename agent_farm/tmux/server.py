@@ -68,9 +68,9 @@ class TmuxServer:
             return rarely.capture_history(self.socket, pane_id, history, escapes=escapes)
         return capture_screen(self.socket, pane_id, escapes=escapes)
 
-    def capture_many(self, pane_ids: Sequence[str]) -> dict[str, str]:
+    def capture_many(self, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:
         """The screens of all panes that exist, from one call."""
-        return capture_screens(self.socket, pane_ids)
+        return capture_screens(self.socket, pane_ids, escapes=escapes)
 
     def deliver(
         self,

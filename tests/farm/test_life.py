@@ -224,3 +224,19 @@ def test_resume_of_a_builder_to_which_nothing_was_said_starts_anew(spawn: Spawn,
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["continues"] is False
     wait_until(lambda: builder.state == "idle", what="the builder to be back")
+
+
+def test_an_interruption_that_no_hook_tells_is_seen_on_the_screen(af: Af) -> None:
+    id = af("spawn", "[[sleep:600]]", "--runtime", "demo").stdout.strip()
+    wait_until(lambda: status_of(af, id)["status"]["source"] == "hook", what="the turn to run")
+    assert af("wait", id, "--for", "idle", "--timeout", "6").returncode == 124  # it works, and says nothing
+    (pane,) = subprocess.run(
+        ["tmux", "list-panes", "-a", "-F", "#{pane_id}"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    subprocess.run(["tmux", "send-keys", "-t", pane, "Escape"], check=True)
+
+    def told() -> tuple[str, str]:
+        status = status_of(af, id)["status"]
+        return status["state"], status["source"]
+
+    wait_until(lambda: told() == ("idle", "screen"), what="the screen to correct the state")

@@ -25,6 +25,18 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
     return before
 
 
+def current_state(directory: str, run: str) -> str | None:
+    """The state the run is in, as far as it said one."""
+    try:
+        descriptor = os.open(os.path.join(directory, "events.jsonl"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return _last_state(descriptor, run)
+    finally:
+        os.close(descriptor)
+
+
 def _last_state(descriptor: int, run: object) -> str | None:
     size = os.fstat(descriptor).st_size
     tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from agent_farm.pane.journal import record_event, write_json
+from agent_farm.pane.journal import current_state, record_event, write_json
 
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
@@ -47,6 +47,8 @@ def main(argv: list[str]) -> None:
     with open(os.path.join(directory, "launch.json"), "rb") as file:
         launch = json.load(file)
     event = _event(run, name, payload, launch.get("states") or {})
+    if payload.get("agent_id") and event["state"] == "working" and current_state(directory, run) != "waiting":
+        event["state"] = None  # a sub-agent in the background does not make an ended turn run again
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, run, payload)

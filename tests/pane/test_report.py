@@ -215,3 +215,14 @@ def test_many_at_once_lose_nothing(stage: Stage) -> None:
     for thread in threads:
         thread.join()
     assert {event["event"] for event in stage.events()} == {f"Event{number}" for number in range(40)}
+
+
+def test_a_sub_agent_does_not_make_an_ended_turn_run_again(stage: Stage) -> None:
+    of_sub_agent = {"agent_id": "a1", "hook_event_name": "UserPromptSubmit"}
+    report(stage, "Stop")
+    report(stage, "-", of_sub_agent)
+    assert last(stage)["state"] is None
+    report(stage, "PermissionRequest", {"agent_id": "a1"})
+    assert last(stage)["state"] == "waiting"
+    report(stage, "-", of_sub_agent)  # what it asked for was allowed
+    assert last(stage)["state"] == "working"

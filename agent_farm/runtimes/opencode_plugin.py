@@ -16,11 +16,18 @@ const told = new Set([
 ]);
 const children = new Set();
 
-const report = async (payload) => {
+const send = async (payload) => {
   const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
   child.stdin.write(JSON.stringify(payload));
   child.stdin.end();
   await child.exited;
+};
+
+// One after the other: two reports at once could arrive in the wrong order, and an ended turn seem to run.
+let last = Promise.resolve();
+const report = (payload) => {
+  last = last.then(() => send(payload)).catch(() => {});
+  return last;
 };
 
 // `--prompt` does nothing when a session is resumed, so the message is sent from here.

@@ -3,7 +3,8 @@
 #   make test               the tests; ARGS="tests/farm -k init" chooses some
 #   make lint               ruff and mypy
 #   make format             let ruff rewrite what it can
-#   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/
+#   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/;
+#                           CLIs that are other people's programs hang at times: a failure is tried again
 #   make bench              the benchmarks, as ratios to the bare tools
 #   make docs               write the generated documents anew
 #   make clean              remove what the other targets made
@@ -35,7 +36,7 @@ format: setup-dev
 
 test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
-	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes $(ARGS)
+	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 4 -rR $(ARGS)
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)

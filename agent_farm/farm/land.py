@@ -15,8 +15,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
 from agent_farm.git.changes import tree_state
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.git.merging import Merged, Strategy, merge_branch
 from agent_farm.git.showing import diff_branch, diff_worktree
 from agent_farm.launch import as_command
@@ -73,19 +72,9 @@ def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> list[Conf
     """Every pair of builders, and every builder with its base, that git could not merge by itself."""
     names = {record.id: f"refs/heads/{record.branch}" for record in records}
     names |= {record.base: record.base for record in records}
-    commits = resolve_commits(farm.repository, names.values())
     pairs = [*combinations([record.id for record in records], 2), *((r.id, r.base) for r in records)]
-    known = [
-        (one, other, commits[names[one]], commits[names[other]])
-        for one, other in pairs
-        if commits[names[one]] and commits[names[other]]
-    ]
-    results = merged_trees(farm.repository, [(str(left), str(right)) for _, _, left, right in known])
-    return [
-        Conflict(one, other, result.conflicts)
-        for (one, other, _, _), result in zip(known, results, strict=True)
-        if result.conflicts
-    ]
+    found = merge_tree_conflicts(farm.repository, [(names[one], names[other]) for one, other in pairs])
+    return [Conflict(one, other, files) for (one, other), files in zip(pairs, found, strict=True) if files]
 
 
 def _require_base(farm: Farm, record: BuilderRecord, here: bool) -> None:

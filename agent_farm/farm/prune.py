@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from agent_farm.farm.holding import hold
 from agent_farm.farm.stop import end_processes
 from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.ignoring import ignored_entries
+from agent_farm.git.ignoring import ignored_entries, same_content
 from agent_farm.git.nested import nested_repositories
 from agent_farm.git.salvage import salvage
 from agent_farm.git.worktrees import delete_branch, find_worktree, remove_worktree
@@ -107,29 +106,10 @@ def _not_in_git(farm: Farm, record: BuilderRecord) -> list[str]:
     own = [
         path
         for path in ignored
-        if os.path.basename(path) not in REGENERATED and not _is_copy(farm, record, path)
+        if os.path.basename(path) not in REGENERATED and not same_content(worktree / path, farm.root / path)
     ]
     chosen = sorted({*nested, *own})
     return [path for path in chosen if not any(path.startswith(f"{other}/") for other in chosen)]
-
-
-def _is_copy(farm: Farm, record: BuilderRecord, path: str) -> bool:
-    """Whether the main checkout has the same file with the same content."""
-    here, there = record.worktree_path / path, farm.root / path
-    if here.is_symlink() or there.is_symlink() or not there.exists():
-        return False
-    if here.is_file() and there.is_file():
-        return filecmp.cmp(here, there, shallow=False)
-    return here.is_dir() and there.is_dir() and _same_directories(filecmp.dircmp(here, there))
-
-
-def _same_directories(comparison: filecmp.dircmp[str]) -> bool:
-    if comparison.left_only or comparison.common_funny or comparison.funny_files:
-        return False
-    _, different, unread = filecmp.cmpfiles(
-        comparison.left, comparison.right, comparison.common_files, shallow=False
-    )
-    return not different and not unread and all(map(_same_directories, comparison.subdirs.values()))
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord, tip: str | None) -> str | None:

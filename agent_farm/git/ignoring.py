@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent_farm.disk import cannot_write, file_lock, replace_file
@@ -99,32 +99,8 @@ def _append(file: Path, lines: Sequence[str]) -> None:
     replace_file(file, before + "".join(f"{line}\n" for line in lines).encode(), mode=mode)
 
 
-def ignored_edited(worktree: Path, copied: Mapping[str, Path]) -> list[str]:
-    """Ignored paths, except those in `copied` (path in the worktree: source) that still equal their source.
-
-    Directories that are ignored as a whole are one entry, unless something was copied into them.
-    """
-    unchanged = {path for path, source in copied.items() if _same_file(worktree / path, source)}
-    found = []
-    for entry in ignored_entries(worktree):
-        if entry in unchanged or entry.rstrip("/") in unchanged:
-            continue
-        if entry.endswith("/") and any(path.startswith(entry) for path in unchanged):
-            found += [path for path in _files_below(worktree, entry) if path not in unchanged]
-        else:
-            found.append(entry)
-    return found
-
-
-def _files_below(worktree: Path, folder: str) -> list[str]:
-    return sorted(
-        os.path.relpath(os.path.join(current, name), worktree)
-        for current, _, files in os.walk(worktree / folder)
-        for name in files
-    )
-
-
-def _same_file(one: Path, other: Path) -> bool:
+def same_content(one: Path, other: Path) -> bool:
+    """Whether two files, links or directories hold the same; False where one cannot be read."""
     try:
         if one.is_symlink() or other.is_symlink():
             return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
@@ -139,4 +115,4 @@ def _same_directory(one: Path, other: Path) -> bool:
     names = {entry.name for entry in one.iterdir()}
     if names != {entry.name for entry in other.iterdir()}:
         return False
-    return all(_same_file(one / name, other / name) for name in names)
+    return all(same_content(one / name, other / name) for name in names)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.ignoring import exclude, ignored_edited, ignored_files
+from agent_farm.git.ignoring import exclude, ignored_files, same_content
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
 
@@ -53,13 +53,14 @@ def test_only_ignored_files_that_match_are_found(farm: Path) -> None:
     assert ignored_files(farm, []) == []
 
 
-def test_what_was_copied_and_edited_is_told_apart(farm: Path) -> None:
-    tree = farm / ".builders/x"
-    write_files(tree, {"node_modules/a/index.js": "1", "node_modules/b.js": "2", "new.local": "1"})
-    copied = {".env": farm / ".env", "node_modules/a/index.js": farm / "node_modules/a/index.js"}
-    assert ignored_edited(tree, copied) == ["new.local", "node_modules/b.js"]
-    (tree / ".env").write_text("2")
-    assert ignored_edited(tree, copied) == [".env", "new.local", "node_modules/b.js"]
-    assert ignored_edited(tree, {}) == [".env", "new.local", "node_modules/"]
-    (tree / "node_modules/b.js").unlink()
-    assert "node_modules/" not in ignored_edited(tree, {"node_modules": farm / "node_modules"})
+def test_the_same_content_is_told_from_an_edited_one(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write_files(tmp_path / name, {"a/.env": "1", "a/b/c": "2"})
+        (tmp_path / name / "a/link").symlink_to("nowhere")
+    one, other = tmp_path / "one/a", tmp_path / "other/a"
+    assert same_content(one, other)
+    assert not same_content(one / ".env", other / "none")
+    (other / "b/c").write_text("3")
+    assert not same_content(one, other)
+    assert same_content(one / ".env", other / ".env")
+    assert not same_content(one / "link", other / ".env")

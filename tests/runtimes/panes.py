@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,16 @@ class Pane:
 
     def wait_for_dialog(self) -> None:
         self._wait(lambda: self.label == "dialog", 20, "a dialog")
+
+    def accept_dialog(self) -> None:
+        """Press Enter as a person does: again while the dialog stays, since codex drops keys as it opens one."""
+        self.wait_for_dialog()
+        for _ in range(20):
+            self.press("Enter")
+            with suppress(AssertionError):
+                wait_until(lambda: self.label != "dialog", what="the dialog to close", timeout=1)
+                return
+        raise AssertionError(f"the dialog stays:\n{self.screen}")
 
     def send(self, text: str) -> Delivery:
         rules = self.adapter.screen

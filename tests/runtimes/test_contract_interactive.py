@@ -55,8 +55,7 @@ def test_a_conversation_in_a_pane(subject: Subject, pane: Pane) -> None:
     if subject.name in ASKS:
         pane.wait_for_state("waiting")
         assert next(event["reason"] for event in pane.events if event["state"] == "waiting")
-        pane.wait_for_dialog()  # the hook may be faster than the screen
-        pane.press("Enter")
+        pane.accept_dialog()
     pane.wait_for_state("idle")
     expected = ["working", "waiting", "working", "idle"] if subject.name in ASKS else ["working", "idle"]
     assert [state for state in pane.states if state != "preparing"] == expected

@@ -138,6 +138,10 @@ class RuntimeAdapter(ABC):
         """The environment variables it may have for `model`, never another vendor's."""
         return self.key_names
 
+    def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
+        """What of a headless run's environment is for this runtime."""
+        return without_foreign_keys(env, self.keys_for(model))
+
     @abstractmethod
     def permission_words(self, permissions: Permissions) -> str:
         """What `permissions` means for it in a pane, in its own words, for the documentation."""
@@ -185,7 +189,7 @@ class RuntimeAdapter(ABC):
 
         from agent_farm.runtimes.mcp_probe import probe_server
 
-        own = without_foreign_keys(env, self.keys_for(model))
+        own = self.own_environment(env, model)
         found = self.find_command(own, command)
         if found is None:
             return RuntimeResult(failure=Failure("not-installed", self.problem(own, command=command) or ""))

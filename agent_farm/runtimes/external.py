@@ -72,6 +72,10 @@ class ExternalAdapter(RuntimeAdapter):
         usable = self.problem(env) is None
         return (sys.executable, "-I", "-S", str(DRIVER)) if usable else None
 
+    def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
+        """All that was declared: nobody else knows whose keys an executable needs."""
+        return dict(env)
+
     def permission_words(self, permissions: Permissions) -> str:
         return "up to the executable"
 

@@ -123,6 +123,18 @@ that session lives. STATE is `{{"lego_name", "status", "current_substep", "compl
 "failure_count", "artifacts"}}`, written whole or not at all; what the agent writes into it is kept.
 Their limits are those of the entry of agent_runtime.json with their name or their file's name.
 
+A wrapper of that name makes one of them a runtime; `[env] pass` declares the keys that it needs:
+
+```sh
+mkdir -p tools
+printf '#!/bin/sh\\nexec af adapter claude-mcp "$@"\\n' >tools/claude-mcp
+chmod +x tools/claude-mcp
+echo '{{"runtimes": {{"claude-mcp": {{"adapter": "tools/claude-mcp"}}}}}}' >agent_runtime.json
+```
+
+There they use the farm's MCP server and switch off those of the user and the project. Run by hand,
+`claude-mcp` uses the servers of the project's `.mcp.json`, the others what their CLI is configured with.
+
 {_table(("", "External executable"), _fact_rows(load_facts()["external"]))}"""
 
 

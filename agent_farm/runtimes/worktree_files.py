@@ -16,6 +16,11 @@ def directories_between(top: Path, bottom: Path) -> Iterator[Path]:
         here = here.parent
 
 
+def top_of(place: Path) -> Path:
+    """The checkout that `place` is in; `place` itself outside of any."""
+    return next((here for here in (place, *place.parents) if (here / ".git").exists()), place)
+
+
 def git_directories(worktree: Path) -> tuple[Path, ...]:
     """The worktree's own git directory and the one it shares: a commit writes in both."""
     link = worktree / ".git"

@@ -79,7 +79,7 @@ class Pane:
         self._wait(lambda: self.label == "dialog", 20, "a dialog")
 
     def accept_dialog(self) -> None:
-        """Press Enter as a person does: again while the dialog stays, since codex drops keys as it opens one."""
+        """Enter, again while the dialog stays: codex drops keys that come as it opens one."""
         self.wait_for_dialog()
         for _ in range(20):
             self.press("Enter")

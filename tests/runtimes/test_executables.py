@@ -144,6 +144,36 @@ def test_the_same_brief_and_state_give_the_same_session_while_it_lives(bench: Be
     assert bench.spawn("again") != first
 
 
+def test_the_log_says_when_it_began_what_the_cli_printed_and_how_it_ended(bench: Bench) -> None:
+    session = bench.spawn("FAIL")
+    bench.wait_for(session, "failed")
+    log = bench.repo / ".agent-farm" / "sessions" / session / "adapter.log"
+    began, printed, ended = [json.loads(line) for line in log.read_text().splitlines()]
+    assert began["adapter"].startswith(f"{BINARIES[bench.runtime]} begin")
+    assert printed == {"type": "thread.started", "thread_id": "thread-7"}
+    assert ended["adapter"] == f"{BINARIES[bench.runtime]} ended with 3"
+    assert began["at"] <= ended["at"]
+
+
+def test_a_farm_hands_it_its_one_mcp_server(bench: Bench, tmp_path: Path) -> None:
+    config = tmp_path / "farm.json"
+    server = {
+        "type": "http",
+        "url": "http://localhost:1/mcp?s=1",
+        "headers": {"Authorization": "Bearer ${T}"},
+    }
+    config.write_text(json.dumps({"mcpServers": {"farm": server}}))
+    bench.env["AF_MCP_CONFIG"] = str(config)
+    bench.wait_for(bench.spawn("done"), "completed")
+    words = " ".join(str(word) for word in bench.seen(0)["argv"])  # type: ignore[attr-defined]
+    expected = {
+        "claude-mcp": f"--strict-mcp-config --mcp-config {config} --allowedTools mcp__farm",
+        "codex-cli": 'bearer_token_env_var"="AF_MCP_TOKEN"',
+        "github-copilot": '--disable-builtin-mcps --additional-mcp-config {"mcpServers": {"farm": ',
+    }
+    assert expected[bench.runtime] in words
+
+
 def test_spawns_at_the_same_time_give_one_session(bench: Bench) -> None:
     words = [str(executable_path(bench.runtime)), "spawn", str(bench.brief), str(bench.state), "WAIT"]
     running = [

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_farm.runtimes.worktree_files import main_checkout, top_of
+
 STATUSES = ("pending", "active", "completed", "failed")
 _SECONDS = 120
 _PR_SET_CHILD_SUBREAPER = 36
@@ -50,6 +52,13 @@ def check_status(order: Order, session: str) -> str:
             f"{order.name} check_status printed {status[:200]!r}, none of {', '.join(STATUSES)}"
         )
     return status
+
+
+def failed_session(order: Order, session: str) -> AdapterFailed:
+    """Says where the log is, for an adapter that keeps one where the contract wants it."""
+    top = top_of(Path(order.cwd))
+    log = (main_checkout(top) or top) / ".agent-farm" / "sessions" / session / "adapter.log"
+    return AdapterFailed(f"session {session} failed" + (f"; see {log}" if log.is_file() else ""))
 
 
 def load_state(order: Order) -> dict[str, Any] | None:

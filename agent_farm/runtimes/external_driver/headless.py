@@ -12,6 +12,7 @@ from agent_farm.runtimes.external_driver.contract import (
     adopt_descendants,
     check_status,
     end_descendants,
+    failed_session,
     load_state,
     resume,
     spawn,
@@ -47,7 +48,7 @@ def _run(order: Order) -> int:
             return 1
         time.sleep(POLL_SECONDS)
     if status == "failed":
-        raise AdapterFailed(f"session {session} failed")
+        raise failed_session(order, session)
     _emit({"type": "completed", "state": load_state(order)})
     return 0
 

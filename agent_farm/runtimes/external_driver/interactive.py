@@ -17,6 +17,7 @@ from agent_farm.runtimes.external_driver.contract import (
     adopt_descendants,
     check_status,
     end_descendants,
+    failed_session,
     load_state,
     resume,
     spawn,
@@ -84,7 +85,7 @@ class _Session:
             if status != "failed":
                 self._report(status)
         if status == "failed":
-            raise AdapterFailed(f"session {self._session} failed")
+            raise failed_session(self._order, self._session)
         late = time.monotonic() > self._since + self._order.timeout_seconds
         if late and status != "completed":
             minutes = self._order.timeout_seconds / 60

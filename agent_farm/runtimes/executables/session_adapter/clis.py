@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from agent_farm.runtimes.executables.session_adapter.servers import claude_words, codex_words, copilot_words
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,33 @@ def learn_from(cli: Cli, line: bytes) -> str | None:
     return cli.learn(event) if isinstance(event, dict) else None
 
 
-_CODEX = ["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write"]
-_COPILOT = ["--no-auto-update", "--no-color", "--output-format", "json", "--no-ask-user", "--allow-all-tools"]
+def _codex() -> list[str]:
+    return ["exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", *codex_words()]
+
+
+def _copilot() -> list[str]:
+    words = ["--no-auto-update", "--no-color", "--output-format", "json"]
+    return [*words, "--no-ask-user", "--allow-all-tools", *copilot_words()]
 
 
 def _claude() -> list[str]:
-    """Locked to the farm's MCP server where there is one, else to the servers of the project."""
     words = ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]
-    config = os.environ.get("AF_MCP_CONFIG") or (".mcp.json" if Path(".mcp.json").is_file() else "")
-    return [*words, "--strict-mcp-config", *(["--mcp-config", config] if config else [])]
+    return [*words, *claude_words()]
 
 
 CLIS = {
     "codex-cli": Cli(
         "codex",
         "npm install -g @openai/codex",
-        begin=lambda identity: [*_CODEX, "-"],
-        resume=lambda identity: [*_CODEX, "resume", identity, "-"],
+        begin=lambda identity: [*_codex(), "-"],
+        resume=lambda identity: [*_codex(), "resume", identity, "-"],
         learn=lambda event: event.get("thread_id") if event.get("type") == "thread.started" else None,
     ),
     "github-copilot": Cli(
         "copilot",
         "npm install -g @github/copilot",
-        begin=lambda identity: [*_COPILOT, f"--session-id={identity}"],
-        resume=lambda identity: [*_COPILOT, f"--resume={identity}"],
+        begin=lambda identity: [*_copilot(), f"--session-id={identity}"],
+        resume=lambda identity: [*_copilot(), f"--resume={identity}"],
     ),
     "claude-mcp": Cli(
         "claude",

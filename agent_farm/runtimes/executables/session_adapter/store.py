@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.runtimes.executables.session_adapter.files import replace_json
+from agent_farm.runtimes.worktree_files import main_checkout, top_of
 
 
 class UnknownSession(Exception):
@@ -87,7 +88,8 @@ class Sessions:
 
     @classmethod
     def of(cls, cwd: Path) -> Sessions:
-        root = main_checkout(cwd)
+        top = top_of(cwd)
+        root = main_checkout(top) or top  # a linked worktree shares the sessions of its repository
         directory = root / ".agent-farm" / "sessions"
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         ignore = directory / ".gitignore"
@@ -127,19 +129,6 @@ class Sessions:
             raise UnknownSession(identity)
         paths = {name: Path(raw[name]) for name in ("brief", "state", "cwd")}
         return Session(directory, identity, raw["runtime"], **paths, conversation=raw["conversation"])
-
-
-def main_checkout(cwd: Path) -> Path:
-    """The checkout that holds the state: from a linked worktree, its repository's main one."""
-    for directory in (cwd, *cwd.parents):
-        link = directory / ".git"
-        if link.is_dir():
-            return directory
-        if link.is_file():
-            own = Path(link.read_text().partition("gitdir:")[2].strip())
-            common = (directory / own / ".." / "..").resolve()  # <main>/.git/worktrees/<name>
-            return common.parent if common.name == ".git" else directory
-    return cwd
 
 
 def _key(brief: Path, state: Path) -> str:

@@ -60,6 +60,7 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
         name,
         os.environ,
         farm.root if farm else None,
+        declared=farm.settings.items("env.pass") if farm else (),
         command=_command(farm, name),
         model=farm.settings.runtime(name).model if farm else None,
     )

@@ -51,6 +51,7 @@ def check_runtime(
     env: Mapping[str, str],
     root: Path | None,
     *,
+    declared: Sequence[str] = (),
     command: Sequence[str] | None = None,
     model: str | None = None,
 ) -> Report:
@@ -63,8 +64,9 @@ def check_runtime(
     problem = adapter.problem(env, command=command)
     if problem:
         return Report(name, (Finding("usable", False, problem),))
+    own = allowed_environment(env, key_names=adapter.keys_for(model), declared=declared)
     with _probe_server() as probe:
-        result = _run(adapter, probe, env, command, model)
+        result = _run(adapter, probe, own, command, model)
     return Report(name, (Finding("usable", True), *_findings(adapter, probe, result)))
 
 
@@ -78,7 +80,6 @@ def _run(
     import asyncio
     import tempfile
 
-    own = allowed_environment(env, key_names=adapter.keys_for(model))
     server = McpServer(
         "farmcheck", f"http://localhost:{probe.port}/mcp?runtime_session_id=check", probe.token
     )
@@ -88,7 +89,7 @@ def _run(
                 adapter.check_prompt or PROMPT.format(word=probe.word),
                 "",
                 {"farmcheck": server},
-                own,
+                env,
                 cwd=Path(directory),
                 timeout=SECONDS,
                 command=command,

@@ -96,6 +96,8 @@ class ClaudeLines(LineParser):
         kind = event.get("type")
         if kind == "system" and event["subtype"] == "init":
             self._init(event["data"])
+        elif kind == "system" and event["subtype"] == "api_retry":
+            self._retry(event["data"])
         elif kind == "assistant" and event["turn"]:
             self.turns += 1
         elif kind == "text":
@@ -115,6 +117,13 @@ class ClaudeLines(LineParser):
             if server.get("status") in ("failed", "needs-auth"):
                 reason = "refused the token" if server["status"] == "needs-auth" else "does not answer"
                 self.fail("mcp-unreachable", f"MCP server {server.get('name')} {reason}")
+
+    def _retry(self, data: Event) -> None:
+        """A refused key is tried ten times, for minutes; a login may have been renewed after the first."""
+        status = data.get("error_status")
+        if status in (401, 403) and number(data.get("attempt")) > 1:
+            self.is_hopeless = True
+            self.fail("not-logged-in", f"the API refuses the key or login: {status} {data.get('error')}")
 
     def _failed(self, event: Event) -> None:
         said = last_line(event["stderr"]) or last_line(event["message"])

@@ -33,6 +33,7 @@ class LineParser(ABC):
         self.turns = 0
         self.failure: Failure | None = None
         self.finished = False
+        self.is_hopeless = False  # ended at once: it has failed, and would go on trying
 
     @abstractmethod
     def event(self, event: Event) -> None:
@@ -50,8 +51,8 @@ class LineParser(ABC):
         if not isinstance(event, dict):
             return None
         self.event(event)
-        if self.failure and self.failure.kind == "mcp-unreachable":
-            return "mcp-unreachable"
+        if self.failure and (self.is_hopeless or self.failure.kind == "mcp-unreachable"):
+            return self.failure.kind
         if self.counts_turns and self.turns > self.max_turns:
             self.fail("turn-limit", f"ended after {self.max_turns} turns")
             return "turn-limit"

@@ -11,6 +11,8 @@
 [[loop:CMD]]       run CMD through the shell tool again and again, without end
 [[say:TEXT]]       answer TEXT; without any directive: "FAKE-OK n=<user turns>"
 
+`Call the tool TOOL, … argument NAME="VALUE"`, as `af runtimes check` says it, is a [[call]] too.
+
 After a tool's result the answer is "TOOL-RESULT: <result>" and the turn ends.
 """
 
@@ -29,6 +31,8 @@ CONTENT_NAMES = ("content", "contents", "file_text", "text", "filetext")
 FILLERS: dict[str, Any] = {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}}
 
 _DIRECTIVE = re.compile(r"\[\[(\w+)(?::((?:(?!\]\]).)*))?\]\]", re.DOTALL)
+
+_SENTENCE = re.compile(r'Call the tool (\w+), .*? argument (\w+)="(\w+)"')
 
 
 @dataclass
@@ -62,7 +66,11 @@ class Call:
 
 
 def directives(text: str) -> dict[str, str]:
-    return {found[1]: found[2] or "" for found in _DIRECTIVE.finditer(text or "")}
+    found = {found[1]: found[2] or "" for found in _DIRECTIVE.finditer(text or "")}
+    if not found and (asked := _SENTENCE.search(text or "")):
+        tool, name, value = asked.groups()
+        return {"call": f"{tool} {json.dumps({name: value})}"}
+    return found
 
 
 def decide(asked: Asked) -> Say | Call:
@@ -152,7 +160,7 @@ def _offered(asked: Asked, names: tuple[str, ...]) -> Tool | None:
 
 def _of_a_server(asked: Asked, name: str) -> Tool | None:
     """An MCP tool under the prefix that the CLI gave it."""
-    return next((tool for tool in asked.tools if tool.name.endswith(f"_{name}")), None)
+    return next((tool for tool in asked.tools if tool.name.endswith((f"_{name}", f"-{name}"))), None)
 
 
 def _no_tool(asked: Asked, name: str) -> Say:

@@ -39,6 +39,7 @@ class FakeApi:
     token: str = TOKEN
     requests: list[Recorded] = field(default_factory=list)
     sse: dict[str, mcp.SseSession] = field(default_factory=dict)
+    fail_with: int | None = None  # every question to a model ends with this HTTP code
 
     @property
     def url(self) -> str:
@@ -167,10 +168,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Carry out [[sleep]] and [[error]]; True when that was the answer."""
         wanted = directives(prompt) if result is None else {}
         time.sleep(float(wanted.get("sleep", 0)))
-        if "error" not in wanted:
-            return False
-        self.send_json(error(int(wanted["error"])), int(wanted["error"]))
-        return True
+        code = int(wanted.get("error") or self.api.fail_with or 0)
+        if code:
+            self.send_json(error(code), code)
+        return bool(code)
 
     def send_json(self, answer: Any, code: int = 200, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(answer).encode()

@@ -1,0 +1,48 @@
+"""`af runtimes` and `af runtimes check` with the real CLIs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.fake_api import FakeApi
+from tests.runtimes.real.clis import Cli
+
+pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+
+
+def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo: Path) -> None:
+    if cli.model:
+        (repo / "agent-farm.toml").write_text(f'[runtimes.{cli.name}]\nmodel = "{cli.model}"\n')
+    done = af("runtimes", "check", cli.name, "--json", env=cli.environment(api), timeout=120)
+    assert done.stderr == ""
+    check = json.loads(done.stdout)["check"]
+    assert [finding["what"] for finding in check["findings"]] == [
+        "usable",
+        "ran",
+        "reached its one MCP server",
+        "sent the token and the session id",
+        "called the tool",
+        "conversation can be resumed",
+    ]
+    assert check["good"], check
+    assert done.returncode == 0
+
+
+def test_a_refused_key_is_said_at_once(cli: Cli, af: Af, api: FakeApi) -> None:
+    if cli.name == "opencode":
+        pytest.skip("it tries again for 75 s without a word")
+    api.fail_with = 401
+    done = af("runtimes", "check", cli.name, env=cli.environment(api), timeout=20)
+    assert done.returncode == 1
+    assert "401" in next(line for line in done.stdout.splitlines() if line.startswith("no  ran: "))
+
+
+def test_the_list_names_the_version_and_that_it_can_be_used(cli: Cli, af: Af, api: FakeApi) -> None:
+    listed = json.loads(af("runtimes", "--json", env=cli.environment(api)).stdout)["runtimes"]
+    one = next(entry for entry in listed if entry["name"] == cli.name)
+    assert one["usable"], one
+    assert one["version"]

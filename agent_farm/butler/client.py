@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.butler.result import SpawnerResult
-from agent_farm.butler.server_handle import ServerAddress
+from agent_farm.butler.server_files import ServerAddress
 from agent_farm.errors import AgentFarmError
 
 Event = Mapping[str, Any]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.butler import telemetry
-from agent_farm.butler.server_handle import (
+from agent_farm.butler.server_files import (
     ServerFiles,
     load_address,
     require_token,

@@ -5,117 +5,38 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_farm.butler.ownership import is_held
+from agent_farm.butler.server_environment import server_environment
+from agent_farm.butler.server_files import (
+    ServerAddress,
+    ServerFiles,
+    load_address,
+    require_token,
+    server_files,
+    store_address,
+)
 from agent_farm.butler.tokens import mint_builder_token as _mint
-from agent_farm.butler.tokens import new_token
-from agent_farm.disk import file_lock, load_json, make_directory, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
-from agent_farm.launch import as_command
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.paths import FarmPaths
 
 if TYPE_CHECKING:
     import socket
 
-VERSION = 1
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 LOG_LIMIT = 5_000_000
 STOP_SECONDS = 15.0
 RESERVATION = "(server)"  # no builder can be called that
-
-# What the server may see: it passes on to a session only what that session's butler declares.
-NAMES = (
-    *("PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TMPDIR", "TMUX_TMPDIR", "SSH_AUTH_SOCK"),
-    *("GH_TOKEN", "GITHUB_TOKEN", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"),
-)
-PREFIXES = (
-    *("LC_", "AF_", "XDG_", "OTEL_", "ANTHROPIC_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
-    *(
-        "OPENAI_",
-        "CODEX_",
-        "GEMINI_",
-        "GOOGLE_",
-        "COPILOT_",
-        "OPENCODE_",
-        "OPENROUTER_",
-        "GROQ_",
-        "MISTRAL_",
-        "XAI_",
-    ),
-)
-PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN", "AF_RUN_DIR", "AF_WORKTREE")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerFiles:
-    """Where one butler's server keeps its own; the farm's own butler has the documented names."""
-
-    state: Path
-    butler: str | None = None
-
-    @property
-    def directory(self) -> Path:
-        return self.state / "butlers" / self.butler if self.butler else self.state
-
-    @property
-    def address(self) -> Path:
-        return self.directory / "server.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.directory / "locks" / "server.lock"
-
-    @property
-    def start_lock(self) -> Path:
-        return self.directory / "locks" / "server-start.lock"
-
-    @property
-    def token(self) -> Path:
-        return self.directory / "architect.token"
-
-    @property
-    def log(self) -> Path:
-        return self.directory / "butler.log"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """`pid` is None until the server has come up for the first time."""
-
-    port: int
-    token_file: Path
-    started_at: float
-    pid: int | None = None
-    supervisor: int | None = None
-    stopping: bool = False
-
-    def mcp_url(self, runtime_session_id: str, *, sse: bool = False) -> str:
-        path = "sse" if sse else "mcp"
-        return f"http://localhost:{self.port}/{path}?runtime_session_id={runtime_session_id}"
-
-    @property
-    def token(self) -> str:
-        """The architect's."""
-        return self.token_file.read_text().strip()
-
-
-def server_files(root: Path, butler: str | None = None) -> ServerFiles:
-    """The farm's own butler has one server, by whichever name it is asked for."""
-    if butler is not None:
-        from agent_farm.butler.identity import own_butler_name
-
-        butler = None if butler == own_butler_name(root) else butler
-    return ServerFiles(FarmPaths(root).state, butler)
 
 
 def running_server(root: Path, butler: str | None = None) -> ServerAddress | None:
@@ -158,49 +79,6 @@ def mint_builder_token(root: Path, builder_id: str) -> str:
     return _mint(FarmPaths(root).runs, builder_id)
 
 
-def load_address(files: ServerFiles) -> ServerAddress | None:
-    try:
-        document = load_json(files.address)
-    except FileNotFoundError:
-        return None
-    if isinstance(document, dict) and document.get("version") == VERSION:
-        with suppress(KeyError, TypeError, ValueError):
-            return ServerAddress(
-                port=int(document["port"]),
-                token_file=Path(document["token_file"]),
-                started_at=float(document["started_at"]),
-                pid=document["pid"],
-                supervisor=document.get("supervisor"),
-                stopping=bool(document.get("stopping")),
-            )
-    raise DamagedFile(
-        f"{files.address} is damaged or newer than this version",
-        hint=as_command("mv", files.address, f"{files.address}.old"),
-    )
-
-
-def store_address(files: ServerFiles, address: ServerAddress) -> None:
-    document: dict[str, Any] = {
-        "version": VERSION,
-        "pid": address.pid,
-        "supervisor": address.supervisor,
-        "port": address.port,
-        "token_file": str(address.token_file),
-        "started_at": address.started_at,
-        "stopping": address.stopping,
-    }
-    replace_file(files.address, json.dumps(document) + "\n")
-
-
-def server_environment(environ: Mapping[str, str], declared: tuple[str, ...] = ()) -> dict[str, str]:
-    """The server's own environment: what a session may ask for, and nothing of the terminal it came from."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if (name in NAMES or name in declared or name.startswith(PREFIXES)) and name not in PRIVATE
-    }
-
-
 def python_argv(module: str, *words: str) -> list[str]:
     """Python on a module of this very copy; nothing in the working directory can stand in for it."""
     home = str(Path(__file__).parents[2])
@@ -210,11 +88,6 @@ def python_argv(module: str, *words: str) -> list[str]:
         f"from {module} import main; sys.exit(main(sys.argv[1:]))"
     )
     return [sys.executable, "-I", "-c", code, *words]
-
-
-def require_token(files: ServerFiles) -> None:
-    if not files.token.exists():
-        replace_file(files.token, new_token() + "\n")
 
 
 def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.butler.ownership import is_held
-from agent_farm.butler.server_handle import load_address, server_files
+from agent_farm.butler.server_files import load_address, server_files
 from agent_farm.errors import TimedOut
 
 PATIENCE = 20.0

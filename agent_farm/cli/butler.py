@@ -79,7 +79,7 @@ def status(name: str | None, as_json: bool) -> int:
 @click.option("--follow", "-f", is_flag=True, help="Go on as lines are written.")
 def logs(name: str | None, lines: int, follow: bool) -> None:
     """Print the end of the server's log."""
-    from agent_farm.butler.server_handle import server_files
+    from agent_farm.butler.server_files import server_files
 
     log = server_files(current_farm().root, name).log
     if not log.exists():
@@ -106,7 +106,8 @@ def mcp() -> None:
 
 
 def _facts(root: Path, name: str | None) -> dict[str, Any]:
-    from agent_farm.butler.server_handle import running_server, server_files
+    from agent_farm.butler.server_files import server_files
+    from agent_farm.butler.server_handle import running_server
 
     address = running_server(root, name)
     if address is None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.server_handle import load_address, server_files
+from agent_farm.butler.server_files import load_address, server_files
 from agent_farm.dashboard.answers import encode
 from agent_farm.dashboard.board import Board, Difference
 from agent_farm.dashboard.watching import Changes, Watch, open_watch

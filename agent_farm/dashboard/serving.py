@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from agent_farm.butler.server_handle import ServerFiles
+    from agent_farm.butler.server_files import ServerFiles
 
 
 def main(argv: list[str]) -> int:

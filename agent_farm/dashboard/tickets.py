@@ -6,7 +6,8 @@ import http.client
 import json
 from pathlib import Path
 
-from agent_farm.butler.server_handle import ServerAddress, ensure_server
+from agent_farm.butler.server_files import ServerAddress
+from agent_farm.butler.server_handle import ensure_server
 from agent_farm.errors import AgentFarmError
 
 _SECONDS = 20.0

@@ -11,7 +11,7 @@ from agent_farm.butler.identity import (
     packaged_claude_md,
     require_claude_md,
 )
-from agent_farm.butler.server_handle import server_files
+from agent_farm.butler.server_files import server_files
 from agent_farm.errors import NotFound
 from agent_farm.paths import FarmPaths
 from tests.gitrepo import write_files

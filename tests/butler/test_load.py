@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from agent_farm.butler.client import RunRequest, start_session
-from agent_farm.butler.server_handle import ServerAddress, ensure_server, running_server
+from agent_farm.butler.server_files import ServerAddress
+from agent_farm.butler.server_handle import ensure_server, running_server
 from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_database, open_sessions
 from tests.gitrepo import commit_files

@@ -18,15 +18,8 @@ import psutil
 import pytest
 
 from agent_farm.butler.client import RunRequest, request_session, start_session
-from agent_farm.butler.server_handle import (
-    ServerAddress,
-    ensure_server,
-    has_crashed,
-    load_address,
-    revive_server,
-    running_server,
-    server_files,
-)
+from agent_farm.butler.server_files import ServerAddress, load_address, server_files
+from agent_farm.butler.server_handle import ensure_server, has_crashed, revive_server, running_server
 from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_sessions
 from agent_farm.errors import AgentFarmError, DamagedFile

@@ -23,9 +23,9 @@ from agent_farm.pane.journal import current_state, record_event, write_json
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
 # Where runtimes say what kind of event it is: `Notification:permission_prompt`, `SessionStart:resume`.
-_KINDS = ("notification_type", "subtype", "type", "source", "reason", "error", "tool_name")
+_KINDS = ("notification_type", "subtype", "type", "source", "reason", "error", "tool_name", "prompt_response")
 _CONVERSATIONS = ("session_id", "conversation_id", "sessionId", "thread_id", "thread-id")
-_REASONS = ("message", "error", "tool_name", "title")
+_REASONS = ("message", "error", "tool_name", "title", "prompt_response")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
 
 # Tools of the CLIs that write one file, and how they name it.

@@ -59,6 +59,7 @@ class GeminiAdapter(RuntimeAdapter):
         "Notification:ToolPermission": "waiting",
         "AfterTool": "working",
         "AfterAgent": "idle",
+        "AfterAgent:[no response text]": "waiting",  # what it says of an API error, too
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     hooks_want_json = True

@@ -64,6 +64,7 @@ class OpencodeAdapter(RuntimeAdapter):
     states: ClassVar[Mapping[str, str]] = {
         "chat.message": "working",
         "session.status:busy": "working",
+        "session.status:retry": "waiting",
         "permission.asked": "waiting",
         "question.asked": "waiting",
         "permission.replied": "working",

@@ -14,7 +14,9 @@ const told = new Set([
   "session.created", "session.status", "session.idle", "session.error",
   "permission.asked", "permission.replied", "question.asked", "question.replied",
 ]);
+const answers = new Set(["text", "reasoning", "tool"]);
 const children = new Set();
+let failing = false;
 
 const send = async (payload) => {
   const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
@@ -48,17 +50,27 @@ export const AgentFarm = async ({ client }) => {
 const hooks = {
   "chat.message": async (input) => {
     if (children.has(input.sessionID)) return;
+    failing = false;
     await report({ hook_event_name: "chat.message", session_id: input.sessionID });
   },
   event: async ({ event }) => {
     const facts = event.properties ?? {};
     const session = facts.sessionID ?? facts.info?.id;
     if (event.type === "session.created" && facts.info?.parentID) children.add(session);
+    if (failing && event.type === "message.part.updated" && answers.has(facts.part?.type)) {
+      failing = false; // the model answers after all
+      await report({ hook_event_name: "session.status", session_id: facts.part.sessionID, subtype: "busy" });
+    }
     if (!told.has(event.type)) return;
     const asks = event.type.endsWith(".asked") || event.type.endsWith(".replied");
     if (children.has(session) && !asks) return;
-    const error = facts.error?.data?.message ?? facts.error?.name;
+    const error = facts.error?.data?.message ?? facts.error?.name ?? facts.status?.message;
     if (event.type === "session.error" && facts.error?.name === "MessageAbortedError") return;
+    if (event.type === "session.status") {
+      const again = failing;
+      failing = facts.status?.type === "retry" || (failing && facts.status?.type === "busy");
+      if (again && failing) return; // it is busy for a moment with each new try
+    }
     await report({
       hook_event_name: event.type,
       session_id: children.has(session) ? undefined : session,

@@ -15,7 +15,8 @@ REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "fail
 
 _TAIL_BYTES = 16384
 QUESTION = "ask_architect"
-_SUBMITTED = ("UserPromptSubmit", "BeforeAgent", "chat.message")
+# The `submit_event` of every runtime.
+SUBMITTED = ("UserPromptSubmit", "BeforeAgent", "chat.message", "message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,16 @@ def _open_question(found: list[Event]) -> Event | None:
     if found[-1].state != "idle":
         return None
     turn = dropwhile(lambda event: event.state == "idle", reversed(found))
-    since = takewhile(lambda event: event.state != "idle" and event.event not in _SUBMITTED, turn)
+    since = takewhile(lambda event: event.state != "idle" and event.event not in SUBMITTED, turn)
     return next((event for event in since if event.event == QUESTION), None)
 
 
-def last_conversation(events: list[Event], run: str) -> str | None:
-    """The conversation the runtime named, where `af` could not choose it."""
-    named = [event.conversation_id for event in events if event.run == run and event.conversation_id]
+def last_conversation(events: list[Event], said: str) -> str | None:
+    """The one that was spoken in last, in whichever run: `said` is the event of a message.
+
+    A conversation in which nothing was said is stored by no runtime. Empty, `said` is any event.
+    """
+    named = [event.conversation_id for event in events if event.conversation_id and said in ("", event.event)]
     return named[-1] if named else None
 
 

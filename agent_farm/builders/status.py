@@ -25,13 +25,17 @@ ALIVE = frozenset({"preparing", "working", "waiting", "idle"})
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None."""
+    """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None.
+
+    `event` is the report it comes from, where it comes from one.
+    """
 
     state: str
     source: str
     at: float | None = None
     exit_code: int | None = None
     reason: str | None = None
+    event: str | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -70,7 +74,7 @@ def judge(
         return Status("lost", "process", at=now, reason="its launcher was killed")
     if event is None:
         return Status("preparing", "process", at=now)
-    return Status(str(event.state), event.source, event.at, reason=event.reason)
+    return Status(str(event.state), event.source, event.at, reason=event.reason, event=event.event)
 
 
 def _ended(exit: Exit, event: Event | None) -> Status:

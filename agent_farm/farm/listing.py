@@ -81,13 +81,12 @@ def _corrected(
     statuses: Mapping[str, Status],
     now: float,
 ) -> dict[str, Status]:
-    quiet = [record for record in records if statuses[record.id].state == "working"]
-    if not quiet:
+    if not any(status.state in ("working", "waiting") for status in statuses.values()):
         return {}
-    from agent_farm.farm.screens import correct_stale, is_stale  # patterns that few calls need
+    from agent_farm.farm.screens import correct_stale, may_be_stale  # patterns that few calls need
 
-    stale = [record for record in quiet if is_stale(statuses[record.id], found[record.id], now)]
-    return correct_stale(farm, stale, found, now) if stale else {}
+    stale = [record for record in records if may_be_stale(statuses[record.id], found[record.id], now)]
+    return correct_stale(farm, stale, statuses, found, now) if stale else {}
 
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:

@@ -82,14 +82,9 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
 
 
 def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | None:
-    """What there is to go on with: a conversation in which nothing was said is stored by no runtime."""
     if not chosen.adapter.resumes:
         return None
-    events = load_events(farm.run(record.id).events)
-    said = chosen.adapter.submit_event
-    if said and not any(event.event == said for event in events):
-        return None
-    return last_conversation(events, record.run)
+    return last_conversation(load_events(farm.run(record.id).events), chosen.adapter.submit_event)
 
 
 def _prompt_again(record: BuilderRecord, file: Path) -> str:

@@ -1,6 +1,7 @@
 """What no hook tells: a turn that was interrupted, an error on the screen.
 
-The screen only corrects a `working` that is stale; it ends nothing, and the status says where it is from.
+The screen only corrects a state that nothing reports the end of: a turn that is said to run, a dialog that
+is said to be open. It ends nothing, and the status says where it is from.
 """
 
 from __future__ import annotations
@@ -14,33 +15,51 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import Found
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.base import ScreenPatterns
-from agent_farm.tmux.screen import ScreenRules, plain, read_screen
+from agent_farm.runtimes.base import RuntimeAdapter, ScreenPatterns
+from agent_farm.tmux.screen import ScreenRules, last_match, plain, read_screen
 from agent_farm.tmux.server import TmuxServer
 
 # A CLI at work writes to its pane all the time, if only to turn a spinner.
 STALE_SECONDS = 4.0
 
 
-def is_stale(status: Status, found: Found, now: float) -> bool:
-    """Nothing was reported and nothing was drawn for a while, although a turn is said to run."""
-    if status.state != "working" or found.pane is None or found.pane.dead:
+def may_be_stale(status: Status, found: Found, now: float) -> bool:
+    """A turn is said to run, and nothing was reported or drawn for a while; or a hook told of a dialog."""
+    if found.pane is None or found.pane.dead:
         return False
-    return now - max(status.at or now, found.pane.activity) >= STALE_SECONDS
+    if status.state == "waiting":
+        return status.source == "hook" and now - (status.at or now) >= STALE_SECONDS
+    return status.state == "working" and now - max(status.at or now, found.pane.activity) >= STALE_SECONDS
 
 
 def correct_stale(
-    farm: Farm, records: Collection[BuilderRecord], found: Mapping[str, Found], now: float
+    farm: Farm,
+    records: Collection[BuilderRecord],
+    statuses: Mapping[str, Status],
+    found: Mapping[str, Found],
+    now: float,
 ) -> dict[str, Status]:
     """The states of these builders as their screens show them; those that show nothing else are left out."""
-    corrected = {}
-    for id, captured in _screens(records, found).items():
-        record = next(record for record in records if record.id == id)
-        patterns = get_adapter(record.runtime, farm.root).screen
-        status = _status(captured, patterns, now)
-        if status is not None:
-            corrected[id] = status
-    return corrected
+    patterns = {}
+    for record in records:
+        adapter = _adapter(farm, record.runtime)
+        if adapter is not None and _can_be_read(adapter, statuses[record.id]):
+            patterns[record.id] = adapter.screen
+    screens = _screens([record for record in records if record.id in patterns], found)
+    read = {id: _status(captured, patterns[id], statuses[id], now) for id, captured in screens.items()}
+    return {id: status for id, status in read.items() if status is not None}
+
+
+def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:
+    try:
+        return get_adapter(runtime, farm.root)
+    except (ValueError, AgentFarmError):  # agent_runtime.json no longer declares it, or is damaged
+        return None
+
+
+def _can_be_read(adapter: RuntimeAdapter, status: Status) -> bool:
+    """Whoever waits for something else than a dialog goes on waiting, whatever the screen shows."""
+    return status.state == "working" or status.event in adapter.dialog_events
 
 
 def label_screen(captured: str, patterns: ScreenPatterns) -> tuple[str, str | None]:
@@ -56,16 +75,21 @@ def label_screen(captured: str, patterns: ScreenPatterns) -> tuple[str, str | No
         return "draft", reading.draft
     if patterns.working and re.search(patterns.working, text, re.MULTILINE):
         return "working", None
-    error = re.search(patterns.failed, text, re.MULTILINE) if patterns.failed else None
-    if error:
+    error = last_match(patterns.failed, text)
+    ended = last_match(patterns.interrupted, text)
+    if error and (ended is None or ended.start() < error.start()):
         return "failed", " ".join(error[0].split())
     return ("ready" if reading.ready else "unknown"), None
 
 
-def _status(captured: str, patterns: ScreenPatterns, now: float) -> Status | None:
+def _status(captured: str, patterns: ScreenPatterns, reported: Status, now: float) -> Status | None:
     label, line = label_screen(captured, patterns)
+    if label == "dialog" and reported.state == "waiting":
+        return None
     if label in ("dialog", "failed"):
         return Status("waiting", "screen", now, reason=line)
+    if label == "working" and reported.state == "waiting":
+        return Status("working", "screen", now)
     if label in ("ready", "draft"):
         return Status("idle", "screen", now)
     return None

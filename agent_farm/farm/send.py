@@ -9,11 +9,13 @@ from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
+from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
 from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.tmux.delivery import Delivery, require_deliverable
 from agent_farm.tmux.screen import ScreenRules
 
@@ -28,7 +30,7 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
     pane = found.pane
     if pane is None:
         return Delivery("held", "its tmux session is gone")
-    adapter = get_adapter(record.runtime, farm.root)
+    adapter = _adapter(farm, record)
     patterns = adapter.screen
     events, event = farm.run(record.id).events, adapter.submit_event
     return found.server.deliver(
@@ -39,6 +41,17 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
         watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,
         runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
+
+
+def _adapter(farm: Farm, record: BuilderRecord) -> RuntimeAdapter:
+    try:
+        return get_adapter(record.runtime, farm.root)
+    except ValueError as error:
+        raise UsageError(
+            f"{record.runtime}, the runtime of {record.id}, is not declared any more",
+            why=str(error),
+            hint="$EDITOR agent_runtime.json",
+        ) from error
 
 
 def _cannot_take(status: Status) -> str | None:

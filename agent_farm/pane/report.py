@@ -26,6 +26,7 @@ _REASON_LENGTH = 300
 _KINDS = ("notification_type", "subtype", "type", "source", "reason", "error", "tool_name", "prompt_response")
 _CONVERSATIONS = ("session_id", "conversation_id", "sessionId", "thread_id", "thread-id")
 _REASONS = ("message", "error", "tool_name", "title", "prompt_response")
+_SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
 
 # Tools of the CLIs that write one file, and how they name it.
@@ -92,7 +93,7 @@ def _event(
         "source": "hook",
         "event": name,
         "state": state,
-        "reason": _first(payload, _REASONS) if state == "waiting" else None,
+        "reason": _reason(payload) if state == "waiting" else None,
         "conversation_id": _first(payload, _CONVERSATIONS),
     }
     detail = {field: value for field in _DETAILS if (value := _first(payload, (field,)))}
@@ -100,6 +101,15 @@ def _event(
     if written:
         detail["file"] = written
     return event | {"detail": detail} if detail else event
+
+
+def _reason(payload: Mapping[str, object]) -> str | None:
+    """What a person is asked, and for a tool what it is about to be used on."""
+    reason, given = _first(payload, _REASONS), payload.get("tool_input")
+    if reason != payload.get("tool_name") or not isinstance(given, dict):
+        return reason
+    about = _first(given, _SUBJECTS)
+    return f"{reason}: {about}"[:_REASON_LENGTH] if about else reason
 
 
 def _written(payload: Mapping[str, object]) -> str | None:

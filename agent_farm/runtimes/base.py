@@ -24,8 +24,9 @@ class ScreenPatterns:
     """Regular expressions over a pane's text: they hold a message back or correct a stale state, no more.
 
     `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
-    Enter would answer, `working` a turn that runs, `failed` an error after which it waits for a person. An
-    empty string matches nothing; matching is by line (MULTILINE), and the lowest match on the screen counts.
+    Enter would answer, `working` a turn that runs, `failed` an error after which it waits for a person,
+    `interrupted` what it says when a person ended the turn. An empty string matches nothing; matching is by
+    line (MULTILINE), and the lowest match on the screen counts.
     """
 
     ready: str = ""
@@ -33,6 +34,7 @@ class ScreenPatterns:
     dialog: str = ""
     working: str = ""
     failed: str = ""
+    interrupted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class RuntimeAdapter(ABC):
     ready_states: ClassVar[Mapping[str, str]] = {}
     # the event that says that a message has reached the model; empty where no hook tells
     submit_event: ClassVar[str] = ""
+    # events of a dialog; what a person then does with it may be told by nothing but the screen
+    dialog_events: ClassVar[tuple[str, ...]] = ()
     # whether hook commands must answer JSON on their standard output
     hooks_want_json: ClassVar[bool] = False
     # whether it says so when its MCP server is dead or refuses the token; else that is asked before the start

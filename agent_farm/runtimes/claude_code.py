@@ -24,6 +24,8 @@ from agent_farm.runtimes.result import RuntimeResult
 
 _FIRST_PROMPT_WAITS = "0.7"  # seconds; a local server has answered by then
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+# instead of a login of its own it uses the cloud's
+CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 MODES: Mapping[Permissions, str] = {"ask": "manual", "edit": "acceptEdits", "all": "bypassPermissions"}
 
 
@@ -32,9 +34,10 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     title = "Claude Code"
     binary_name = "claude"
     install_hint = "npm install -g @anthropic-ai/claude-code"
-    key_names = (*KEYS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
+    key_names = (*KEYS, *CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
     # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
     submit_event = "UserPromptSubmit"
+    dialog_events = ("PermissionRequest",)
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
         "PermissionRequest": "waiting",
@@ -68,7 +71,10 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     def login_problem(self, env: Mapping[str, str]) -> str | None:
         if has_key(env) or (config_home(env) / ".credentials.json").exists() or _keychain_login(env):
             return None
-        return "claude is not logged in; run claude once and log in, or set ANTHROPIC_API_KEY"
+        return (
+            "claude is not logged in; run claude once and log in, or set ANTHROPIC_API_KEY, or for a cloud "
+            "CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_USE_VERTEX"
+        )
 
     def new_conversation_id(self) -> str:
         import uuid
@@ -159,7 +165,8 @@ class ClaudeCodeAdapter(RuntimeAdapter):
 
 def has_key(env: Mapping[str, str]) -> bool:
     """Whether the environment alone logs it in; then a private configuration home is safe."""
-    return any(env.get(name) for name in KEYS)
+    wants_cloud = any(env.get(name, "").lower() in ("1", "true", "yes", "on") for name in CLOUDS)
+    return wants_cloud or any(env.get(name) for name in KEYS)
 
 
 def config_home(env: Mapping[str, str]) -> Path:

@@ -47,6 +47,7 @@ class CodexAdapter(RuntimeAdapter):
         "Stop": "idle",
     }
     submit_event = "UserPromptSubmit"
+    dialog_events = ("PermissionRequest",)
     screen = ScreenPatterns(
         ready=r"^› *$",
         draft=r"^› (?!\d\. )\S",
@@ -137,7 +138,8 @@ class CodexAdapter(RuntimeAdapter):
         hooks = {event: [{"hooks": [command]}] for event in events}
         settings.append(f"hooks={inline_toml({**hooks, 'state': off.hook_states})}")
         trusted = {str(place): {"trust_level": "trusted"} for place in (order.worktree, order.cwd)}
-        settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false"]
+        # notify is a program of the user's
+        settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false", "notify=[]"]
         if order.permissions == "edit":
             writable = [str(place) for place in git_directories(order.worktree)]
             settings.append(f"sandbox_workspace_write.writable_roots={inline_toml(writable)}")

@@ -57,6 +57,7 @@ class CopilotAdapter(RuntimeAdapter):
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     submit_event = "UserPromptSubmit"
+    dialog_events = ("Notification",)
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *[❯>] *$",
@@ -92,8 +93,10 @@ class CopilotAdapter(RuntimeAdapter):
         home = order.run_directory / "copilot"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
         argv += ["--no-auto-update", "--disable-builtin-mcps", *INTERACTIVE[order.permissions]]
+        ours = order.mcp_server.name if order.mcp_server else None  # wins over the project's of that name
         for name in foreign_servers(order.worktree, order.cwd):
-            argv += ["--disable-mcp-server", name]
+            if name != ours:
+                argv += ["--disable-mcp-server", name]
         if order.mcp_server:
             argv.append(f"--allow-tool={order.mcp_server.name}")
         if order.model:

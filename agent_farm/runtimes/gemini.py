@@ -64,6 +64,7 @@ class GeminiAdapter(RuntimeAdapter):
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     hooks_want_json = True
     submit_event = "BeforeAgent"
+    dialog_events = ("Notification",)
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *> +Type your message",
@@ -152,7 +153,7 @@ class GeminiAdapter(RuntimeAdapter):
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",  # its relaunched child survives a hang-up
         }
-        return {**env, **ours, **(server.environment() if server else {})}
+        return {**env, **ours, **own_key(env), **(server.environment() if server else {})}
 
     def _settings(
         self, env: Mapping[str, str], server: McpServer | None, nonce: str, top: Path, cwd: Path
@@ -176,6 +177,13 @@ def auth_type(env: Mapping[str, str]) -> str | None:
     if env.get("GOOGLE_GENAI_USE_VERTEXAI", "").lower() in ("true", "1"):
         return "vertex-ai"
     return "gemini-api-key" if any(env.get(name) for name in KEYS) else None
+
+
+def own_key(env: Mapping[str, str]) -> dict[str, str]:
+    """Under the one name by which it takes a key; with Vertex the other name keeps its own meaning."""
+    if env.get("GEMINI_API_KEY") or auth_type(env) != "gemini-api-key":
+        return {}
+    return {"GEMINI_API_KEY": env["GOOGLE_API_KEY"]}
 
 
 def locked_name(server: McpServer, nonce: str) -> str:

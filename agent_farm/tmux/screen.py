@@ -34,8 +34,8 @@ class Reading:
 def read_screen(captured: str, rules: ScreenRules) -> Reading:
     """`captured` with its escape sequences: dim text is a placeholder, not a draft."""
     text = without_placeholders(captured)
-    ready, draft = _last(rules.ready, text), _last(rules.draft, text)
-    dialog = _last(rules.dialog, text)
+    ready, draft = last_match(rules.ready, text), last_match(rules.draft, text)
+    dialog = last_match(rules.dialog, text)
     ready_at = ready.start() if ready else -1
     unsent = draft is not None and draft.start() > ready_at
     asking = dialog is not None and dialog.start() > ready_at
@@ -46,7 +46,8 @@ def read_screen(captured: str, rules: ScreenRules) -> Reading:
     )
 
 
-def _last(pattern: str, text: str) -> re.Match[str] | None:
+def last_match(pattern: str, text: str) -> re.Match[str] | None:
+    """The lowest one on the screen; None for an empty pattern."""
     matches = list(re.finditer(pattern, text, re.MULTILINE)) if pattern else []
     return matches[-1] if matches else None
 

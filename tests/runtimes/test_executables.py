@@ -2,121 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_path
 from tests.gitrepo import git
-from tests.waiting import wait_until
-
-# Writes what it was asked into seen-*.json and does what the prompt says.
-STAND_IN = """#!/usr/bin/env python3
-import json, os, pathlib, sys, time
-prompt = sys.stdin.read()
-place = pathlib.Path(os.environ["SEEN"])
-seen = place / f"seen-{len(list(place.glob('seen-*')))}.json"
-seen.write_text(json.dumps({"argv": sys.argv[1:], "prompt": prompt}))
-print(json.dumps({"type": "thread.started", "thread_id": "thread-7"}), flush=True)
-if "WAIT" in prompt:
-    while not (place / "go").exists():
-        time.sleep(0.02)
-if "HANG" in prompt:
-    time.sleep(600)
-pathlib.Path("made.txt").write_text("made")
-sys.exit(3 if "FAIL" in prompt else 0)
-"""
-BINARIES = {"codex-cli": "codex", "github-copilot": "copilot", "claude-mcp": "claude"}
+from tests.runtimes.bench import BINARIES, Bench, made_bench
 
 
 @pytest.fixture(params=sorted(BINARIES))
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-class Bench:
-    def __init__(self, repo: Path, root: Path, runtime: str) -> None:
-        self.repo, self.runtime = repo, runtime
-        self.seen_directory = root / "seen"
-        self.seen_directory.mkdir()
-        binaries = root / "bin"
-        binaries.mkdir()
-        stand_in = binaries / BINARIES[runtime]
-        stand_in.write_text(STAND_IN)
-        stand_in.chmod(0o755)
-        self.env = {
-            **os.environ,
-            "PATH": f"{binaries}:{os.environ['PATH']}",
-            "SEEN": str(self.seen_directory),
-        }
-        self.brief, self.state = root / "session_auth_brief.md", root / "lego_state_auth.json"
-        self.brief.write_text("# LEGO: Authentication\n\nHandle logins.\n")
-
-    def call(
-        self, *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(executable_path(self.runtime)), *words],
-            cwd=cwd or self.repo,
-            env=env or self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=30,
-        )
-
-    def spawn(self, prompt: str) -> str:
-        done = self.call("spawn", str(self.brief), str(self.state), prompt)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.endswith("\n")
-        assert done.stdout.count("\n") == 1
-        return done.stdout.strip()
-
-    def status(self, session: str) -> str:
-        done = self.call("check_status", session)
-        assert done.returncode == 0
-        return done.stdout.strip()
-
-    def wait_for(self, session: str, status: str) -> None:
-        wait_until(lambda: self.status(session) == status, what=f"status {status}", timeout=20)
-
-    def go(self) -> None:
-        (self.seen_directory / "go").touch()
-
-    def seen(self, number: int) -> dict[str, object]:
-        file = self.seen_directory / f"seen-{number}.json"
-        wait_until(file.exists, what=str(file))
-        loaded: dict[str, object] = wait_until(lambda: _loaded(file), what="what the CLI saw")
-        return loaded
-
-    def load_state(self) -> dict[str, object]:
-        loaded: dict[str, object] = json.loads(self.state.read_text())
-        return loaded
-
-
-def _loaded(file: Path) -> dict[str, object] | None:
-    try:
-        return dict(json.loads(file.read_text()))
-    except ValueError:
-        return None
-
-
-@pytest.fixture
-def bench(repo: Path, tmp_path: Path, runtime: str) -> Iterator[Bench]:
-    (tmp_path / "bench").mkdir()
-    made = Bench(repo, tmp_path / "bench", runtime)
-    yield made
-    made.go()
-    for process in psutil.process_iter(["cmdline"]):
-        if any(str(tmp_path) in word for word in process.info["cmdline"] or ()):
-            process.kill()
+def bench(request: pytest.FixtureRequest, repo: Path, tmp_path: Path) -> Iterator[Bench]:
+    with made_bench(repo, tmp_path / "bench", str(request.param)) as made:
+        yield made
 
 
 def test_a_session_from_spawn_to_completed(bench: Bench) -> None:
@@ -129,7 +35,7 @@ def test_a_session_from_spawn_to_completed(bench: Bench) -> None:
     bench.go()
     bench.wait_for(session, "completed")
     state = bench.load_state()
-    assert state["lego_name"] == "Authentication"
+    assert state["lego_name"] == "auth"
     assert (state["status"], state["failure_count"]) == ("completed", 0)
     assert "made.txt" in state["artifacts"]  # type: ignore[operator]
     assert (bench.repo / ".agent-farm" / "sessions" / session / "adapter.log").read_text()
@@ -243,9 +149,8 @@ def test_without_its_cli_it_says_what_to_install(bench: Bench) -> None:
 def test_a_dead_supervisor_is_a_failed_session(bench: Bench) -> None:
     session = bench.spawn("HANG")
     bench.wait_for(session, "active")
-    for process in psutil.process_iter(["cmdline"]):
-        if any(session in word for word in process.info["cmdline"] or ()):
-            process.kill()
+    for process in bench.supervisors(session):
+        process.kill()
     bench.wait_for(session, "failed")
 
 
@@ -300,3 +205,16 @@ def test_the_three_names() -> None:
     assert sorted(EXECUTABLES) == sorted(BINARIES)
     for name in EXECUTABLES:
         assert os.access(executable_path(name), os.X_OK)
+
+
+@pytest.mark.parametrize("name", sorted(EXECUTABLES))
+def test_an_old_python_says_so_in_one_line(name: str) -> None:
+    path = executable_path(name)
+    ast.parse(path.read_text(), feature_version=(3, 4))  # it is read whole before its first line runs
+    words = f"runpy.run_path({str(path)!r}, run_name='__main__')"
+    code = f"import runpy, sys; sys.version_info = (3, 9, 2); {words}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(
+        rf"{name}: Python 3\.11 or newer is needed, not 3\.9.*af adapter {name}\n", done.stderr
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +22,24 @@ class Cli:
     resume: Callable[[str], list[str]]
     learn: Callable[[dict[str, Any]], str | None] = lambda event: None
 
-    def find(self) -> str | None:
-        return shutil.which(self.binary)
+    def find(self, path: str | None = None) -> str | None:
+        """The first on `path`, else on this process's PATH."""
+        found = shutil.which(self.binary, path=path)
+        return os.path.abspath(found) if found else None
+
+    def problem(self, path: str | None = None) -> str | None:
+        """None, or what to install."""
+        return None if self.find(path) else f"{self.binary} is not on PATH; {self.install_hint}"
 
 
 def learn_from(cli: Cli, line: bytes) -> str | None:
     """The conversation id that a line of the CLI's output tells, if it does."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return cli.learn(event) if isinstance(event, dict) else None
+    told = cli.learn(event) if isinstance(event, dict) else None
+    return told if isinstance(told, str) else None
 
 
 def _codex() -> list[str]:

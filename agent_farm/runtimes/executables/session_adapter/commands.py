@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_farm.runtimes.executables.session_adapter.clis import CLIS
 from agent_farm.runtimes.executables.session_adapter.start import start_supervisor
-from agent_farm.runtimes.executables.session_adapter.state import begin_state
+from agent_farm.runtimes.executables.session_adapter.state import begin_state, end_state
 from agent_farm.runtimes.executables.session_adapter.store import Session, Sessions, UnknownSession
 
 USAGE = """usage: {name} spawn BRIEF STATE PROMPT
@@ -45,7 +45,7 @@ def _answer(name: str, sessions: Sessions, command: str, *words: str) -> str:
         return _spawn(name, sessions, *words)
     if command == "resume":
         return _resume(name, sessions, *words)
-    return sessions.load(words[0]).status()
+    return sessions.load(words[0], name).status()
 
 
 def _spawn(name: str, sessions: Sessions, brief: str, state: str, prompt: str) -> str:
@@ -59,26 +59,30 @@ def _spawn(name: str, sessions: Sessions, brief: str, state: str, prompt: str) -
         if known is not None:
             return known.id
         session = sessions.create(name, brief_path, state_path, Path.cwd())
-        begin_state(state_path, brief_path)
         _start(session, _with_brief(prompt, brief_path, state_path), resume=False)
     return session.id
 
 
 def _resume(name: str, sessions: Sessions, identity: str, state: str, prompt: str) -> str:
-    session = sessions.load(identity)
+    sessions.load(identity, name)
     _require_cli(name)
     with sessions.lock():
-        if session.is_alive():
+        if sessions.load(identity, name).is_alive():
             raise Refused(f"session {identity} is still at work", STILL_ACTIVE)
+        session = sessions.load(identity, name)  # as its last turn left it, which may have ended only now
         session = session.with_state(Path(state).absolute())
-        begin_state(session.state, session.brief)
         _start(session, prompt, resume=True)
     return f"resumed {identity}"
 
 
 def _start(session: Session, prompt: str, *, resume: bool) -> None:
-    session.prompt_file.write_bytes(os.fsencode(prompt))
-    start_supervisor(session, resume=resume)
+    begin_state(session.state, session.brief)
+    try:
+        session.prompt_file.write_bytes(os.fsencode(prompt))
+        start_supervisor(session, resume=resume)
+    except OSError:
+        end_state(session.state, session.brief, failed=True, artifacts=[])
+        raise
 
 
 def _with_brief(prompt: str, brief: Path, state: Path) -> str:
@@ -91,9 +95,8 @@ def _with_brief(prompt: str, brief: Path, state: Path) -> str:
 
 
 def _require_cli(name: str) -> None:
-    cli = CLIS[name]
-    if cli.find() is None:
-        raise Refused(f"{cli.binary} is not on PATH; {cli.install_hint}", NOT_INSTALLED)
+    if problem := CLIS[name].problem():
+        raise Refused(problem, NOT_INSTALLED)
 
 
 def _said(name: str, message: str, code: int) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agent_farm.runtimes.executables.session_adapter.files import replace_json
 from agent_farm.runtimes.executables.session_adapter.store import Session
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -14,14 +15,12 @@ _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 def start_supervisor(session: Session, *, resume: bool) -> None:
     """Returns when the supervisor holds the session's lock: from then on the session lives."""
-    from agent_farm.runtimes.executables.session_adapter.files import replace_json
-
     replace_json(session.outcome, {"status": "pending"})
     verb = "resume" if resume else "begin"
     ready, ready_end = os.pipe()
     with open(session.log, "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, str(_SUPERVISOR), str(session.directory), verb, str(ready_end)],
+            [sys.executable, "-I", "-S", str(_SUPERVISOR), str(session.directory), verb, str(ready_end)],
             cwd=session.cwd,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -4,86 +4,79 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from agent_farm.runtimes.executables.session_adapter.files import replace_json
 
+_STARTING, _DONE = "starting", "done"
+
 
 def begin_state(path: Path, brief: Path) -> None:
-    state = _load(path)
-    state.setdefault("lego_name", _lego_name(path, brief))
-    state["status"] = "in-progress"
-    state.setdefault("current_substep", "starting")
-    state.setdefault("completed_substeps", [])
-    state.setdefault("failure_count", 0)
-    state.setdefault("artifacts", [])
+    state = _load(path, brief)
+    if state["current_substep"] == _DONE:  # the substep of ours that ended the turn before
+        state["current_substep"] = _STARTING
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_json(path, state)
+    replace_json(path, {**state, "status": "in-progress"})
 
 
-def end_state(path: Path, *, failed: bool, artifacts: list[str]) -> None:
-    state = _load(path)
+def end_state(path: Path, brief: Path, *, failed: bool, artifacts: Sequence[str]) -> None:
+    """OSError where it cannot be written; a directory that has gone is not made anew."""
+    state = _load(path, brief)
     state["status"] = "failed" if failed else "completed"
-    count = state.get("failure_count")
-    state["failure_count"] = (count if isinstance(count, int) else 0) + int(failed)
-    known = state.get("artifacts")
-    known = [str(name) for name in known] if isinstance(known, list) else []
-    state["artifacts"] = list(dict.fromkeys([*known, *artifacts]))
-    state.setdefault("completed_substeps", [])
-    if not failed and state.get("current_substep") == "starting":
-        state["current_substep"] = "done"
+    failures = state["failure_count"]
+    state["failure_count"] = (failures if isinstance(failures, int) else 0) + int(failed)
+    known = state["artifacts"] if isinstance(state["artifacts"], list) else []
+    state["artifacts"] = list(dict.fromkeys([*map(str, known), *artifacts]))
+    if not failed and state["current_substep"] == _STARTING:
+        state["current_substep"] = _DONE
     replace_json(path, state)
 
 
-def head(cwd: Path) -> str | None:
-    return _git(cwd, "rev-parse", "HEAD").strip() or None
-
-
-def changed_files(cwd: Path, since: str | None) -> list[str]:
-    """What differs from `since`, committed or not, and what is new; empty outside a repository."""
-    names = _git(cwd, "diff", "--name-only", "-z", since).split("\0") if since else []
-    names += _git(cwd, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
-    return [name for name in dict.fromkeys(names) if name]
+def _load(path: Path, brief: Path) -> dict[str, Any]:
+    """In the documented form, with what the file says where it says it."""
+    said = _read(path)
+    named = said.get("lego_name")
+    form = {
+        "lego_name": named if isinstance(named, str) and named else _lego_name(path, brief),
+        "status": "in-progress",
+        "current_substep": _STARTING,
+        "completed_substeps": [],
+        "failure_count": 0,
+        "artifacts": [],
+    }
+    return {**form, **{key: value for key, value in said.items() if key != "lego_name"}}
 
 
 def _lego_name(path: Path, brief: Path) -> str:
-    """From the brief's heading, else from the names the files go by."""
-    heading = re.search(r"^#\s*(?:LEGO:\s*)?(.+)$", brief.read_text(errors="replace"), re.MULTILINE)
-    if heading:
-        return heading[1].strip()
+    """What the files are named after, else what the brief is headed with; the brief may have gone."""
     for stem, pattern in ((path.stem, r"lego_state_(.+)"), (brief.stem, r"session_(.+)_brief")):
-        found = re.fullmatch(pattern, stem)
-        if found:
+        if found := re.fullmatch(pattern, stem):
             return found[1]
-    return brief.stem
+    try:
+        text = brief.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return brief.stem
+    heading = re.search(r"^#[ \t]+(?:LEGO:[ \t]*)?(\S.*)$", text, re.MULTILINE)
+    return heading[1].strip() if heading else brief.stem
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     """Empty where there is none; one that is damaged is moved aside, never overwritten."""
     try:
         loaded = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except (ValueError, RecursionError):
         loaded = None
     if isinstance(loaded, dict):
         return loaded
-    path.replace(path.with_name(path.name + ".damaged"))
+    path.rename(_free_name(path))
     return {}
 
 
-def _git(cwd: Path, *words: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", *words],
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
+def _free_name(path: Path) -> Path:
+    names = (f"{path.name}.damaged{f'.{number}' if number else ''}" for number in count())
+    return next(aside for name in names if not (aside := path.with_name(name)).exists())

@@ -8,11 +8,12 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agent_farm.paths import STATE_NAME
 from agent_farm.runtimes.executables.session_adapter.files import replace_json
 from agent_farm.runtimes.worktree_files import main_checkout, top_of
 
@@ -46,14 +47,22 @@ class Session:
         return self.directory / "outcome.json"
 
     @property
+    def artifacts_file(self) -> Path:
+        """What all its turns have made: the agent may have left it out of the state."""
+        return self.directory / "artifacts.json"
+
+    @property
     def alive_lock(self) -> Path:
         return self.directory / "alive.lock"
 
     def is_alive(self) -> bool:
-        """Its supervisor holds the lock for as long as it lives, however it dies."""
+        """Its supervisor holds the lock for as long as it lives, however it dies.
+
+        Asked for in a way that any number can ask at once without taking each other for the supervisor.
+        """
         descriptor = os.open(self.alive_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
@@ -90,15 +99,15 @@ class Sessions:
     def of(cls, cwd: Path) -> Sessions:
         top = top_of(cwd)
         root = main_checkout(top) or top  # a linked worktree shares the sessions of its repository
-        directory = root / ".agent-farm" / "sessions"
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        ignore = directory / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
-        return cls(root, directory)
+        return cls(root, root / STATE_NAME / "sessions")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
+        """Held while a session is looked for and begun; makes the directory where there is none."""
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = self.directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
         descriptor = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -109,9 +118,10 @@ class Sessions:
     def living(self, runtime: str, brief: Path, state: Path) -> Session | None:
         """The session of this brief and state that is not at its end."""
         for directory in self.directory.glob(f"{runtime}-{_key(brief, state)}-*"):
-            session = self.load(directory.name)
-            if session.is_alive():
-                return session
+            with suppress(UnknownSession):  # whoever began that one died over it
+                session = self.load(directory.name, runtime)
+                if session.is_alive():
+                    return session
         return None
 
     def create(self, runtime: str, brief: Path, state: Path, cwd: Path) -> Session:
@@ -122,13 +132,17 @@ class Sessions:
         session.save()
         return session
 
-    def load(self, identity: str) -> Session:
+    def load(self, identity: str, runtime: str | None = None) -> Session:
+        """UnknownSession also for a session of another runtime than the one that asks."""
         directory = self.directory / identity
         raw = _load(directory / "session.json") if "/" not in identity else {}
-        if raw.get("id") != identity:
+        if raw.get("id") != identity or raw.get("runtime") != (runtime or raw.get("runtime")):
             raise UnknownSession(identity)
-        paths = {name: Path(raw[name]) for name in ("brief", "state", "cwd")}
-        return Session(directory, identity, raw["runtime"], **paths, conversation=raw["conversation"])
+        try:
+            brief, state, cwd = (Path(raw[name]) for name in ("brief", "state", "cwd"))
+            return Session(directory, identity, raw["runtime"], brief, state, cwd, raw["conversation"])
+        except (KeyError, TypeError) as error:
+            raise UnknownSession(identity) from error
 
 
 def _key(brief: Path, state: Path) -> str:

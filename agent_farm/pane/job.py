@@ -1,4 +1,4 @@
-"""A foreground job: its own process group, the terminal, a bounded end."""
+"""A foreground job: its own process group, the terminal, its wait status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from agent_farm.pane.lifeline import lifeline
 from agent_farm.pane.signals import default_signals
 
 _TERMINAL = 0
-_GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
 
@@ -26,10 +25,10 @@ def start_job(
     """Run `argv` in the foreground. `started` gets the process id before the program runs."""
     go_read, go_write = os.pipe()
     error_read, error_write = os.pipe()
-    tie_to_parent = lifeline()
+    tie_to_parent = lifeline(signal.SIGKILL)
     pid = os.fork()
     if pid == 0:
-        os.close(go_write)  # else the child would wait for itself when the launcher dies
+        os.close(go_write)  # else the child would wait for itself when the keeper dies
         tie_to_parent()
         _become(argv, env, cwd, go_read, error_write)
     os.close(go_read)
@@ -76,34 +75,6 @@ def wait_job(pid: int) -> int:
         give_terminal(pid)
         with suppress(OSError):
             os.killpg(pid, signal.SIGCONT)
-
-
-def end_group(group: int, *, grace: float = _GRACE_SECONDS) -> None:
-    """Whatever is left of a process group: asked, waited for, killed."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(group, number)
-            if number == signal.SIGTERM:
-                os.killpg(group, signal.SIGCONT)  # a stopped process cannot hear
-        except OSError:
-            return
-        if _is_gone(group, grace):
-            return
-
-
-def _is_gone(group: int, grace: float) -> bool:
-    deadline = time.monotonic() + grace
-    while time.monotonic() < deadline:
-        with suppress(ChildProcessError):
-            os.waitpid(-group, os.WNOHANG)
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:  # macOS, for a group of zombies that are not ours
-            pass
-        time.sleep(_POLL_SECONDS)
-    return False
 
 
 def give_terminal(group: int) -> None:

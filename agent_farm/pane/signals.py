@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 _ENDINGS = (signal.SIGHUP, signal.SIGTERM)
@@ -22,12 +24,23 @@ class HungUp(BaseException):
 
 def take_signals() -> None:
     def hang_up(number: int, frame: FrameType | None) -> None:
+        ignore_signals()  # a second one would cut short what the first one has begun
         raise HungUp(number)
 
     for number in _ENDINGS:
         signal.signal(number, hang_up)
     for number in _NOT_FOR_US:
         signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """What comes meanwhile is heard afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def ignore_signals() -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+from agent_farm.descendants import end_children
 from agent_farm.pane.copies import copy_files
-from agent_farm.pane.job import CannotStart, end_group, start_job, take_terminal, wait_job
-from agent_farm.pane.journal import launcher_event, record_event, write_json
+from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
+from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
+from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
 from agent_farm.pane.launchfile import Plan, forget_environment
-from agent_farm.pane.lifeline import adopt_orphans
 from agent_farm.pane.notify import facts, start_detached
 from agent_farm.pane.shell import become_shell
-from agent_farm.pane.signals import HungUp, ignore_signals, take_signals
+from agent_farm.pane.signals import HungUp, take_signals
 from agent_farm.pane.terminal import restore_terminal, saved_modes, say, terminal_is_gone
 
 
@@ -27,19 +29,16 @@ class Failed(Exception):
 def run_builder(plan: Plan, env: dict[str, str]) -> NoReturn:
     """Ends as the shell, or without a word when the pane is being ended."""
     take_signals()
-    adopt_orphans(True)
     builder = _Builder(plan, env)
+    keeper = Keeper(builder.run_and_close, builder.end_jobs)
     try:
-        try:
-            builder.run()
-        except Exception as error:  # whatever it is: a person finds it on the screen, and a shell
-            builder.close("failed", f"the launcher failed: {error!r}", None)
+        status = keeper.run()
+        if status != 0:
+            builder.close_unkept(status)
         take_terminal()
-        adopt_orphans(False)
         become_shell(plan.shell, plan.worktree, env)
     except HungUp as hangup:
-        ignore_signals()
-        builder.end_jobs()
+        keeper.end()
         os._exit(128 + hangup.number)
 
 
@@ -47,8 +46,16 @@ class _Builder:
     def __init__(self, plan: Plan, env: dict[str, str]) -> None:
         self.plan = plan
         self.env = env
+        self.launcher = os.getpid()
         self.groups: list[int] = []
         self.modes = saved_modes()
+
+    def run_and_close(self) -> None:
+        try:
+            self.run()
+        except Exception as error:  # whatever it is: a person finds it on the screen, and a shell
+            self.end_jobs()
+            self.close("failed", f"the launcher failed: {error!r}", None)
 
     def run(self) -> None:
         with self.saying_trouble():
@@ -67,6 +74,18 @@ class _Builder:
         self.write_exit(code, killer, seconds)
         state, reason = ("exited", None) if code == 0 else ("failed", _reason(code, killer))
         self.close(state, reason, seconds)
+
+    def close_unkept(self, status: int) -> None:
+        """In the launcher, for a keeper that was killed: the runtime was killed with it."""
+        self.require_terminal()
+        if current_state(str(self.plan.directory), self.plan.run) in ("exited", "failed"):
+            return  # it had come that far
+        killer = _signal_of(status)
+        started = _started_at(self.plan)
+        seconds = None if started is None else time.time() - started
+        if seconds is not None:
+            self.write_exit(None, killer, seconds)
+        self.close("failed", f"killed by {killer}, as the process was that kept it", seconds)
 
     def require_terminal(self) -> None:
         """What ended because tmux did has not ended by itself."""
@@ -116,7 +135,12 @@ class _Builder:
         def started(pid: int) -> None:
             self.groups.append(pid)
             if runtime:
-                processes = {"run": self.plan.run, "launcher": os.getpid(), "runtime": pid}
+                processes = {
+                    "run": self.plan.run,
+                    "launcher": self.launcher,
+                    "keeper": os.getpid(),
+                    "runtime": pid,
+                }
                 with self.saying_trouble():
                     write_json(str(self.plan.directory), "processes.json", processes)
                 self.record("started", self.plan.states.get("started", "working"))
@@ -129,8 +153,11 @@ class _Builder:
         return status
 
     def end_jobs(self) -> None:
-        while self.groups:
-            end_group(self.groups.pop())
+        """And whatever they left behind, in sessions of its own too. Without a job nothing is ended:
+        what the person's commands at the end have started is theirs."""
+        if self.groups:
+            end_children(GRACE_SECONDS, self.groups)
+            self.groups = []
 
     def write_exit(self, code: int | None, killer: str | None, seconds: float) -> None:
         record = {
@@ -164,6 +191,23 @@ class _Builder:
             problem = start_detached(argv, self.env | extra, self.env.get("AF_ROOT", "/")) if argv else None
             if problem:
                 say(f"[agent-farm] not run: {problem}")
+
+
+def _started_at(plan: Plan) -> float | None:
+    """When the runtime of this run was started, None when it was not."""
+    file = plan.directory / "processes.json"
+    with suppress(OSError, ValueError, KeyError):
+        if json.loads(file.read_bytes())["run"] == plan.run:
+            return file.stat().st_mtime
+    return None
+
+
+def _signal_of(status: int) -> str:
+    """What ended a keeper; one that was asked to says so by its exit code."""
+    code, killer = _reading(status)
+    with suppress(ValueError):
+        return killer or signal.Signals((code or 0) - 128).name
+    return "SIGKILL"
 
 
 def _reading(status: int) -> tuple[int | None, str | None]:

@@ -60,6 +60,19 @@ def leave_child(*, deaf: bool) -> None:
         time.sleep(0.01)
 
 
+def leave_loner(*, deaf: bool) -> None:
+    """A child in a session of its own, which knows nothing of where it comes from."""
+    if os.fork() == 0:
+        os.setsid()
+        if deaf:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.environ.clear()
+        Path(sys.argv[2]).with_name("loner").write_text(str(os.getpid()))
+        os.execv("/bin/sleep", ["sleep", "600"])
+    while not Path(sys.argv[2]).with_name("loner").exists():
+        time.sleep(0.01)
+
+
 def say_goodbye(file: Path) -> None:
     time.sleep(0.3)
     file.with_name("goodbye").touch()
@@ -87,6 +100,12 @@ def main() -> None:
     elif what == "family":
         leave_child(deaf=True)
         stay(deaf=True)
+    elif what in ("loner", "deaf-loner"):
+        leave_loner(deaf=what == "deaf-loner")
+    elif what == "tribe":
+        leave_child(deaf=True)
+        leave_loner(deaf=True)
+        stay()
     elif what == "polite":
         signal.signal(signal.SIGTERM, lambda *_: say_goodbye(file))
         stay()

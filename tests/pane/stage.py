@@ -90,6 +90,14 @@ class Stage:
         assert self.address
         return int(tmux("display-message", "-p", "-t", self.address.pane_id, "#{pane_pid}"))
 
+    def processes(self) -> dict[str, int]:
+        return dict(json.loads((self.run / "processes.json").read_text()))
+
+    def left_by(self, what: str) -> int:
+        """The process id that a program wrote down for its child or its loner."""
+        file = self.root / what
+        return int(wait_until(lambda: file.exists() and file.read_text(), what=what))
+
     def screen(self) -> str:
         assert self.address
         return self.server.capture(self.address.pane_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import psutil
 import pytest
 
 from agent_farm.tmux.processes import is_running
@@ -90,6 +91,78 @@ def test_what_the_runtime_leaves_behind_is_ended(stage: Stage, what: str) -> Non
     stage.start_program(what)
     assert stage.exit()["exit_code"] == 0
     wait_gone(int((stage.root / "child").read_text()))
+
+
+@pytest.mark.parametrize("what", ["loner", "deaf-loner"])
+def test_so_is_what_it_leaves_in_a_session_of_its_own(stage: Stage, what: str) -> None:
+    stage.start_program(what)
+    assert stage.exit()["exit_code"] == 0
+    assert not is_running(stage.left_by("loner"))
+
+
+def test_a_killed_runtime_leaves_nothing_either(stage: Stage) -> None:
+    stage.start_program("tribe")
+    child, loner = stage.left_by("child"), stage.left_by("loner")
+    os.kill(stage.facts()["pid"], signal.SIGKILL)
+    assert stage.exit()["signal"] == "SIGKILL"
+    assert not is_running(child)
+    assert not is_running(loner)
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["kill-session", "kill-pane", "kill-server", "SIGTERM", "SIGHUP", "kill -9 server", "kill -9 launcher",
+     "kill -9 both"],
+)  # fmt: skip
+def test_a_dying_pane_leaves_nothing_in_a_session_of_its_own(stage: Stage, how: str) -> None:
+    address = stage.start_program("tribe")
+    child, loner, launcher = stage.left_by("child"), stage.left_by("loner"), stage.pane_pid()
+    server = int(tmux("display-message", "-p", "#{pid}"))
+    if how.startswith("kill-"):
+        target = {"kill-session": ("-t", address.session_id), "kill-pane": ("-t", address.pane_id)}
+        tmux(how, *target.get(how, ()))
+    elif how.startswith("SIG"):
+        os.kill(launcher, signal.Signals[how])
+    for word, pid in (("server", server), ("launcher", launcher)):
+        if how in (f"kill -9 {word}", "kill -9 both"):
+            os.kill(pid, signal.SIGKILL)
+    for pid in (stage.facts()["pid"], child, loner):
+        wait_gone(pid)
+    assert not (stage.run / "exit.json").exists()
+
+
+def test_a_killed_keeper_leaves_a_record_and_no_process(stage: Stage) -> None:
+    stage.start_program("tribe")
+    pids = [stage.facts()["pid"], stage.left_by("child"), stage.left_by("loner")]
+    os.kill(stage.processes()["keeper"], signal.SIGKILL)
+    record = stage.exit()
+    assert (record["exit_code"], record["signal"]) == (None, "SIGKILL")
+    assert "killed by SIGKILL" in stage.wait_for_end()["reason"]
+    assert stage.states() == ["preparing", "working", "failed"]
+    assert not [pid for pid in pids if is_running(pid)]
+    stage.wait_for_shell()
+
+
+def test_a_keeper_that_is_killed_while_preparing(stage: Stage) -> None:
+    stage.start_program("stay", setup="setsid sleep 600 & echo $! >loner; sleep 600")
+    loner = stage.worktree / "loner"
+    wait_until(lambda: loner.exists() and loner.read_text(), what="the setup")
+    (keeper,) = psutil.Process(stage.pane_pid()).children()
+    keeper.kill()
+    assert stage.wait_for_end()["state"] == "failed"
+    assert not is_running(int(loner.read_text()))
+    assert not (stage.run / "exit.json").exists()
+    stage.wait_for_shell()
+
+
+def test_what_the_setup_starts_lives_as_long_as_the_runtime(stage: Stage) -> None:
+    stage.start_program("stay", setup="setsid sleep 600 & echo $! >loner")
+    runtime = stage.facts()["pid"]
+    loner = int((stage.worktree / "loner").read_text())
+    assert is_running(loner)
+    os.kill(runtime, signal.SIGTERM)
+    stage.wait_for_end()
+    assert not is_running(loner)
 
 
 @pytest.mark.parametrize("what", ["stay", "deaf"])

@@ -66,12 +66,12 @@ def test_the_launchers_own_environment_is_clean_too(stage: Stage) -> None:
     tmux("new-session", "-d", "sleep 60")
     tmux("set-environment", "-g", "UNDECLARED", "secret")
     stage.start_program("stay", env={"PATH": os.environ["PATH"], "KEY": "value"})
-    launcher = stage.facts()["parent"]
-    assert launcher == stage.pane_pid()
-    environ = Path(f"/proc/{launcher}/environ").read_bytes()
-    assert b"KEY" not in environ
-    assert b"secret" not in environ
-    assert b"value" not in Path(f"/proc/{launcher}/cmdline").read_bytes()
+    keeper = stage.facts()["parent"]
+    for process in (keeper, stage.pane_pid()):
+        environ = Path(f"/proc/{process}/environ").read_bytes()
+        assert b"KEY" not in environ
+        assert b"secret" not in environ
+        assert b"value" not in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def test_the_environment_leaves_the_disk_and_the_rest_stays(stage: Stage) -> None:
@@ -92,7 +92,8 @@ def test_the_runtime_has_the_terminal_and_default_signals(stage: Stage) -> None:
     assert facts["ignored"] == []
     assert facts["descriptors"] == []
     processes = json.loads((stage.run / "processes.json").read_text())
-    assert processes == {"run": "abcdef012345", "launcher": facts["parent"], "runtime": facts["pid"]}
+    known = {"launcher": stage.pane_pid(), "keeper": facts["parent"], "runtime": facts["pid"]}
+    assert processes == {"run": "abcdef012345", **known}
     assert stage.states() == ["preparing", "working"]
 
 

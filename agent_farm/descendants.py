@@ -1,0 +1,123 @@
+"""Ending every process below this one, adopted orphans included; standard library only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+_POLL_SECONDS = 0.02
+_GIVE_UP_SECONDS = 5.0  # one that outlives SIGKILL for so long hangs in the kernel
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans(adopt: bool) -> bool:
+    """Orphaned descendants become our children, whatever group or session they are in (Linux)."""
+    return set_process(_PR_SET_CHILD_SUBREAPER, int(adopt))
+
+
+def set_process(option: int, value: int) -> bool:
+    """prctl(2); False where there is none."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def end_children(grace: float, groups: Iterable[int] = ()) -> None:
+    """TERM for `grace` seconds, then KILL, then whatever that hands to us, until none is left.
+
+    `groups` are process groups that are ended along with the children. What `af` itself keeps running on
+    its own feet is left alone, see `stands_alone`.
+    """
+    deadline = time.monotonic() + grace
+    told: set[int] = set()
+    beyond: set[int] = set()
+    left = list(groups)
+    for group in left:
+        _tell_group(group, signal.SIGTERM)
+    while True:
+        children = [pid for pid in live_children() if pid not in beyond]
+        left = [group for group in left if _group_lives(group)]
+        beyond |= {pid for pid in children if pid not in told and stands_alone(pid)}
+        children = [pid for pid in children if pid not in beyond]
+        now = time.monotonic()
+        if not (children or left) or now > deadline + _GIVE_UP_SECONDS:
+            return
+        if now >= deadline:
+            for group in left:
+                _tell_group(group, signal.SIGKILL)
+        number = signal.SIGTERM if now < deadline else signal.SIGKILL
+        for pid in children:
+            if (number == signal.SIGKILL or pid not in told) and not _tell(pid, number):
+                beyond.add(pid)
+            told.add(pid)
+        time.sleep(_POLL_SECONDS)
+
+
+def live_children() -> list[int]:
+    """Children of this process that have not ended; ended ones are collected. Empty without /proc."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return []
+    if not sys.platform.startswith("linux"):
+        return []
+    me, found = os.getpid(), []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(OSError, IndexError), open(f"/proc/{entry}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+                if int(fields[1]) == me and fields[0] != b"Z":
+                    found.append(int(entry))
+    return found
+
+
+def stands_alone(pid: int) -> bool:
+    """A tmux server or a farm's server that `af`, called by an agent, had to start: others live on it."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            program, *words = file.read().split(b"\0")
+    except OSError:
+        return False
+    name = os.path.basename(program)
+    if name == b"tmux":
+        return any(word.endswith(b"/agent_farm/pane/launcher.py") for word in words)
+    return name.startswith(b"python") and any(
+        word.endswith(b"/agent_farm/butler/supervisor.py") or b"from agent_farm.dashboard.serving" in word
+        for word in words
+    )
+
+
+def _tell(pid: int, number: int) -> bool:
+    """False for a process that is not ours to end: it became another user's."""
+    try:
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)  # a stopped process cannot hear
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        pass
+    return True
+
+
+def _tell_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+        os.killpg(group, signal.SIGCONT)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # the latter on macOS, for a group of zombies
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""The process between the launcher and the runtime: whichever of the two is killed, the other one cleans up.
+
+The kernel hands a runtime's orphans to the keeper, those in sessions of their own included, and the keeper's
+to the launcher (Linux). The launcher becomes the person's shell, so the keeper cannot be the launcher itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from agent_farm.descendants import adopt_orphans, end_children
+from agent_farm.pane.lifeline import lifeline
+from agent_farm.pane.signals import HungUp, holding_signals, ignore_signals
+
+GRACE_SECONDS = 2.0
+_KEEPER_SECONDS = 2 * GRACE_SECONDS + 1
+_POLL_SECONDS = 0.02
+_HUNG_UP = 128
+
+
+class Keeper:
+    """Runs `work` in a process of its own; `clean_up`, too, when it is told to end before that is done."""
+
+    def __init__(self, work: Callable[[], None], clean_up: Callable[[], None]) -> None:
+        self._work, self._clean_up = work, clean_up
+        self._pid = 0
+        self._status: int | None = None
+
+    def run(self) -> int:
+        """The wait status: 0 when `work` came to its end. Any other: nothing that it left runs any more."""
+        adopt_orphans(True)
+        launcher, hear_its_end = os.getpid(), lifeline(signal.SIGHUP)
+        with holding_signals():  # none may come while nobody knows the process id
+            self._pid = os.fork()
+            if self._pid == 0:
+                self._keep(launcher, hear_its_end)
+        while self._status is None:
+            self._collect(0)
+        if _has_left_something(self._status):
+            end_children(GRACE_SECONDS)
+        adopt_orphans(False)
+        self._pid = 0
+        return self._status
+
+    def end(self) -> None:
+        """Of a run that was cut short: the keeper ends its jobs, and if it cannot, that is done here."""
+        if self._pid == 0:
+            return
+        deadline = time.monotonic() + _KEEPER_SECONDS
+        self._tell(signal.SIGHUP)
+        while self._status is None:
+            self._collect(os.WNOHANG)
+            if time.monotonic() > deadline:
+                self._tell(signal.SIGKILL)
+            time.sleep(0 if self._status is not None else _POLL_SECONDS)
+        if _has_left_something(self._status):
+            end_children(GRACE_SECONDS)
+
+    def _keep(self, launcher: int, hear_its_end: Callable[[], None]) -> NoReturn:
+        code = 1
+        try:
+            adopt_orphans(True)
+            hear_its_end()
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            if os.getppid() != launcher:  # gone before the kernel was told
+                raise HungUp(signal.SIGHUP)
+            self._work()
+            code = 0
+        except HungUp as hangup:
+            ignore_signals()
+            self._clean_up()
+            code = _HUNG_UP + hangup.number
+        finally:
+            os._exit(code)
+
+    def _collect(self, options: int) -> None:
+        """Others that end are orphans that became ours."""
+        pid, status = os.waitpid(-1, options)
+        if pid == self._pid:
+            self._status = status
+
+    def _tell(self, number: int) -> None:
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+                os.kill(self._pid, signal.SIGCONT)
+
+
+def _has_left_something(status: int) -> bool:
+    """Not one that has cleaned up itself: what is left of that was started to outlive it."""
+    return os.WIFSIGNALED(status) or 0 < os.WEXITSTATUS(status) <= _HUNG_UP

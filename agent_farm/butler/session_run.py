@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent_farm.butler import memory, telemetry
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
+from agent_farm.butler.finishing import finished_result
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, SessionOrder
 from agent_farm.butler.readable import readable
@@ -18,7 +20,9 @@ from agent_farm.butler.system_prompt import compose_system_prompt
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.result import RuntimeResult, Usage
+
+RESET_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class SessionRunner:
         began = time.monotonic()
         try:
             result = await self._invoke(order, worker)
+        except asyncio.CancelledError:
+            await finished_result(self._reset(worker))
+            raise
         except Exception as error:
-            await self._reset(worker)
+            await finished_result(self._reset(worker))
             _log_failure(order.session_id, error)
             return Completion(
                 state="failed",
@@ -44,6 +51,13 @@ class SessionRunner:
                 error=readable(_text_of(error)),
                 duration=time.monotonic() - began,
             )
+        seconds = time.monotonic() - began
+        await finished_result(
+            self._conclude(order, worker, result)
+        )  # it has ended: that can no longer change
+        return completion_of(result, seconds)
+
+    async def _conclude(self, order: SessionOrder, worker: RuntimeAdapter, result: RuntimeResult) -> None:
         if not result.success:
             telemetry.mark_failed(result.error or "failed")
             await self._reset(worker)
@@ -51,7 +65,6 @@ class SessionRunner:
             await memory.store_session_episode(
                 self.database, self.butler.name, order.session_id, order.prompt, result.output
             )
-        return completion_of(result, time.monotonic() - began)
 
     async def _invoke(self, order: SessionOrder, worker: RuntimeAdapter) -> RuntimeResult:
         system_prompt = await self._system_prompt(order, worker)
@@ -107,12 +120,13 @@ class SessionRunner:
 
     async def _reset(self, worker: RuntimeAdapter) -> None:
         try:
-            await worker.reset()
+            async with asyncio.timeout(RESET_SECONDS):
+                await worker.reset()
         except Exception as error:
             _log_failure(worker.name, error)
 
 
-def completion_of(result: RuntimeResult, seconds: float) -> Completion:
+def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
     usage = result.usage
     return Completion(
         state="completed" if result.success else "failed",
@@ -127,6 +141,14 @@ def completion_of(result: RuntimeResult, seconds: float) -> Completion:
         cost=result.cost,
         conversation_id=result.conversation_id,
     )
+
+
+def cancelled_completion(partial: RuntimeResult, reason: str) -> Completion:
+    """With what it had told until then; tokens it did not tell are unknown, not none."""
+    told = completion_of(partial, None)
+    if partial.usage == Usage():
+        told = replace(told, input_tokens=None, output_tokens=None, cached_tokens=None)
+    return replace(told, state="cancelled", success=False, error=reason)
 
 
 def _call(call: Any) -> dict[str, Any]:

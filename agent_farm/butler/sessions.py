@@ -39,7 +39,10 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """How a session ended. `tool_calls` is what the runtime reported."""
+    """How a session ended. `tool_calls` is what the runtime reported.
+
+    Without a `duration` it is the time since the start, or none for a session that never started.
+    """
 
     state: SessionState
     success: bool
@@ -54,6 +57,14 @@ class Completion:
     conversation_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What completing added to what the runtime reported."""
+
+    tool_calls: list[dict[str, Any]]
+    duration: float | None
+
+
 async def session_create(database: Database, new: NewSession) -> str:
     """Write the record in state `queued`; its id."""
     await database.run(_insert, database, new)
@@ -64,10 +75,8 @@ async def session_start(database: Database, session_id: str) -> None:
     await database.run(_start, database, session_id)
 
 
-async def session_complete(
-    database: Database, session_id: str, completion: Completion
-) -> list[dict[str, Any]]:
-    """Write how it ended; the answer is the tool calls on record, those the server served included."""
+async def session_complete(database: Database, session_id: str, completion: Completion) -> Completed:
+    """Write how it ended; the answer has the tool calls that the server served, too."""
     return await database.run(_complete, database, session_id, completion)
 
 
@@ -91,7 +100,8 @@ def _start(database: Database, session_id: str) -> None:
         )
 
 
-def _complete(database: Database, session_id: str, end: Completion) -> list[dict[str, Any]]:
+def _complete(database: Database, session_id: str, end: Completion) -> Completed:
+    now = time.time()
     with database.transaction() as connection:
         served = [
             ServedCall(row["name"], json.loads(row["input"]), row["result"], bool(row["failed"]))
@@ -102,16 +112,17 @@ def _complete(database: Database, session_id: str, end: Completion) -> list[dict
         calls = merge_calls(end.tool_calls, served)
         connection.execute(
             "UPDATE sessions SET state = ?, success = ?, output = ?, tool_calls = ?, error = ?,"
-            " duration = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-            " conversation_id = ?, ended_at = ? WHERE id = ?",
+            " duration = coalesce(?, max(0.0, ? - started_at)), input_tokens = ?, output_tokens = ?,"
+            " cached_tokens = ?, cost = ?, conversation_id = ?, ended_at = ? WHERE id = ?",
             (
                 *(end.state, int(end.success), end.output, json.dumps(calls)),
-                *(end.error, end.duration),
+                *(end.error, end.duration, now),
                 *(end.input_tokens, end.output_tokens, end.cached_tokens, end.cost, end.conversation_id),
-                *(time.time(), session_id),
+                *(now, session_id),
             ),
         )
-    return calls
+        row = connection.execute("SELECT duration FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return Completed(calls, row["duration"] if row else None)
 
 
 @dataclass(frozen=True, slots=True)

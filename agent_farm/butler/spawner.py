@@ -5,31 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from agent_farm.butler import telemetry
-from agent_farm.butler.admission import Admission
+from agent_farm.butler.admission import Admission, Place
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
+from agent_farm.butler.finishing import finish, finished_result
 from agent_farm.butler.identity import Butler
-from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions, SessionOrder
+from agent_farm.butler.order import Endpoint, Observer, RunOptions, SessionOrder
 from agent_farm.butler.ownership import Ownership
 from agent_farm.butler.result import SpawnerResult, refused
-from agent_farm.butler.session_run import SessionRunner
-from agent_farm.butler.sessions import (
-    Completion,
-    NewSession,
-    session_complete,
-    session_create,
-    session_start,
-)
+from agent_farm.butler.session_record import SessionRecord
+from agent_farm.butler.session_run import SessionRunner, cancelled_completion
+from agent_farm.butler.sessions import Completion, NewSession, session_complete, session_create
+from agent_farm.butler.slots import Slots
 from agent_farm.butler.sources import require_trigger_source
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.base import RuntimeAdapter
-
-T = TypeVar("T")
+from agent_farm.runtimes.interruption import Interrupted
+from agent_farm.runtimes.process import held_by_guards
+from agent_farm.runtimes.result import RuntimeResult
 
 
 class Spawner:
@@ -51,11 +49,13 @@ class Spawner:
         store = credentials or CredentialStore(database, source)
         self.butler = butler
         self.database = database
-        self.admission = Admission(butler.max_concurrent_sessions, butler.max_queued_sessions)
+        locks = database.path.parent / "locks"
+        slots = Slots(locks, butler.name, butler.max_concurrent_sessions)
+        self.admission = Admission(slots, butler.max_queued_sessions)
         self._adapter = adapter
         self._options = options or RunOptions()
         self._runner = SessionRunner(butler, database, endpoint, store, source)
-        self._owner = Ownership(database.path.parent / "locks")
+        self._owner = Ownership(locks)
         self._new_id = new_id
         self._tasks: set[asyncio.Task[SpawnerResult]] = set()
 
@@ -78,20 +78,37 @@ class Spawner:
         _require_text("context", context or "-")
         if max_turns < 1:
             raise UsageError(f"max_turns is {max_turns}; at least one turn is needed")
-        if reason := self.admission.refusal(trigger_source):
-            _logger().warning("Refused a trigger (%s): %s", trigger_source, reason)
-            return refused(reason)
+        place = self.admission.admit(trigger_source)
+        if isinstance(place, str):
+            _logger().warning("Refused a trigger (%s): %s", trigger_source, place)
+            return refused(place)
         order = self._order(prompt, context, trigger_source, max_turns, options or self._options)
-        self.admission.enter()
-        task = asyncio.create_task(self._serve(order, observer or (lambda progress: None)))
+        task = asyncio.create_task(self._serve(order, place, observer or (lambda progress: None)))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, place))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
-            await _finished(task)
+            await finish(task)
             raise
+
+    async def reject(self, prompt: str, trigger_source: str, reason: str) -> SpawnerResult:
+        """Put on record what was triggered and cannot be started, where nobody waits to be told."""
+        trace = telemetry.current_trace()
+        new = NewSession(
+            id=self._new_id(),
+            butler=self.butler.name,
+            owner=self._owner.id,
+            trigger_source=trigger_source,
+            prompt=prompt,
+            runtime=self.butler.runtime or "none",
+            model=self.butler.model,
+            trace_id=trace.trace_id if trace else None,
+        )
+        await session_create(self.database, new)
+        await session_complete(self.database, new.id, Completion("failed", success=False, error=reason))
+        return SpawnerResult(success=False, error=reason, session_id=new.id, trace_id=new.trace_id)
 
     def stop_accepting(self) -> None:
         """Every later trigger is refused; what was accepted goes on."""
@@ -129,12 +146,12 @@ class Spawner:
             options=options,
         )
 
-    def _ended(self, task: asyncio.Task[SpawnerResult]) -> None:
+    def _ended(self, place: Place, task: asyncio.Task[SpawnerResult]) -> None:
         """Also of a task that was cancelled before it began."""
         self._tasks.discard(task)
-        self.admission.leave()
+        place.leave()
 
-    async def _serve(self, order: SessionOrder, observer: Observer) -> SpawnerResult:
+    async def _serve(self, order: SessionOrder, place: Place, observer: Observer) -> SpawnerResult:
         """From acceptance to the completed record; swallows the cancellation that ends it."""
         with telemetry.span(
             "butler.trigger",
@@ -142,77 +159,34 @@ class Spawner:
             trigger_source=order.trigger_source,
             session_id=order.session_id,
         ):
-            trace = telemetry.current_trace()
-            recorded = asyncio.create_task(self._create(order, trace, observer))
+            record = SessionRecord(
+                self.database, order, self.butler.name, self._owner.id, telemetry.current_trace(), observer
+            )
+            waiting = 0 if place.slot else self.admission.waiting
+            created = asyncio.create_task(record.create(waiting))
             try:
-                async with self.admission.slot():
-                    return await self._run(order, recorded, trace, observer)
-            except asyncio.CancelledError:
-                return await self._end_cancelled(order, recorded, trace, observer)
-
-    async def _create(self, order: SessionOrder, trace: telemetry.Trace | None, observer: Observer) -> None:
-        new = NewSession(
-            id=order.session_id,
-            butler=self.butler.name,
-            owner=self._owner.id,
-            trigger_source=order.trigger_source,
-            prompt=order.prompt,
-            context=order.context,
-            runtime=order.adapter.name,
-            model=order.model,
-            cwd=str(order.cwd),
-            max_turns=order.max_turns,
-            parent=order.options.parent,
-            trace_id=trace.trace_id if trace else None,
-        )
-        await session_create(self.database, new)
-        observer(Progress(order.session_id, "queued", {"waiting": self.admission.waiting}))
+                return await self._run(order, place, created, record)
+            except asyncio.CancelledError as error:
+                await finish(created)
+                created.result()
+                return await finished_result(record.complete(self._cancelled(error)))
+            finally:
+                place.leave()  # not before the record is complete
 
     async def _run(
-        self,
-        order: SessionOrder,
-        recorded: asyncio.Task[None],
-        trace: telemetry.Trace | None,
-        observer: Observer,
+        self, order: SessionOrder, place: Place, created: asyncio.Task[None], record: SessionRecord
     ) -> SpawnerResult:
-        await asyncio.shield(recorded)
-        await session_start(self.database, order.session_id)
-        observer(Progress(order.session_id, "running", {"runtime": order.adapter.name}))
-        completion = await self._runner.run(order)
-        return await _finished_result(self._complete(order, completion, trace, observer))
+        slot = await place.reach_slot()
+        await asyncio.shield(created)
+        await record.start()
+        with held_by_guards(slot.descriptor):
+            completion = await self._runner.run(order)
+        return await finished_result(record.complete(completion))
 
-    async def _end_cancelled(
-        self,
-        order: SessionOrder,
-        recorded: asyncio.Task[None],
-        trace: telemetry.Trace | None,
-        observer: Observer,
-    ) -> SpawnerResult:
-        await _finished(recorded)
-        if recorded.exception():
-            raise recorded.exception() or AssertionError
+    def _cancelled(self, error: asyncio.CancelledError) -> Completion:
         reason = "the caller went away" if self.admission.accepting else "the butler shut down"
-        end = Completion(state="cancelled", success=False, error=f"Cancelled: {reason}")
-        return await _finished_result(self._complete(order, end, trace, observer))
-
-    async def _complete(
-        self, order: SessionOrder, end: Completion, trace: telemetry.Trace | None, observer: Observer
-    ) -> SpawnerResult:
-        calls = await session_complete(self.database, order.session_id, end)
-        observer(Progress(order.session_id, "ended", {"state": end.state}))
-        return SpawnerResult(
-            output=end.output,
-            tool_calls=calls,
-            success=end.success,
-            error=end.error,
-            session_id=order.session_id,
-            conversation_id=end.conversation_id,
-            duration=end.duration or 0.0,
-            input_tokens=end.input_tokens,
-            output_tokens=end.output_tokens,
-            cost=end.cost,
-            trace_id=trace.trace_id if trace else None,
-        )
+        partial = error.partial if isinstance(error, Interrupted) else RuntimeResult()
+        return cancelled_completion(partial, f"Cancelled: {reason}")
 
 
 def _require_text(what: str, text: str) -> None:
@@ -225,19 +199,6 @@ def _require_text(what: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"The {what} is not UTF-8 text", why=str(error)) from error
-
-
-async def _finished(task: asyncio.Task[Any]) -> None:
-    """Until `task` is done, whatever it came to; a further cancellation does not cut its record short."""
-    while not task.done():
-        with suppress(asyncio.CancelledError, Exception):
-            await asyncio.shield(task)
-
-
-async def _finished_result(work: Coroutine[Any, Any, T]) -> T:
-    task = asyncio.create_task(work)
-    await _finished(task)
-    return task.result()
 
 
 def _logger() -> Any:

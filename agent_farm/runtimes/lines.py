@@ -70,6 +70,10 @@ class LineParser(ABC):
             self.calls[key] = replace(self.calls[key], result=result, is_error=is_error)
 
     def result(self, ended: Ended, timeout: float | None) -> RuntimeResult:
+        return self.told(self._judge(ended, timeout))
+
+    def told(self, failure: Failure | None) -> RuntimeResult:
+        """What it has heard so far."""
         return RuntimeResult(
             output=self.output,
             tool_calls=tuple(self.calls.values()),
@@ -77,7 +81,7 @@ class LineParser(ABC):
             cost=self.cost,
             conversation_id=self.conversation_id,
             turns=self.turns,
-            failure=self._judge(ended, timeout),
+            failure=failure,
         )
 
     def _judge(self, ended: Ended, timeout: float | None) -> Failure | None:
@@ -97,7 +101,15 @@ class LineParser(ABC):
 
 
 async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
-    ended = await run_guarded(command, parser.line)
+    """Cancelled, it raises Interrupted."""
+    import asyncio
+
+    try:
+        ended = await run_guarded(command, parser.line)
+    except asyncio.CancelledError as error:
+        from agent_farm.runtimes.interruption import Interrupted
+
+        raise Interrupted(parser.told(Failure("killed", "interrupted"))) from error
     return parser.result(ended, command.timeout)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
 
 OnLine = Callable[[str], "str | None"]
+_HELD: ContextVar[tuple[int, ...]] = ContextVar("descriptors held by guards", default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class Ended:
     timed_out: bool = False
     stopped: str | None = None
     cannot_start: str | None = None
+
+
+@contextmanager
+def held_by_guards(descriptor: int) -> Iterator[None]:
+    """Runs that start inside hold the descriptor until their last process has ended, should we die before."""
+    token = _HELD.set((*_HELD.get(), descriptor))
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
 
 
 async def run_guarded(command: Command, on_line: OnLine) -> Ended:
@@ -101,7 +113,7 @@ class _Guard:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                pass_fds=(lifeline_end, status_end),
+                pass_fds=(lifeline_end, status_end, *_HELD.get()),
                 start_new_session=True,
                 limit=_LINE_LIMIT,
             )

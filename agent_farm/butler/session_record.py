@@ -1,0 +1,69 @@
+"""SessionRecord: one session as it is written down, and told to whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_farm.butler.database import Database
+from agent_farm.butler.order import Observer, Progress, SessionOrder
+from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.sessions import (
+    Completion,
+    NewSession,
+    session_complete,
+    session_create,
+    session_start,
+)
+from agent_farm.butler.telemetry import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """Created, started and completed, once each and in this order; one that never ran is not started."""
+
+    database: Database
+    order: SessionOrder
+    butler: str
+    owner: str
+    trace: Trace | None
+    observer: Observer
+
+    async def create(self, waiting: int) -> None:
+        order = self.order
+        new = NewSession(
+            id=order.session_id,
+            butler=self.butler,
+            owner=self.owner,
+            trigger_source=order.trigger_source,
+            prompt=order.prompt,
+            context=order.context,
+            runtime=order.adapter.name,
+            model=order.model,
+            cwd=str(order.cwd),
+            max_turns=order.max_turns,
+            parent=order.options.parent,
+            trace_id=self.trace.trace_id if self.trace else None,
+        )
+        await session_create(self.database, new)
+        self.observer(Progress(order.session_id, "queued", {"waiting": waiting}))
+
+    async def start(self) -> None:
+        await session_start(self.database, self.order.session_id)
+        self.observer(Progress(self.order.session_id, "running", {"runtime": self.order.adapter.name}))
+
+    async def complete(self, end: Completion) -> SpawnerResult:
+        ended = await session_complete(self.database, self.order.session_id, end)
+        self.observer(Progress(self.order.session_id, "ended", {"state": end.state}))
+        return SpawnerResult(
+            output=end.output,
+            tool_calls=ended.tool_calls,
+            success=end.success,
+            error=end.error,
+            session_id=self.order.session_id,
+            conversation_id=end.conversation_id,
+            duration=ended.duration or 0.0,
+            input_tokens=end.input_tokens,
+            output_tokens=end.output_tokens,
+            cost=end.cost,
+            trace_id=self.trace.trace_id if self.trace else None,
+        )

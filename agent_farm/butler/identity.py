@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import cast
 
+from agent_farm.butler.butler_table import ButlerError, Table
+from agent_farm.butler.cron import require_cron
 from agent_farm.butler.sources import TASK_NAME
-from agent_farm.errors import AgentFarmError, NotFound, nearest
+from agent_farm.butler.transport import transport_problem
+from agent_farm.errors import NotFound, UsageError, nearest
 from agent_farm.paths import FarmPaths
-from agent_farm.settings import load_document, load_settings
+from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes.mcp_config import Transport
+from agent_farm.settings import Settings, load_document, load_settings
+
+__all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 
 FILE_NAME = "butler.toml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _BUTLER_KEYS = (
     "name",
@@ -30,13 +35,6 @@ _BUTLER_KEYS = (
     "schedule",
 )
 _SCHEDULE_KEYS = ("name", "cron", "prompt", "timezone")
-
-
-Transport = Literal["http", "sse"]
-
-
-class ButlerError(AgentFarmError):
-    code = "butler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def _packaged(root: Path, name: str) -> Butler:
         directory=directory,
         roster=roster if roster.is_dir() else directory,
         port=settings.number("server.port"),
-        runtime=settings.text("spawn.runtime"),
+        runtime=_configured_runtime(root, settings),
         model=settings.text("spawn.model"),
         optional_env=settings.items("env.pass"),
     )
@@ -135,117 +133,93 @@ def _packaged(root: Path, name: str) -> Butler:
 
 def _from_file(root: Path, directory: Path) -> Butler:
     file = directory / FILE_NAME
-    document = load_document(file)
-    _known(file, "", document, ("butler", "modules"))
-    table = _table(file, "butler", document.get("butler", {}))
-    _known(file, "butler.", table, _BUTLER_KEYS)
-    env = _table(file, "butler.env", table.get("env", {}))
-    _known(file, "butler.env.", env, ("required", "optional"))
-    modules = _table(file, "modules", document.get("modules", {}))
-    settings = load_settings(root)
-    name = _text(file, "butler.name", table.get("name", directory.name), NAME)
+    whole = Table(file, "", load_document(file))
+    whole.require_known(("butler", "modules"))
+    table, modules = whole.table("butler"), whole.table("modules")
+    table.require_known(_BUTLER_KEYS)
+    env = table.table("env")
+    env.require_known(("required", "optional"))
+    name = table.text("name", NAME) if "name" in table.values else directory.name
     if name != directory.name:
-        raise ButlerError(f"{file}: butler.name is {name}", why=f"Its directory is called {directory.name}.")
+        raise table.error(f"butler.name is {name}", f"Its directory is called {directory.name}.")
+    settings = load_settings(root)
+    runtime = _runtime(root, table) or _configured_runtime(root, settings)
     return Butler(
         name=name,
         directory=directory,
         roster=directory.parent,
-        port=_number(file, "butler.port", table.get("port", settings.number("server.port")), 0),
-        runtime=table.get("runtime") or settings.text("spawn.runtime"),
-        model=table.get("model") or settings.text("spawn.model"),
-        max_concurrent_sessions=_number(
-            file, "butler.max_concurrent_sessions", table.get("max_concurrent_sessions", 1), 1
-        ),
-        max_queued_sessions=_number(
-            file, "butler.max_queued_sessions", table.get("max_queued_sessions", 100), 0
-        ),
-        session_timeout=_number(file, "butler.session_timeout", table.get("session_timeout", 3600), 1),
-        transport=_transport(file, table.get("transport", "http")),
-        required_env=_variables(file, "butler.env.required", env.get("required", [])),
-        optional_env=(
-            *_variables(file, "butler.env.optional", env.get("optional", [])),
-            *settings.items("env.pass"),
-        ),
-        module_credentials=_module_credentials(file, modules),
-        memory="memory" in modules and modules["memory"].get("enabled", True) is not False,
-        schedules=_schedules(file, table.get("schedule", [])),
+        port=table.number("port", settings.number("server.port"), least=0),
+        runtime=runtime,
+        model=table.text_or_none("model") or settings.text("spawn.model"),
+        max_concurrent_sessions=table.number("max_concurrent_sessions", 1, least=1),
+        max_queued_sessions=table.number("max_queued_sessions", 100, least=0),
+        session_timeout=table.number("session_timeout", 3600, least=1),
+        transport=_transport(root, table, runtime),
+        required_env=env.variables("required"),
+        optional_env=(*env.variables("optional"), *settings.items("env.pass")),
+        module_credentials=_module_credentials(modules),
+        memory="memory" in modules.values and modules.table("memory").flag("enabled", default=True),
+        schedules=_schedules(table),
     )
 
 
-def _schedules(file: Path, entries: Any) -> tuple[ScheduleEntry, ...]:
-    if not isinstance(entries, list):
-        raise ButlerError(f"{file}: butler.schedule must be tables", why="Write [[butler.schedule]].")
-    schedules = []
-    for entry in entries:
-        table = _table(file, "butler.schedule", entry)
-        _known(file, "butler.schedule.", table, _SCHEDULE_KEYS)
-        schedules.append(
-            ScheduleEntry(
-                name=_text(file, "butler.schedule.name", table.get("name"), TASK_NAME),
-                cron=_text(file, "butler.schedule.cron", table.get("cron")),
-                prompt=_text(file, "butler.schedule.prompt", table.get("prompt")),
-                timezone=table.get("timezone"),
-            )
+def _runtime(root: Path, table: Table) -> str | None:
+    name = table.text_or_none("runtime")
+    if name is not None and (problem := _runtime_problem(root, name)):
+        raise table.error(f"butler.runtime is {name!r}, which is no runtime", problem, "af runtimes")
+    return name
+
+
+def _configured_runtime(root: Path, settings: Settings) -> str | None:
+    name = settings.text("spawn.runtime")
+    if name is not None and (problem := _runtime_problem(root, name)):
+        source = settings.source("spawn.runtime")
+        raise ButlerError(
+            f"{source}: spawn.runtime is {name!r}, which is no runtime", why=problem, hint="af runtimes"
         )
+    return name
+
+
+def _runtime_problem(root: Path, name: str) -> str | None:
+    known = adapter_names(root)
+    if name in known:
+        return None
+    close = nearest(name, known)
+    return f"{f'Did you mean {close}? ' if close else ''}There are: {', '.join(known)}"
+
+
+def _transport(root: Path, table: Table, runtime: str | None) -> Transport:
+    transport = cast(Transport, table.choice("transport", ("http", "sse")))
+    if transport == "http" or runtime is None:
+        return transport
+    if problem := transport_problem(get_adapter(runtime, root), transport):
+        raise table.error(f"butler.transport is {transport}", problem)
+    return transport
+
+
+def _schedules(butler: Table) -> tuple[ScheduleEntry, ...]:
+    schedules = tuple(_schedule(table) for table in butler.tables("schedule"))
     names = [schedule.name for schedule in schedules]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise ButlerError(f"{file}: two schedules are called {doubled[0]}")
-    return tuple(schedules)
+        raise butler.error(f"two schedules are called {doubled[0]}", None)
+    return schedules
 
 
-def _module_credentials(file: Path, modules: Mapping[str, Any]) -> tuple[str, ...]:
-    names: list[str] = []
-    for module, content in modules.items():
-        table = _table(file, f"modules.{module}", content)
-        names += _variables(file, f"modules.{module}.credentials", table.get("credentials", []))
+def _schedule(table: Table) -> ScheduleEntry:
+    table.require_known(_SCHEDULE_KEYS)
+    schedule = ScheduleEntry(
+        name=table.text("name", TASK_NAME),
+        cron=table.text("cron"),
+        prompt=table.text("prompt"),
+        timezone=table.text_or_none("timezone"),
+    )
+    try:
+        require_cron(schedule.cron, schedule.timezone)
+    except UsageError as error:
+        raise table.error(f"schedule {schedule.name}: {error.what}", error.why, error.hint) from error
+    return schedule
+
+
+def _module_credentials(modules: Table) -> tuple[str, ...]:
+    names = [name for module in modules.values for name in modules.table(module).variables("credentials")]
     return tuple(dict.fromkeys(names))
-
-
-def _known(file: Path, prefix: str, table: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in names:
-            close = nearest(key, names)
-            raise ButlerError(
-                f"{file}: unknown key {prefix}{key}",
-                why=f"Did you mean {prefix}{close}?" if close else f"Known keys: {', '.join(names)}",
-            )
-
-
-def _table(file: Path, label: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ButlerError(f"{file}: {label} must be a table", why=f"It is {value!r}.")
-    return value
-
-
-def _text(file: Path, label: str, value: Any, pattern: re.Pattern[str] | None = None) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ButlerError(f"{file}: {label} must be a string", why=f"It is {value!r}.")
-    if pattern and not pattern.fullmatch(value):
-        raise ButlerError(f"{file}: {label} is {value!r}", why="Letters, digits, - and _ are allowed.")
-    return value
-
-
-def _number(file: Path, label: str, value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ButlerError(
-            f"{file}: {label} must be a whole number, at least {least}", why=f"It is {value!r}."
-        )
-    return value
-
-
-def _transport(file: Path, value: Any) -> Transport:
-    if value == "http":
-        return "http"
-    if value == "sse":
-        return "sse"
-    raise ButlerError(f"{file}: butler.transport must be http or sse", why=f"It is {value!r}.")
-
-
-def _variables(file: Path, label: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(
-        isinstance(item, str) and VARIABLE.fullmatch(item) for item in value
-    ):
-        raise ButlerError(
-            f"{file}: {label} must list names of environment variables", why=f"It is {value!r}."
-        )
-    return tuple(value)

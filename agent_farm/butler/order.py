@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.identity import Transport
 from agent_farm.butler.tokens import Tokens
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.mcp_config import Transport
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import cast
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import RunOptions
+from agent_farm.butler.transport import transport_problem
 from agent_farm.consent import require_consent
 from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
@@ -33,7 +34,9 @@ def choose(
     given = options or RunOptions()
     settings = load_settings(root, environ)
     name = runtime or butler.runtime
-    adapter = _named(root, name) if name else _first_usable(credentials, environ)
+    adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
+    if problem := transport_problem(adapter, butler.transport):
+        raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
     own = settings.runtime(adapter.name)
     command = tuple(shlex.split(own.command)) if own.command else None
     program = repository_program(root, adapter.name, command)
@@ -63,7 +66,7 @@ def _named(root: Path, name: str) -> RuntimeAdapter:
         ) from error
 
 
-def _first_usable(credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:
+def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:
     """A key in the credential store counts like one in the environment."""
     problems = []
     for name in ADAPTERS:
@@ -71,6 +74,7 @@ def _first_usable(credentials: CredentialStore, environ: Mapping[str, str]) -> R
             continue
         adapter = get_adapter(name)
         problem = adapter.problem({**environ, **credentials.lookup_all(adapter.key_names)})
+        problem = problem or transport_problem(adapter, butler.transport)
         if problem is None:
             return adapter
         problems.append(f"{name}: {problem}")

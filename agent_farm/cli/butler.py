@@ -141,8 +141,19 @@ def _wait_until_up(root: Path, name: str | None) -> None:
     while time.monotonic() < deadline:
         address = running_server(root, name)
         if address is None:
-            raise AgentFarmError("The server ended at once", hint="af butler logs")
+            why = _last_words(root, name)
+            raise AgentFarmError("The server ended at once", why=why, hint="af butler logs")
         if address.pid is not None:
             return
         time.sleep(0.05)
     raise AgentFarmError("The server does not come up", hint="af butler logs")
+
+
+def _last_words(root: Path, name: str | None) -> str | None:
+    from agent_farm.butler.server_files import server_files
+
+    try:
+        lines = server_files(root, name).log.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.strip() for line in reversed(lines) if line.strip()), None)

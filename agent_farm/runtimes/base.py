@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from agent_farm.launch import Launch
 from agent_farm.runtimes.environment import without_foreign_keys
-from agent_farm.runtimes.mcp_config import McpServer, config_directory, one_server
+from agent_farm.runtimes.mcp_config import McpServer, Transport, config_directory, one_server
 from agent_farm.runtimes.result import Failure, RuntimeResult
 
 Permissions = Literal["ask", "edit", "all"]
@@ -111,6 +111,8 @@ class RuntimeAdapter(ABC):
     notices_dead_mcp: ClassVar[bool] = True
     screen: ClassVar[ScreenPatterns] = ScreenPatterns()
     resumes: ClassVar[bool] = True
+    # the MCP transports it speaks headless, the one to prefer first
+    transports: ClassVar[tuple[Transport, ...]] = ("http", "sse")
     # whether its program answers --version; our own and the repository's have none to tell
     tells_version: ClassVar[bool] = True
     # whether a model calls MCP tools through it, and in which words `af runtimes check` asks for one

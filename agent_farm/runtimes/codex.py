@@ -47,6 +47,7 @@ class CodexAdapter(RuntimeAdapter):
         "Stop": "idle",
     }
     submit_event = "UserPromptSubmit"
+    transports = ("http",)
     dialog_events = ("PermissionRequest",)
     screen = ScreenPatterns(
         ready=r"^› *$",

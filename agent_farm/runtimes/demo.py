@@ -32,6 +32,7 @@ class DemoAdapter(RuntimeAdapter):
     tells_version = False
     check_prompt = '[[mcp:farm_check {"word": "demo"}]]'
     submit_event = "UserPromptSubmit"
+    transports = ("http",)
     dialog_events = ("PermissionRequest",)
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",

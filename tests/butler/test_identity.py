@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agent_farm.butler.identity import (
 from agent_farm.butler.server_files import server_files
 from agent_farm.errors import NotFound
 from agent_farm.paths import FarmPaths
+from agent_farm.runtimes import adapter_names
 from tests.gitrepo import write_files
 
 FULL = """
@@ -99,9 +101,75 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
         ('[butler]\nschedule = "daily"', r"butler\.schedule must be tables"),
         ('[butler]\ntransport = "stdio"', r"butler\.transport must be http or sse"),
         ("[modules]\nmemory = true", r"modules\.memory must be a table"),
+        ('[modules.memory]\nenabled = "no"', r"modules\.memory\.enabled must be true or false"),
+        ("[butler]\nruntime = 5", r"butler\.runtime must be a string"),
+        ("[butler]\nmodel = 5", r"butler\.model must be a string"),
+        (
+            '[[butler.schedule]]\nname = "a"\ncron = "0 8 * * *"\nprompt = "x"\ntimezone = 5',
+            "timezone must be",
+        ),
+        (
+            '[[butler.schedule]]\nname = "a"\ncron = "every day"\nprompt = "x"',
+            "schedule a: 'every day' is not a cron expression",
+        ),
+        (
+            '[[butler.schedule]]\nname = "a"\ncron = "0 8 * * *"\nprompt = "x"\ntimezone = "Nowhere"',
+            "schedule a: 'Nowhere' is not a time zone",
+        ),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     write_files(tmp_path, {"codev/roster/health/butler.toml": text})
     with pytest.raises(ButlerError, match=message):
         load_butler(tmp_path, "health")
+
+
+def test_an_unknown_runtime_is_refused_with_what_exists(tmp_path: Path) -> None:
+    write_files(tmp_path, {"codev/roster/health/butler.toml": '[butler]\nruntime = "clade"\n'})
+    with pytest.raises(ButlerError, match=r"butler\.toml: butler\.runtime is 'clade'") as caught:
+        load_butler(tmp_path, "health")
+    assert caught.value.why == f"Did you mean claude-code? There are: {', '.join(adapter_names())}"
+    assert caught.value.hint == "af runtimes"
+
+
+def test_the_settings_runtime_is_looked_at_where_it_counts(tmp_path: Path) -> None:
+    write_files(
+        tmp_path,
+        {
+            "agent-farm.toml": '[spawn]\nruntime = "clade"\n',
+            "codev/roster/health/butler.toml": "",
+            "codev/roster/mail/butler.toml": '[butler]\nruntime = "demo"\n',
+        },
+    )
+    for name in (None, "health"):
+        with pytest.raises(ButlerError, match=r"agent-farm\.toml: spawn\.runtime is 'clade'"):
+            load_butler(tmp_path, name)
+    assert load_butler(tmp_path, "mail").runtime == "demo"
+
+
+def test_a_runtime_that_the_repository_declares_is_known(tmp_path: Path) -> None:
+    declared = {"runtimes": {"own": {"adapter": "tools/own"}}}
+    write_files(
+        tmp_path,
+        {
+            "agent_runtime.json": json.dumps(declared),
+            "codev/roster/health/butler.toml": '[butler]\nruntime = "own"\ntransport = "sse"\n',
+        },
+    )
+    assert load_butler(tmp_path, "health").runtime == "own"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "speaks"), [("codex", False), ("demo", False), ("claude-code", True), ("gemini", True)]
+)
+def test_sse_is_refused_for_a_runtime_that_does_not_speak_it(
+    tmp_path: Path, runtime: str, speaks: bool
+) -> None:
+    text = f'[butler]\nruntime = "{runtime}"\ntransport = "sse"\n'
+    write_files(tmp_path, {"codev/roster/health/butler.toml": text})
+    if speaks:
+        assert load_butler(tmp_path, "health").transport == "sse"
+        return
+    with pytest.raises(ButlerError, match=r"butler\.transport is sse") as caught:
+        load_butler(tmp_path, "health")
+    assert caught.value.why == f'{runtime} speaks streamable HTTP only: write transport = "http".'

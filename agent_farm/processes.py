@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,9 +16,18 @@ _POLL_SECONDS = 0.02
 
 def processes_of_run(run: str) -> list[int]:
     """Every process that was started with AF_RUN=`run`, this one excepted. Linux only; elsewhere none."""
-    wanted = f"AF_RUN={run}".encode()
-    others = (entry for entry in _PROC.glob("[0-9]*") if int(entry.name) != os.getpid())
-    return [int(entry.name) for entry in others if wanted in _environment(entry)]
+    return processes_of_runs([run]).get(run, [])
+
+
+def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
+    """The same of many, in one look at all processes; runs without any are left out."""
+    wanted = {f"AF_RUN={run}".encode(): run for run in runs}
+    found: dict[str, list[int]] = {}
+    for entry in _PROC.glob("[0-9]*"):
+        if int(entry.name) != os.getpid():
+            for variable in wanted.keys() & set(_environment(entry)):
+                found.setdefault(wanted[variable], []).append(int(entry.name))
+    return found
 
 
 def load_runtime_pid(file: Path, run: str) -> int | None:

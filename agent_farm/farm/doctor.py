@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checks import builders, butlers, leftovers, registry, tools
+from agent_farm.farm.checks import builders, butlers, leftovers, processes, registry, tools
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 
@@ -25,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     builders.check_missing_worktrees,
     builders.check_unknown_worktrees,
     builders.check_unknown_sessions,
+    processes.check_left_processes,
     builders.check_writes_outside,
     leftovers.check_registrations,
     leftovers.check_branches,

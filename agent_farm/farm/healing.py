@@ -18,6 +18,7 @@ from agent_farm.git.pristine import own_content
 from agent_farm.git.slots import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_admin_entry, remove_worktree
 from agent_farm.ports import release_ports
+from agent_farm.processes import end_run
 
 _NAMED = 5  # files of somebody's that a message names
 
@@ -65,6 +66,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     found = find_pane(record)
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)
+    end_run(record.run)
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):

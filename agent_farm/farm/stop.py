@@ -45,6 +45,11 @@ def end_processes(farm: Farm, record: BuilderRecord) -> None:
         raise AgentFarmError(f"tmux could not be asked about {record.id}", why=found.reason)
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)  # returns when the launcher is gone
+    end_left(record)
+
+
+def end_left(record: BuilderRecord) -> None:
+    """What is left of a run that nobody keeps any more."""
     left = end_run(record.run)
     if left:
         raise AgentFarmError(

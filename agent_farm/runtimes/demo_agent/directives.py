@@ -15,7 +15,7 @@ WORDS = {
     "mcp": "call this MCP tool: `[[mcp:TOOL {json arguments}]]`",
     "env": "say whether this environment variable is visible",
     "turns": "take that many further turns",
-    "child": "start a child process that lives that many seconds",
+    "child": "start two child processes that live that many seconds, one of them in a session of its own",
     "error": "end the turn with an API error of this text",
     "exit": "end the process with this exit code",
     "crash": "die by SIGKILL",

@@ -126,9 +126,12 @@ class Turn:
             self.door.pause(0.01)
 
     def _child(self, value: str) -> None:
-        child = subprocess.Popen(["sleep", str(_number(value))], stdin=subprocess.DEVNULL)
-        self.door.step(f"child {child.pid}")
-        self.door.tool("child", {"seconds": value}, str(child.pid), False)
+        for loner in (False, True):
+            child = subprocess.Popen(
+                ["sleep", str(_number(value))], stdin=subprocess.DEVNULL, start_new_session=loner
+            )
+            self.door.step(f"child {child.pid}")
+            self.door.tool("child", {"seconds": value}, str(child.pid), False)
 
     def _error(self, value: str) -> None:
         raise TurnFailed(value or "API error")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_farm.butler.cron import last_due
+from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.schedules import Schedule, ScheduleStore
 from agent_farm.butler.sources import SCHEDULE_PREFIX
@@ -16,6 +17,7 @@ from agent_farm.errors import AgentFarmError
 
 CATCH_UP_SECONDS = 3600.0
 LONGEST_SLEEP = 20.0
+FINISH_SECONDS = 5.0
 
 Fire = Callable[[str, str], Awaitable[SpawnerResult]]
 
@@ -43,6 +45,11 @@ class Scheduler:
                 _logger().error("Schedules could not be looked at: %s", error)
             await asyncio.sleep(self._pause())
 
+    async def finish(self) -> None:
+        """Until the history has the end of all that was fired; sessions are drained by their spawner."""
+        if left := [task for task in self._running.values() if not task.done()]:
+            await asyncio.wait(left, timeout=FINISH_SECONDS)
+
     def _pause(self) -> float:
         """Due times are whole minutes; look shortly after each."""
         return min(LONGEST_SLEEP, 60.0 - self.clock() % 60.0 + 0.05)
@@ -62,7 +69,7 @@ class Scheduler:
         if outcome != "fired":
             _logger().warning("Schedule %s was not fired: %s", schedule.name, outcome)
             return False
-        self._running[schedule.name] = asyncio.create_task(self._fire(schedule))
+        self._running[schedule.name] = asyncio.create_task(self._fire(schedule, due))
         return True
 
     def _outcome(self, schedule: Schedule, late: float) -> str:
@@ -71,14 +78,23 @@ class Scheduler:
         running = self._running.get(schedule.name)
         return "still running" if running and not running.done() else "fired"
 
-    async def _fire(self, schedule: Schedule) -> None:
+    async def _fire(self, schedule: Schedule, due: float) -> None:
         try:
-            result = await self.fire(schedule.prompt, SCHEDULE_PREFIX + schedule.name)
+            outcome = _outcome_of(await self.fire(schedule.prompt, SCHEDULE_PREFIX + schedule.name))
+        except Exception as error:
+            log_failure(_logger(), f"Schedule {schedule.name}", error)
+            outcome = f"not started: {reason_of(error)}"
+        if not outcome.startswith("completed"):
+            _logger().warning("Schedule %s: %s", schedule.name, outcome)
+        try:
+            await self.store.database.run(self.store.note_outcome, schedule.name, due, outcome)
         except AgentFarmError as error:
-            _logger().error("Schedule %s could not run: %s", schedule.name, error)
-            return
-        if not result.success:
-            _logger().warning("Schedule %s failed: %s", schedule.name, result.error)
+            log_failure(_logger(), f"The history of schedule {schedule.name}", error)
+
+
+def _outcome_of(result: SpawnerResult) -> str:
+    session = f", session {result.session_id[:8]}" if result.session_id else ""
+    return f"completed{session}" if result.success else f"failed{session}: {result.error}"
 
 
 def _logger() -> Any:

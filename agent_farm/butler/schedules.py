@@ -113,6 +113,14 @@ class ScheduleStore:
                 == 1
             )
 
+    def note_outcome(self, name: str, due: float, outcome: str) -> None:
+        """What became of a due time that was claimed."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
+                (outcome, self.butler, name, due),
+            )
+
     def look_until(self, name: str, moment: float) -> None:
         with self.database.transaction() as connection:
             connection.execute(

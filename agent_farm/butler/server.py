@@ -114,6 +114,7 @@ class RunningServer:
         ended.cancel()
         if not await service.spawner.drain(DRAIN_SECONDS):
             _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
+        await service.scheduler.finish()
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await serving

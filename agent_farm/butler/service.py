@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
+from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.identity import Butler, load_butler, require_claude_md
 from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions
 from agent_farm.butler.result import SpawnerResult
@@ -102,7 +104,16 @@ class ButlerService:
         return observe
 
     async def _fire(self, prompt: str, trigger_source: str) -> SpawnerResult:
-        return await self.trigger(prompt, trigger_source=trigger_source)
+        """Nobody waits to be told: what cannot be started is on record, too."""
+        try:
+            result = await self.trigger(prompt, trigger_source=trigger_source)
+            if result.session_id:
+                return result
+            reason = result.error or "refused"
+        except Exception as error:
+            log_failure(_logger(), trigger_source, error)
+            reason = reason_of(error)
+        return await self.spawner.reject(prompt, trigger_source, f"Not started: {reason}")
 
 
 def open_database(root: Path) -> Database:
@@ -142,3 +153,9 @@ def open_service(
         root, butler, database, environ, tokens, credentials, spawner, sessions,
         StateStore(database, butler.name), schedules,
     )  # fmt: skip
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger(__name__)

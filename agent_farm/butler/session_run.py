@@ -11,13 +11,13 @@ from typing import Any
 from agent_farm.butler import memory, telemetry
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
+from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.finishing import finished_result
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, SessionOrder
 from agent_farm.butler.readable import readable
 from agent_farm.butler.sessions import Completion
 from agent_farm.butler.system_prompt import compose_system_prompt
-from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.result import RuntimeResult, Usage
@@ -44,11 +44,11 @@ class SessionRunner:
             raise
         except Exception as error:
             await finished_result(self._reset(worker))
-            _log_failure(order.session_id, error)
+            log_failure(_logger(), order.session_id, error)
             return Completion(
                 state="failed",
                 success=False,
-                error=readable(_text_of(error)),
+                error=reason_of(error),
                 duration=time.monotonic() - began,
             )
         seconds = time.monotonic() - began
@@ -123,7 +123,7 @@ class SessionRunner:
             async with asyncio.timeout(RESET_SECONDS):
                 await worker.reset()
         except Exception as error:
-            _log_failure(worker.name, error)
+            log_failure(_logger(), worker.name, error)
 
 
 def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
@@ -155,17 +155,7 @@ def _call(call: Any) -> dict[str, Any]:
     return dict(readable({**asdict(call), "input": dict(call.input)}))
 
 
-def _text_of(error: Exception) -> str:
-    if isinstance(error, AgentFarmError):
-        return f"{error.what} ({error.why})" if error.why else error.what
-    return str(error) or type(error).__name__
-
-
-def _log_failure(what: str, error: Exception) -> None:
+def _logger() -> Any:
     import logging
 
-    logger = logging.getLogger(__name__)
-    if isinstance(error, AgentFarmError):
-        logger.warning("%s: %s", what, error)
-    else:
-        logger.warning("%s failed", what, exc_info=error)
+    return logging.getLogger(__name__)

@@ -81,6 +81,7 @@ async def serving(
             yield Served(service, port, http)
     finally:
         await service.spawner.drain(5)
+        await service.scheduler.finish()
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await task

@@ -167,4 +167,7 @@ def test_the_server_fires_a_schedule(farm: Path, af: Af) -> None:
         lambda: log.find(source="schedule:minutely", states=["completed"]), timeout=90, what="the schedule"
     )
     assert record["output"] == "tick"
-    assert "fired" in af("schedule", "history", "minutely").stdout
+    wait_until(
+        lambda: f"completed, session {record['id'][:8]}" in af("schedule", "history", "minutely").stdout,
+        what="the history",
+    )

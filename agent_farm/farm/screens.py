@@ -58,8 +58,8 @@ def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:
 
 
 def _can_be_read(adapter: RuntimeAdapter, status: Status) -> bool:
-    """Whoever waits for something else than a dialog goes on waiting, whatever the screen shows."""
-    return status.state == "working" or status.event in adapter.dialog_events
+    """Whoever waits for something else goes on waiting, whatever the screen shows."""
+    return status.state == "working" or status.event in adapter.unsure_events
 
 
 def label_screen(captured: str, patterns: ScreenPatterns) -> tuple[str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,3 +72,17 @@ def test_restoring_what_is_there_says_that_it_is_there(af: Af, spawn: Spawn) -> 
     done = af("restore", builder.id)
     assert done.returncode == 1
     assert f"hint: af status {builder.id}" in done.stderr
+
+
+def test_resumes_without_a_message_go_on_with_the_same_conversation(af: Af, spawn: Spawn) -> None:
+    builder = spawn("[[nocommit]]")
+    wait_until(lambda: state(af, builder.id) == "idle", what="the first turn to end")
+    for _ in range(2):
+        assert af("stop", builder.id).returncode == 0
+        done = af("resume", builder.id, "--json")
+        assert json.loads(done.stdout)["continues"] is True, done.stderr
+    assert af("stop", builder.id).returncode == 0
+    resumed = af("resume", builder.id, "--json")
+    wait_until(lambda: state(af, builder.id) == "idle", what="the builder to be back")
+    assert json.loads(resumed.stdout)["continues"] is True
+    assert "resumed conversation" in af("capture", builder.id).stdout

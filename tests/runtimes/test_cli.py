@@ -69,3 +69,9 @@ def test_a_spawned_builder_of_a_declared_runtime(af: Af, repo: Path) -> None:
     assert waited.returncode == 0, waited.stderr
     status = json.loads(af("status", "--json").stdout)["builders"][0]["status"]
     assert (status["state"], status["source"]) == ("idle", "hook")
+
+    (repo / "agent_runtime.json").unlink()
+    sent = af("send", builder, "more", env=env)
+    assert sent.returncode == 2
+    assert "not declared any more" in sent.stderr
+    assert af("status").returncode == 0

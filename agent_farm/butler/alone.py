@@ -45,15 +45,17 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
         on_event({"event": progress.event, "session_id": progress.session_id, **progress.detail})
 
     try:
-        return await service.trigger(
-            request.prompt,
-            request.context,
-            max_turns=request.max_turns,
-            runtime=request.runtime,
-            permissions=request.permissions,
-            options=RunOptions(model=request.model, cwd=request.cwd, timeout=request.timeout),
-            observer=observe,
-        )
+        with telemetry.continued(request.traceparent):
+            return await service.trigger(
+                request.prompt,
+                request.context,
+                trigger_source=request.source,
+                max_turns=request.max_turns,
+                runtime=request.runtime,
+                permissions=request.permissions,
+                options=_options(request),
+                observer=observe,
+            )
     finally:
         server.should_exit = True
         with suppress(asyncio.CancelledError):
@@ -61,6 +63,10 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
         service.close()
         if end_export:
             end_export()
+
+
+def _options(request: RunRequest) -> RunOptions:
+    return RunOptions(model=request.model, cwd=request.cwd, timeout=request.timeout, parent=request.parent)
 
 
 def _end_on_sigterm() -> None:

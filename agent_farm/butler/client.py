@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.server_files import ServerAddress
+from agent_farm.butler.telemetry import parse_traceparent
 from agent_farm.errors import AgentFarmError
 
 Event = Mapping[str, Any]
@@ -19,7 +20,10 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """`attached`: the session is cancelled when this caller goes away."""
+    """`attached`: the session is cancelled when this caller goes away.
+
+    `parent` is the session that asks, `traceparent` the trace that it asks in (W3C).
+    """
 
     prompt: str
     context: str | None = None
@@ -30,9 +34,15 @@ class RunRequest:
     cwd: Path | None = None
     timeout: float | None = None
     attached: bool = False
+    source: str = "external"
+    parent: str | None = None
+    traceparent: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "cwd": str(self.cwd) if self.cwd else None}
+        """The trace is left out: it travels as a header, as everywhere."""
+        fields = {**asdict(self), "cwd": str(self.cwd) if self.cwd else None}
+        del fields["traceparent"]
+        return fields
 
 
 def request_session(address: ServerAddress, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
@@ -68,6 +78,8 @@ def start_session(address: ServerAddress, request: RunRequest) -> SpawnerResult 
 def _events(address: ServerAddress, request: RunRequest) -> Any:
     connection = http.client.HTTPConnection("localhost", address.port)
     headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+    if trace := parse_traceparent(request.traceparent):
+        headers["traceparent"] = trace.traceparent
     try:
         connection.request("POST", "/run", json.dumps(request.to_json()), headers)
         response = connection.getresponse()

@@ -23,6 +23,7 @@ from agent_farm.butler.order import Progress, RunOptions
 from agent_farm.butler.requests import caller_of
 from agent_farm.butler.result import refused
 from agent_farm.butler.service import ButlerService
+from agent_farm.butler.sources import CHOSEN_SOURCES
 from agent_farm.butler.tool_box import text_of
 from agent_farm.errors import AgentFarmError
 
@@ -77,11 +78,15 @@ class Asked:
     runtime: str | None
     permissions: str | None
     attached: bool
+    source: str
     options: RunOptions
 
 
 def _asked(body: dict[str, Any]) -> Asked:
     cwd, timeout = body.get("cwd"), body.get("timeout")
+    source, parent = body.get("source", "external"), body.get("parent")
+    if source not in (*CHOSEN_SOURCES, "trigger"):
+        raise ValueError(f"{source!r} is not a source that a caller may name")
     return Asked(
         prompt=str(body["prompt"]),
         context=body.get("context"),
@@ -89,10 +94,12 @@ def _asked(body: dict[str, Any]) -> Asked:
         runtime=body.get("runtime"),
         permissions=body.get("permissions"),
         attached=bool(body.get("attached", False)),
+        source=source,
         options=RunOptions(
             model=body.get("model"),
             cwd=Path(cwd) if cwd else None,
             timeout=float(timeout) if timeout else None,
+            parent=str(parent) if parent else None,
         ),
     )
 
@@ -122,6 +129,7 @@ async def _trigger(service: ButlerService, asked: Asked, queue: asyncio.Queue[Ev
         result = await service.trigger(
             asked.prompt,
             asked.context,
+            trigger_source=asked.source,
             max_turns=asked.max_turns,
             runtime=asked.runtime,
             permissions=asked.permissions,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PREFIX = "OTEL_"
+TRACEPARENT = re.compile(r"(?P<version>[0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     trace_id: str
     traceparent: str
+
+
+_GIVEN: ContextVar[Trace | None] = ContextVar("the caller's trace", default=None)
 
 
 def is_configured(environ: Mapping[str, str]) -> bool:
@@ -62,29 +67,52 @@ def mark_failed(reason: str) -> None:
         trace.get_current_span().set_status(trace.StatusCode.ERROR, reason)
 
 
-def current_trace() -> Trace | None:
-    """The active trace in W3C form, or None."""
-    if not _in_use():
+def parse_traceparent(text: str | None) -> Trace | None:
+    """A W3C traceparent; None when it is none, or malformed."""
+    found = TRACEPARENT.fullmatch(text or "")
+    if found is None or found["version"] == "ff" or (found["version"] == "00" and found["more"]):
         return None
+    trace_id, span_id = found[2], found[3]
+    return Trace(trace_id, found[0]) if trace_id.strip("0") and span_id.strip("0") else None
+
+
+def current_trace() -> Trace | None:
+    """The active trace in W3C form, else the caller's as it was given, or None."""
+    if not _in_use():
+        return _GIVEN.get()
     from opentelemetry import trace
 
     context = trace.get_current_span().get_span_context()
     if not context.is_valid:
-        return None
+        return _GIVEN.get()
     trace_id = f"{context.trace_id:032x}"
     return Trace(trace_id, f"00-{trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}")
 
 
 @contextmanager
 def continued(traceparent: str | None) -> Iterator[None]:
-    """Spans inside belong to the caller's trace."""
-    if not traceparent or not _in_use():
+    """Spans inside belong to the caller's trace; without OpenTelemetry it is passed on. Malformed is none."""
+    given = parse_traceparent(traceparent)
+    if given is None:
+        yield
+        return
+    token = _GIVEN.set(given)
+    try:
+        with _attached(given):
+            yield
+    finally:
+        _GIVEN.reset(token)
+
+
+@contextmanager
+def _attached(given: Trace) -> Iterator[None]:
+    if not _in_use():
         yield
         return
     from opentelemetry import context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    found = TraceContextTextMapPropagator().extract({"traceparent": traceparent})
+    found = TraceContextTextMapPropagator().extract({"traceparent": given.traceparent})
     token = context.attach(found)
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from agent_farm.butler.sources import CHOSEN_SOURCES
 from agent_farm.cli.options import complete_runtimes, current_farm, json_option, text_of
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, UsageError
@@ -62,8 +64,8 @@ def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
     from agent_farm.butler.client import request_session
     from agent_farm.butler.server_handle import running_server
 
-    request = _request(prompt, options, attached=True)
     root = current_farm().root
+    request = _request(root, prompt, options, attached=True)
     address = running_server(root, butler)
     if address is not None:
         return _show(request_session(address, request, _narrate), as_json)
@@ -75,20 +77,25 @@ def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
 @click.command()
 @click.argument("prompt", metavar="PROMPT|-")
 @session_options
+@click.option("--source", type=click.Choice(CHOSEN_SOURCES), help="What to write down as its trigger source.")
 @click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
 @json_option
-def trigger(prompt: str, butler: str | None, no_wait: bool, as_json: bool, **options: Any) -> int:
+def trigger(
+    prompt: str, butler: str | None, source: str | None, no_wait: bool, as_json: bool, **options: Any
+) -> int:
     """Hand a prompt to the farm's server, which is started when needed; the session outlives this command.
 
     \b
       af trigger "Check the nightly build"
       af trigger --no-wait "Tidy the changelog"
+      af trigger --source route --context "From: the mailbox" "File this"
     """
     from agent_farm.butler.client import request_session, start_session
     from agent_farm.butler.server_handle import ensure_server
 
-    request = _request(prompt, options, attached=False)
-    address = ensure_server(current_farm().root, butler)
+    root = current_farm().root
+    request = _request(root, prompt, options, source=source, waits=not no_wait)
+    address = ensure_server(root, butler)
     if not no_wait:
         return _show(request_session(address, request, _narrate), as_json)
     started = start_session(address, request)
@@ -102,7 +109,15 @@ def trigger(prompt: str, butler: str | None, no_wait: bool, as_json: bool, **opt
     return 0
 
 
-def _request(prompt: str, options: Mapping[str, Any], *, attached: bool) -> RunRequest:
+def _request(
+    root: Path,
+    prompt: str,
+    options: Mapping[str, Any],
+    *,
+    attached: bool = False,
+    waits: bool = True,
+    source: str | None = None,
+) -> RunRequest:
     from agent_farm.butler.client import RunRequest
 
     text = text_of(sys.stdin.buffer.read(), "Standard input") if prompt == "-" else prompt
@@ -110,7 +125,27 @@ def _request(prompt: str, options: Mapping[str, Any], *, attached: bool) -> RunR
         raise UsageError("The prompt is empty", hint='af run "…"')
     if "\0" in text:
         raise UsageError("The prompt contains NUL")
-    return RunRequest(prompt=text, attached=attached, **options)
+    parent = _asking_session(root)
+    return RunRequest(
+        prompt=text,
+        attached=attached,
+        source=source or ("trigger" if parent and waits else "external"),
+        parent=parent,
+        traceparent=os.environ.get("TRACEPARENT"),
+        **options,
+    )
+
+
+def _asking_session(root: Path) -> str | None:
+    """The session that this command runs in: it holds a slot, and must not wait for one as well."""
+    from agent_farm.butler.service import open_sessions
+    from agent_farm.errors import NotFound
+
+    id = os.environ.get("AF_SESSION")
+    try:
+        return id if id and open_sessions(root).get(id)["state"] == "running" else None
+    except NotFound:
+        return None
 
 
 def _narrate(event: Mapping[str, Any]) -> None:

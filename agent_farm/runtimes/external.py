@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from agent_farm.disk import replace_file
 from agent_farm.launch import Launch, LaunchFile
+from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import (
     HeadlessOrder,
     InteractiveOrder,
@@ -18,6 +19,7 @@ from agent_farm.runtimes.base import (
     RuntimeAdapter,
     ScreenPatterns,
 )
+from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtimes
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
@@ -50,6 +52,8 @@ class ExternalAdapter(RuntimeAdapter):
         self.name = runtime.name  # type: ignore[misc]  # of the instance: each declaration is a runtime
         self.binary_name = str(runtime.adapter)  # type: ignore[misc]
         self.install_hint = "agent_runtime.json declares it"  # type: ignore[misc]
+        if runtime.shipped:  # the keys of the CLI that it runs
+            self.key_names = get_adapter(EXECUTABLES[runtime.name]).key_names  # type: ignore[misc]
 
     @classmethod
     def declared(cls, root: Path, name: str) -> ExternalAdapter:
@@ -59,6 +63,10 @@ class ExternalAdapter(RuntimeAdapter):
         return type(self)(self.runtime)
 
     def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
+        if self.runtime.shipped:
+            from agent_farm.runtimes.executables.session_adapter.clis import CLIS
+
+            return CLIS[self.name].problem(env.get("PATH", os.defpath))
         path = self.runtime.adapter
         if not path.is_file():
             return f"{path} does not exist; agent_runtime.json declares it as the adapter of {self.name}"
@@ -126,7 +134,7 @@ class ExternalAdapter(RuntimeAdapter):
 
     def _order_document(self, directory: Path, cwd: Path, prompt: str) -> dict[str, object]:
         return {
-            "adapter": str(self.runtime.adapter),
+            "command": list(self.runtime.command),
             "name": self.name,
             "brief": str(directory / "brief.md"),
             "state": str(directory / "state.json"),

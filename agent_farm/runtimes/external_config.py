@@ -2,11 +2,13 @@
 
     {"runtimes": {"NAME": {"adapter": "PATH relative to the root", "timeout_minutes": 30, "cleanup": true}}}
 
-`timeout_minutes` (default 30) bounds a session, `cleanup` (default true) removes its temporary files.
+An entry named after an executable that af ships may go without `adapter`: it is that one. `timeout_minutes`
+(default 30) bounds a session, `cleanup` (default true) removes its temporary files.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from typing import Any
 from agent_farm.disk import load_json
 from agent_farm.errors import AgentFarmError, nearest
 from agent_farm.runtimes import ADAPTERS
+from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_command, executable_path
 
 FILE_NAME = "agent_runtime.json"
 DEFAULT_MINUTES = 30.0
@@ -29,10 +32,17 @@ class RuntimeFileError(AgentFarmError):
 
 @dataclass(frozen=True, slots=True)
 class ExternalRuntime:
+    """`shipped` when the adapter is af's own executable of that name and not a file of the repository."""
+
     name: str
     adapter: Path
     timeout_minutes: float = DEFAULT_MINUTES
     cleanup: bool = True
+    shipped: bool = False
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return executable_command(self.name) if self.shipped else (str(self.adapter),)
 
 
 def load_external_runtimes(root: Path) -> dict[str, ExternalRuntime]:
@@ -62,11 +72,13 @@ def _runtime(path: Path, name: str, given: Any) -> ExternalRuntime:
                 path, f"{name}: unknown key {field!r}" + (f"; did you mean {close}?" if close else "")
             )
     minutes = given.get("timeout_minutes", DEFAULT_MINUTES)
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or minutes <= 0:
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < math.inf:
         raise _wrong(path, f"{name}: timeout_minutes has to be a number above 0")
     if not isinstance(cleanup := given.get("cleanup", True), bool):
         raise _wrong(path, f"{name}: cleanup has to be true or false")
-    return ExternalRuntime(name, _adapter_path(path, name, given.get("adapter")), float(minutes), cleanup)
+    shipped = name in EXECUTABLES and "adapter" not in given
+    adapter = executable_path(name) if shipped else _adapter_path(path, name, given.get("adapter"))
+    return ExternalRuntime(name, adapter, float(minutes), cleanup, shipped)
 
 
 def _adapter_path(path: Path, name: str, given: object) -> Path:

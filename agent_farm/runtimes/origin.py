@@ -19,5 +19,5 @@ def repository_program(root: Path, name: str, command: Sequence[str] | None) -> 
         return None
     from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtimes
 
-    adapter = load_external_runtimes(root)[name].adapter
-    return Request(f"{FILE_NAME} {name}", os.path.relpath(adapter, root))
+    runtime = load_external_runtimes(root)[name]
+    return None if runtime.shipped else Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root))

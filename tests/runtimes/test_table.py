@@ -25,7 +25,7 @@ def test_each_name_gives_an_adapter_of_that_name() -> None:
 
 def test_an_unknown_name_lists_what_exists(tmp_path: Path) -> None:
     declare(tmp_path, mine={"adapter": "tools/mine"})
-    with pytest.raises(ValueError, match="claude-code, codex, gemini, copilot, opencode, demo, mine"):
+    with pytest.raises(ValueError, match=f"{', '.join(ADAPTERS)}, mine"):
         get_adapter("clade", tmp_path)
 
 
@@ -47,6 +47,8 @@ def test_a_declared_name_is_a_runtime(tmp_path: Path) -> None:
         ({"adapter": "x", "timeout": 3}, "timeout_minutes"),
         ({"adapter": "x", "timeout_minutes": 0}, "above 0"),
         ({"adapter": "x", "timeout_minutes": True}, "above 0"),
+        ({"adapter": "x", "timeout_minutes": float("nan")}, "above 0"),
+        ({"adapter": "x", "timeout_minutes": float("inf")}, "above 0"),
         ({"adapter": "x", "cleanup": "yes"}, "true or false"),
         ("x", "an object"),
     ],
@@ -56,6 +58,13 @@ def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: object, w
     with pytest.raises(RuntimeFileError) as caught:
         load_external_runtimes(tmp_path)
     assert why in f"{caught.value.what} {caught.value.why}"
+
+
+@pytest.mark.parametrize("given", [{"adapter": ""}, {"adapter": None}, {"adapter": "../x"}])
+def test_a_shipped_name_with_a_wrong_adapter_is_refused(tmp_path: Path, given: object) -> None:
+    declare(tmp_path, **{"claude-mcp": given})
+    with pytest.raises(RuntimeFileError):
+        load_external_runtimes(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["codex", "Big", "a b", "-x", ""])
@@ -125,3 +134,11 @@ def test_demo_starts_at_once() -> None:
     command = get_adapter("demo").find_command({}) or ()
     subprocess.run([*command, "headless"], input=b"x", check=True, capture_output=True)
     assert time.monotonic() - begun < 2
+
+
+def test_every_message_event_ends_an_open_question() -> None:
+    from agent_farm.builders.events import SUBMITTED
+    from agent_farm.runtimes.external import ExternalAdapter
+
+    known = {get_adapter(name).submit_event for name in ADAPTERS} | {ExternalAdapter.submit_event}
+    assert known <= set(SUBMITTED)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_farm.paths import STATE_NAME
 from agent_farm.runtimes.worktree_files import main_checkout, top_of
 
 STATUSES = ("pending", "active", "completed", "failed")
@@ -22,7 +23,7 @@ class AdapterFailed(Exception):
 
 @dataclass(frozen=True)
 class Order:
-    adapter: str
+    command: list[str]
     name: str
     brief: str
     state: str
@@ -55,10 +56,13 @@ def check_status(order: Order, session: str) -> str:
 
 
 def failed_session(order: Order, session: str) -> AdapterFailed:
-    """Says where the log is, for an adapter that keeps one where the contract wants it."""
-    top = top_of(Path(order.cwd))
-    log = (main_checkout(top) or top) / ".agent-farm" / "sessions" / session / "adapter.log"
-    return AdapterFailed(f"session {session} failed" + (f"; see {log}" if log.is_file() else ""))
+    """Says where the log is, for an adapter that keeps one where the contract wants it, or where ours do."""
+    cwd = Path(order.cwd)
+    top = top_of(cwd)
+    places = (cwd, (main_checkout(top) or top) / STATE_NAME) if session == Path(session).name else ()
+    logs = [place / "sessions" / session / "adapter.log" for place in places]
+    found = next((log for log in logs if log.is_file()), None)
+    return AdapterFailed(f"session {session} failed" + (f"; see {found}" if found else ""))
 
 
 def load_state(order: Order) -> dict[str, Any] | None:
@@ -81,7 +85,7 @@ def adopt_descendants() -> None:
 def _call(order: Order, *words: str) -> str:
     try:
         done = subprocess.run(
-            [order.adapter, *words],
+            [*order.command, *words],
             cwd=order.cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -101,6 +105,6 @@ def _call(order: Order, *words: str) -> str:
 
 def end_descendants(grace: float = 3.0) -> None:
     """TERM, then KILL, until no process of the session is left."""
-    from agent_farm.runtimes.descendants import end_children
+    from agent_farm.descendants import end_children
 
     end_children(grace)

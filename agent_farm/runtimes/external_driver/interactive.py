@@ -7,10 +7,10 @@ import sys
 import time
 from types import FrameType
 
+from agent_farm.descendants import live_children
 from agent_farm.runtimes.console import terminal
 from agent_farm.runtimes.console.hooks import Hooks
 from agent_farm.runtimes.console.keyboard import EndOfInput, Interrupted, Keyboard
-from agent_farm.runtimes.descendants import live_children
 from agent_farm.runtimes.external_driver.contract import (
     AdapterFailed,
     Order,

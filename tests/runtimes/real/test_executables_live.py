@@ -111,8 +111,8 @@ def test_a_session_works_ends_and_goes_on(desk: Desk) -> None:
     assert hostile in heard
     assert "BRIEF-MARK" in heard
     state = json.loads(desk.state.read_text())
-    assert (state["lego_name"], state["status"], state["failure_count"]) == ("Authentication", "completed", 0)
-    assert "made.txt" in state["artifacts"]
+    assert (state["lego_name"], state["status"], state["failure_count"]) == ("auth", "completed", 0)
+    assert state["artifacts"] == ["made.txt"], "the CLI left files of its own, or made.txt is missing"
 
     seen = len(desk.api.requests)
     assert desk.call("resume", session, str(desk.state), "and once more") == f"resumed {session}"
@@ -130,8 +130,8 @@ def test_an_api_error_is_a_failed_session(desk: Desk) -> None:
 
 
 def test_its_limit_leaves_no_process(desk: Desk) -> None:
-    entry = {"adapter": f"tools/{desk.name}", "timeout_minutes": 0.08}
-    (desk.root / "repo" / "agent_runtime.json").write_text(json.dumps({"runtimes": {"mine": entry}}))
+    entry = {"timeout_minutes": 0.08}
+    (desk.root / "repo" / "agent_runtime.json").write_text(json.dumps({"runtimes": {desk.name: entry}}))
     session = desk.spawn("[[sleep:300]]")
     desk.wait_for(session, "active")
     desk.wait_for(session, "failed")
@@ -151,16 +151,10 @@ def test_as_a_runtime_it_reaches_the_farms_server_alone(desk: Desk) -> None:
 
 
 def _invoke(desk: Desk, prompt: str) -> RuntimeResult:
-    """As `af run --runtime mine` does, with the wrapper that the documentation shows."""
-    tools = desk.worktree / "tools"
-    tools.mkdir()
-    wrapper = tools / desk.name
-    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m agent_farm adapter {desk.name} "$@"\n')
-    wrapper.chmod(0o755)
-    entry = {"adapter": f"tools/{desk.name}"}
-    (desk.worktree / "agent_runtime.json").write_text(json.dumps({"runtimes": {"mine": entry}}))
+    """As `af run --runtime claude-mcp` does, where one line declares it."""
+    (desk.worktree / "agent_runtime.json").write_text(json.dumps({"runtimes": {desk.name: {}}}))
     return asyncio.run(
-        get_adapter("mine", desk.worktree).invoke(
+        get_adapter(desk.name, desk.worktree).invoke(
             prompt,
             "ROLE-MARK",
             {"farm": McpServer("farm", desk.api.mcp_url("S1"), desk.api.token)},

@@ -34,9 +34,10 @@ class Key:
     env: str | None = None
 
 
+NOTIFIED = ("waiting", "exited", "failed")
 KEYS = (
     Key("spawn.runtime", str, None, "Runtime of a builder; without it the first usable one"),
-    Key("spawn.model", str, None, "Model of a builder; without it the runtime's own default"),
+    Key("spawn.model", str, None, "Model for the default runtime; without it that runtime's own default"),
     Key("spawn.base", str, None, "Revision builders start from; without it HEAD of the current checkout"),
     Key("spawn.permissions", str, "edit", "What a builder may do without asking", choices=PERMISSIONS),
     Key("worktree.copy", list, (), "Ignored files to copy into a new worktree, as in .gitignore"),
@@ -48,7 +49,8 @@ KEYS = (
     Key("merge.strategy", str, "merge", "How `af merge` lands a branch", choices=STRATEGIES),
     Key("merge.check", str, None, "Command run by sh in the builder's worktree before its branch lands"),
     Key("limits.max_builders", int, 0, "Most builders at once; 0 sets no limit"),
-    Key("notify.command", str, None, "Command run by sh when a builder waits for a person, ends or fails"),
+    Key("notify.command", str, None, "Command run by sh when a builder enters a state of notify.on"),
+    Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
     Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it"),
@@ -182,6 +184,8 @@ def _checked(key: Key, value: Any, name: str | None = None) -> Any:
             raise SettingsError(f"{label} must be a list of strings", why=f"It is {value!r}.")
         if key.name == "env.pass":
             _require_names(label, value)
+        if strange := [item for item in value if key.choices and item not in key.choices]:
+            raise SettingsError(f"{label} holds {strange[0]!r}", why=f"It may hold {', '.join(key.choices)}.")
         return tuple(value)
     if not isinstance(value, key.kind) or (key.kind is int and isinstance(value, bool)):
         kinds = {str: "a string", int: "a whole number", bool: "true or false"}

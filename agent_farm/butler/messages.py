@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.pane.journal import record_event
-from agent_farm.pane.notify import facts
+from agent_farm.pane.notify import Notice, facts
 
 REPORTED_STATES = ("working", "waiting", "idle")
 REPORT = "report"
@@ -60,13 +60,13 @@ def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> N
         launch = json.loads(farm.run(record.id).launch.read_bytes())
     except (OSError, ValueError):
         return
-    if launch.get("notify"):
-        told = facts(record.id, record.runtime, record.worktree, entry)
-        command = [str(word) for word in launch["notify"]]
-        threading.Thread(target=_run, args=(command, {**os.environ, **told}, farm.root), daemon=True).start()
+    notice = Notice.load(launch.get("notify"))
+    if notice is not None and notice.is_for(entry["state"]):
+        env = notice.environment(os.environ, facts(record.id, record.runtime, record.worktree, entry))
+        threading.Thread(target=_run, args=(notice.argv, env, farm.root), daemon=True).start()
 
 
-def _run(command: list[str], env: Mapping[str, str], cwd: Path) -> None:
+def _run(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
     """In a thread that waits for it: a server leaves no zombies behind."""
     nothing = subprocess.DEVNULL
     with suppress(OSError):

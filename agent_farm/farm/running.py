@@ -19,6 +19,9 @@ from agent_farm.runtimes.base import InteractiveOrder
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
 
+# What a command that shows something on the person's desktop needs.
+DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -125,7 +128,6 @@ def _order(
 def _launch_document(
     farm: Farm, record: BuilderRecord, launch: Launch, states: dict[str, str], preparation: Preparation
 ) -> dict[str, object]:
-    notify = farm.settings.text("notify.command")
     return {
         "version": 1,
         "builder": record.id,
@@ -138,9 +140,22 @@ def _launch_document(
         "copies": [{"from": str(copy.source), "to": str(copy.target)} for copy in preparation.copies],
         "setup": preparation.setup,
         "shell": [_shell(), "-i"],
-        "notify": ["/bin/sh", "-c", notify] if notify else None,
+        "notify": _notice(farm),
         "at_end": list(_prune_argv(record)) if record.ephemeral else None,
         "states": states,
+    }
+
+
+def _notice(farm: Farm) -> dict[str, object] | None:
+    """As `pane/notify.py` reads it."""
+    command = farm.settings.text("notify.command")
+    if not command:
+        return None
+    return {
+        "argv": ["/bin/sh", "-c", command],
+        "on": list(farm.settings.items("notify.on")),
+        "env": allowed_environment(os.environ, declared=DESKTOP),
+        "names": list(farm.settings.items("env.pass")),
     }
 
 

@@ -39,10 +39,13 @@ def choose_runtime(
     farm: Farm, name: str | None, *, model: str | None = None, permissions: str | None = None
 ) -> Chosen:
     """The runtime asked for, else the configured one, else the first that is usable."""
-    given = name or farm.settings.text("spawn.runtime")
+    default = farm.settings.text("spawn.runtime")
+    given = name or default
     if given is None:
         return _first_usable(farm, model, permissions)
-    chosen = _configured(farm, given, model, permissions)
+    chosen = _configured(
+        farm, given, model or _own_model(farm, given, is_default=given == default), permissions
+    )
     chosen.require_usable()
     return chosen
 
@@ -52,7 +55,7 @@ def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Cho
     for name in adapter_names():
         if name == "demo":  # it does no real work: only when asked for
             continue
-        chosen = _configured(farm, name, model, permissions)
+        chosen = _configured(farm, name, model or _own_model(farm, name, is_default=True), permissions)
         problem = chosen.adapter.problem(os.environ, command=chosen.command)
         if problem is None:
             return chosen
@@ -63,6 +66,11 @@ def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Cho
         evidence=problems,
         hint="af spawn --runtime demo …",
     )
+
+
+def _own_model(farm: Farm, name: str, *, is_default: bool) -> str | None:
+    """`spawn.model` is for the default runtime: no other knows a model of that name."""
+    return farm.settings.runtime(name).model or (farm.settings.text("spawn.model") if is_default else None)
 
 
 def _configured(farm: Farm, name: str, model: str | None, permissions: str | None) -> Chosen:
@@ -78,7 +86,7 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
     own = farm.settings.runtime(name)
     return Chosen(
         adapter,
-        model or own.model or farm.settings.text("spawn.model"),
+        model,
         cast(Permissions, permissions or own.permissions or farm.settings.text("spawn.permissions")),
         tuple(shlex.split(own.command)) if own.command else None,
         own.args,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.pane.journal import write_json
+from agent_farm.pane.notify import Notice
 
 VERSION = 1
 
@@ -35,7 +36,7 @@ class Plan:
     copies: tuple[Copy, ...]
     setup: str | None
     shell: tuple[str, ...]
-    notify: tuple[str, ...]
+    notice: Notice | None
     at_end: tuple[str, ...]
     states: dict[str, str]
 
@@ -55,7 +56,7 @@ def load_plan(directory: Path) -> Plan:
             copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
             setup=raw.get("setup"),
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
-            notify=tuple(raw.get("notify") or ()),
+            notice=Notice.load(raw.get("notify")),
             at_end=tuple(raw.get("at_end") or ()),
             states=raw.get("states") or {},
         )

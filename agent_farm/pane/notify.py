@@ -5,20 +5,54 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LOG = "notify.log"
 
 
-def start_detached(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> str | None:
-    """None, or why it could not be started. It outlives this process and its terminal."""
+@dataclass(frozen=True)
+class Notice:
+    """What launch.json says of it: the command, the states it is for, and what it may see.
+
+    `env` is what a desktop needs, `names` are variables to take over from the runtime's environment: neither
+    the runtime's keys nor its token are for a command that tells a person something.
+    """
+
+    argv: tuple[str, ...]
+    on: frozenset[str]
+    env: Mapping[str, str]
+    names: tuple[str, ...]
+
+    @classmethod
+    def load(cls, raw: object) -> Notice | None:
+        if not isinstance(raw, Mapping) or not raw.get("argv"):
+            return None
+        argv = tuple(str(word) for word in raw["argv"])
+        return cls(argv, frozenset(raw.get("on") or ()), raw.get("env") or {}, tuple(raw.get("names") or ()))
+
+    def is_for(self, state: object) -> bool:
+        return state in self.on
+
+    def environment(self, of_runtime: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+        passed = {name: of_runtime[name] for name in self.names if name in of_runtime}
+        return {**passed, **self.env, **told}
+
+
+def start_detached(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, log: str = os.devnull
+) -> str | None:
+    """None, or why it could not be started. It outlives this process; `log` gets its errors."""
     try:
-        subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=cwd if os.path.isdir(cwd) else "/",
-            env=dict(env),
-            start_new_session=True,
-        )
+        with open(log, "ab") as errors:
+            subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=cwd if os.path.isdir(cwd) else "/",
+                env=dict(env),
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         return f"{argv[0]}: {error}"
     return None

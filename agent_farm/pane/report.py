@@ -53,8 +53,8 @@ def main(argv: list[str]) -> None:
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, run, payload)
-    if event["state"] == "waiting" and before != "waiting" and launch.get("notify"):
-        _notify(launch, event)
+    if event["state"] in ("waiting", "idle") and before != event["state"] and launch.get("notify"):
+        _notify(directory, launch, event)
 
 
 def _record_usage(directory: str, run: str, payload: Mapping[str, object]) -> None:
@@ -141,13 +141,16 @@ def _first(payload: Mapping[str, object], fields: tuple[str, ...]) -> str | None
     return None
 
 
-def _notify(launch: Mapping[str, object], event: Mapping[str, object]) -> None:
-    from agent_farm.pane.notify import facts, start_detached
+def _notify(directory: str, launch: Mapping[str, object], event: Mapping[str, object]) -> None:
+    from agent_farm.pane.notify import LOG, Notice, facts, start_detached
 
+    notice = Notice.load(launch["notify"])
+    if notice is None or not notice.is_for(event["state"]):
+        return
     worktree = str(launch.get("worktree"))
     told = facts(str(launch.get("builder")), str(launch.get("runtime")), worktree, event)
-    command = [str(word) for word in launch["notify"]]  # type: ignore[attr-defined]
-    start_detached(command, os.environ | told, os.environ.get("AF_ROOT", worktree))
+    env, root = notice.environment(os.environ, told), os.environ.get("AF_ROOT", worktree)
+    start_detached(notice.argv, env, root, os.path.join(directory, LOG))
 
 
 if __name__ == "__main__":

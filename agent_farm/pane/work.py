@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -16,7 +16,7 @@ from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
 from agent_farm.pane.launchfile import Plan, forget_environment
-from agent_farm.pane.notify import facts, start_detached
+from agent_farm.pane.notify import LOG, facts, start_detached
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.signals import HungUp, take_signals
 from agent_farm.pane.terminal import restore_terminal, saved_modes, say, terminal_is_gone
@@ -186,11 +186,21 @@ class _Builder:
         say(f"[agent-farm] {plan.runtime} {state}{after}{why}. This is a shell in the worktree.")
         say(f"[agent-farm] go on:   af resume {plan.builder}")
         say(f"[agent-farm] remove:  af prune {plan.builder}")
-        told = facts(plan.builder, plan.runtime, str(plan.worktree), event)
-        for argv, extra in ((plan.notify, told), (plan.at_end, {})):
-            problem = start_detached(argv, self.env | extra, self.env.get("AF_ROOT", "/")) if argv else None
+        for problem in (self._tell(event), self._run_at_end()):
             if problem:
                 say(f"[agent-farm] not run: {problem}")
+
+    def _tell(self, event: Mapping[str, object]) -> str | None:
+        plan, notice = self.plan, self.plan.notice
+        if notice is None or not notice.is_for(event["state"]):
+            return None
+        told = facts(plan.builder, plan.runtime, str(plan.worktree), event)
+        env, root = notice.environment(self.env, told), self.env.get("AF_ROOT", "/")
+        return start_detached(notice.argv, env, root, str(plan.directory / LOG))
+
+    def _run_at_end(self) -> str | None:
+        at_end = self.plan.at_end
+        return start_detached(at_end, self.env, self.env.get("AF_ROOT", "/")) if at_end else None
 
 
 def _started_at(plan: Plan) -> float | None:

@@ -282,6 +282,19 @@ def test_notify_is_told_once_when_a_builder_waits(repo: Path, af: Af, tmp_path: 
     assert len(log.read_text().splitlines()) == 1
 
 
+def test_notify_sees_the_desktop_and_no_key(repo: Path, af: Af, tmp_path: Path) -> None:
+    log = tmp_path / "told"
+    command = f"env >{log}.new; mv {log}.new {log}"
+    settings = f"[notify]\ncommand = '{command}'\non = [\"idle\"]\n[env]\npass = [\"HOOK\"]\n"
+    write_files(repo, {"agent-farm.toml": settings})
+    keys = {"ANTHROPIC_API_KEY": "secret", "OTHER": "secret"}
+    done = af("spawn", "--runtime", "demo", "--yes", "Fix", env={"DISPLAY": ":7", "HOOK": "passed", **keys})
+    wait_until(log.exists, what="the word to a person")
+    seen = dict(line.split("=", 1) for line in log.read_text().splitlines() if "=" in line)
+    assert (seen["DISPLAY"], seen["HOOK"], seen["AF_BUILDER_ID"]) == (":7", "passed", done.stdout.strip())
+    assert (seen["AF_STATE"], "secret" in seen.values()) == ("idle", False)
+
+
 def test_a_runtime_of_the_repository_is_asked_about_unless_it_is_named(af: Af, repo: Path) -> None:
     lego = (Path(__file__).parents[1] / "runtimes/lego.py").read_text()
     write_files(repo, {"lego.py": lego, "agent-farm.toml": '[spawn]\nruntime = "lego"\n'})

@@ -398,3 +398,17 @@ def test_help_shows_every_mode_with_an_example(af: Af) -> None:
     for example in ('af spawn "', "--files", "--task ", "--project 0009", "--protocol cleanup",
                     "--args '{", "af spawn --shell", "--role custom.md", "--task-file"):  # fmt: skip
         assert example in done.stdout
+
+
+def test_the_default_model_is_for_the_default_runtime(af: Af, repo: Path) -> None:
+    settings = '[spawn]\nruntime = "claude-code"\nmodel = "opus"\n[runtimes.codex]\nmodel = "gpt"\n'
+    (repo / "agent-farm.toml").write_text(settings)
+
+    def model(*words: str) -> str | None:
+        shown = af("spawn", "x", *words, "--json", "--dry-run").stdout
+        return json.loads(shown)["plan"]["model"]  # type: ignore[no-any-return]
+
+    assert model("--runtime", "demo") is None
+    assert model("--runtime", "demo", "--model", "small") == "small"
+    (repo / "agent-farm.toml").write_text(settings.replace("claude-code", "demo"))
+    assert (model(), model("--runtime", "demo")) == ("opus", "opus")

@@ -20,6 +20,11 @@ PROGRAMS = str(Path(__file__).with_name("programs.py"))
 SESSION = "af-farm-task-1"
 
 
+def notice(*argv: str, on: tuple[str, ...] = ("waiting", "exited", "failed")) -> dict[str, Any]:
+    """`notify` of launch.json."""
+    return {"argv": list(argv), "on": list(on), "env": {"PATH": os.environ["PATH"]}, "names": []}
+
+
 @dataclass
 class Stage:
     root: Path

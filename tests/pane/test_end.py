@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from agent_farm.tmux.processes import is_running
-from tests.pane.stage import SESSION, Stage, wait_gone
+from tests.pane.stage import SESSION, Stage, notice, wait_gone
 from tests.tmux.stage import tmux
 from tests.waiting import wait_until
 
@@ -250,7 +250,7 @@ def test_commands_at_the_end_outlive_the_pane(stage: Stage) -> None:
     notified, ended = stage.root / "notified", stage.root / "ended"
     address = stage.start_program(
         "3",
-        notify=["/bin/sh", "-c", script, "sh", str(notified)],
+        notify=notice("/bin/sh", "-c", script, "sh", str(notified)),
         at_end=["/bin/sh", "-c", script, "sh", str(ended)],
     )
     stage.wait_for_end()
@@ -260,7 +260,7 @@ def test_commands_at_the_end_outlive_the_pane(stage: Stage) -> None:
 
 
 def test_a_command_that_cannot_be_run_is_said(stage: Stage) -> None:
-    stage.start_program("0", notify=["/no/such/notifier"])
+    stage.start_program("0", notify=notice("/no/such/notifier"))
     stage.wait_for_shell()
     assert "/no/such/notifier" in stage.screen()
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_farm.pane.command import report_argv
-from tests.pane.stage import Stage
+from tests.pane.stage import Stage, notice
 from tests.waiting import wait_until
 
 RUN = "abcdef012345"
@@ -149,7 +149,7 @@ def test_trouble_is_never_the_runtimes(stage: Stage, trouble: str) -> None:
 def test_a_person_is_told_once_per_wait(stage: Stage) -> None:
     told = stage.root / "told"
     script = 'echo "$AF_BUILDER_ID $AF_STATE $AF_REASON $AF_EVENT" >>"$1"'
-    stage.write_launch(states=STATES, notify=["/bin/sh", "-c", script, "sh", str(told)])
+    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", script, "sh", str(told)))
 
     def lines() -> list[str]:
         return told.read_text().splitlines() if told.exists() else []
@@ -171,9 +171,22 @@ def test_a_person_is_told_once_per_wait(stage: Stage) -> None:
     wait_until(lambda: len(lines()) == 3, what="the word about another run")
 
 
+def test_a_person_is_told_of_the_states_they_chose(stage: Stage) -> None:
+    told = stage.root / "told"
+    command = ("/bin/sh", "-c", f'echo "$AF_STATE" >>{told}; echo trouble >&2')
+    stage.write_launch(states=STATES, notify=notice(*command, on=("idle",)))
+    report(stage, "UserPromptSubmit")
+    report(stage, "PermissionRequest", {"tool_name": "Bash"})
+    report(stage, "Stop")
+    report(stage, "Stop")
+    wait_until(lambda: told.exists() and told.read_text(), what="the word")
+    wait_until(lambda: (stage.run / "notify.log").read_text() == "trouble\n", what="what it said")
+    assert told.read_text() == "idle\n"
+
+
 def test_a_person_is_told_once_by_many_at_once(stage: Stage) -> None:
     told = stage.root / "told"
-    stage.write_launch(states=STATES, notify=["/bin/sh", "-c", 'echo x >>"$1"', "sh", str(told)])
+    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", 'echo x >>"$1"', "sh", str(told)))
     threads = [threading.Thread(target=report, args=(stage, "PermissionRequest")) for _ in range(30)]
     for thread in threads:
         thread.start()
@@ -196,11 +209,11 @@ def test_reports_wait_for_each_other(stage: Stage) -> None:
 
 
 def test_a_notifier_does_not_hold_the_hook_up(stage: Stage) -> None:
-    stage.write_launch(states=STATES, notify=["/bin/sh", "-c", f"sleep 3; touch {stage.root}/told"])
+    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", f"sleep 3; touch {stage.root}/told"))
     begin = time.monotonic()
     report(stage, "PermissionRequest")
     assert time.monotonic() - begin < 2
-    stage.write_launch(states=STATES, notify=["/no/such/notifier"])
+    stage.write_launch(states=STATES, notify=notice("/no/such/notifier"))
     report(stage, "UserPromptSubmit")
     report(stage, "PermissionRequest")
 

@@ -105,7 +105,7 @@ class Bench:
 
     def processes(self) -> list[psutil.Process]:
         """All that is still at work for it, wherever it went."""
-        return [process for process in psutil.process_iter() if _sees(process, str(self.seen_directory))]
+        return processes_that_see(self.seen_directory)
 
     def load_state(self) -> dict[str, object]:
         loaded: dict[str, object] = json.loads(self.state.read_text())
@@ -117,6 +117,11 @@ def _names(process: psutil.Process, word: str) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and word in process.cmdline()
     except psutil.Error:
         return False
+
+
+def processes_that_see(place: Path) -> list[psutil.Process]:
+    """Those whose environment has it as SEEN."""
+    return [process for process in psutil.process_iter() if _sees(process, str(place))]
 
 
 def _sees(process: psutil.Process, place: str) -> bool:

@@ -13,7 +13,7 @@ from agent_farm.runtimes.external_driver.contract import Order, failed_session
 from agent_farm.runtimes.origin import repository_program
 from tests.conftest import Af
 from tests.gitrepo import git
-from tests.runtimes.bench import BINARIES, write_stand_in
+from tests.runtimes.bench import BINARIES, processes_that_see, write_stand_in
 from tests.waiting import wait_until
 
 
@@ -108,3 +108,19 @@ def test_a_log_is_named_where_the_contract_has_it_and_where_ours_is(repo: Path, 
     assert str(failed_session(order, "s-1")).endswith(f"; see {log}")
     assert str(failed_session(order, "s-2")) == "session s-2 failed"
     assert str(failed_session(order, "../sessions/s-1")) == "session ../sessions/s-1 failed"
+
+
+def test_a_stop_in_the_middle_is_noted_and_leaves_no_process(
+    af: Af, repo: Path, bin_first: dict[str, str]
+) -> None:
+    declare(repo, "codex-cli")
+    done = af("spawn", "HANG", "--runtime", "codex-cli", "--json", env=bin_first)
+    builder = json.loads(done.stdout)["builder"]["id"]
+    seen = Path(bin_first["SEEN"])
+    wait_until(lambda: list(seen.glob("seen-*.json")), what="the CLI at work")
+    assert af("stop", builder, env=bin_first).returncode == 0
+    wait_until(lambda: not processes_that_see(seen), what="no process to be left")
+    session = next((repo / ".agent-farm" / "sessions").glob("codex-cli-*"))
+    assert json.loads((session / "outcome.json").read_text()) == {"status": "failed"}
+    state = json.loads((repo / ".agent-farm" / "runs" / builder / "state.json").read_text())
+    assert (state["status"], state["failure_count"]) == ("failed", 1)

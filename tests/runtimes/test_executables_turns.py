@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from agent_farm.runtimes.executables.session_adapter.store import Sessions
 from tests.gitrepo import git
 from tests.runtimes.bench import Bench, made_bench
 from tests.waiting import wait_until
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what it needs is Linux's")
 
 
 @pytest.fixture
@@ -122,6 +125,7 @@ def test_every_damaged_state_is_kept(bench: Bench) -> None:
     assert aside.with_name(f"{aside.name}.1").read_text() == "{two\n"
 
 
+@LINUX
 def test_a_log_that_cannot_be_written_does_not_hide_the_end(bench: Bench) -> None:
     session = bench.spawn("first")
     bench.wait_for(session, "completed")
@@ -187,6 +191,7 @@ def test_a_killed_supervisor_takes_its_cli_along(bench: Bench) -> None:
     assert bench.status(session) == "failed"
 
 
+@LINUX
 def test_what_the_cli_put_into_the_background_goes_with_it(bench: Bench) -> None:
     session = bench.spawn("SH setsid sleep 600 >/dev/null 2>&1 &")
     bench.wait_for(session, "completed")

@@ -52,9 +52,8 @@ class SessionRunner:
                 duration=time.monotonic() - began,
             )
         seconds = time.monotonic() - began
-        await finished_result(
-            self._conclude(order, worker, result)
-        )  # it has ended: that can no longer change
+        # It has ended: a cancellation comes too late to change how.
+        await finished_result(self._conclude(order, worker, result))
         return completion_of(result, seconds)
 
     async def _conclude(self, order: SessionOrder, worker: RuntimeAdapter, result: RuntimeResult) -> None:

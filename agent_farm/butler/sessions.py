@@ -72,6 +72,7 @@ async def session_create(database: Database, new: NewSession) -> str:
 
 
 async def session_start(database: Database, session_id: str) -> None:
+    """Write that it runs; a start that was overtaken by the end changes nothing."""
     await database.run(_start, database, session_id)
 
 
@@ -96,7 +97,8 @@ def _insert(database: Database, new: NewSession) -> None:
 def _start(database: Database, session_id: str) -> None:
     with database.transaction() as connection:
         connection.execute(
-            "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ?", (time.time(), session_id)
+            "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
+            (time.time(), session_id),
         )
 
 

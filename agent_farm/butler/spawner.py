@@ -13,6 +13,7 @@ from agent_farm.butler import telemetry
 from agent_farm.butler.admission import Admission, Place
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
+from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.finishing import finish, finished_result
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, Observer, RunOptions, SessionOrder
@@ -78,11 +79,11 @@ class Spawner:
         _require_text("context", context or "-")
         if max_turns < 1:
             raise UsageError(f"max_turns is {max_turns}; at least one turn is needed")
+        order = self._order(prompt, context, trigger_source, max_turns, options or self._options)
         place = self.admission.admit(trigger_source)
         if isinstance(place, str):
             _logger().warning("Refused a trigger (%s): %s", trigger_source, place)
             return refused(place)
-        order = self._order(prompt, context, trigger_source, max_turns, options or self._options)
         task = asyncio.create_task(self._serve(order, place, observer or (lambda progress: None)))
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, place))
@@ -166,10 +167,10 @@ class Spawner:
             created = asyncio.create_task(record.create(waiting))
             try:
                 return await self._run(order, place, created, record)
-            except asyncio.CancelledError as error:
+            except (asyncio.CancelledError, Exception) as error:
                 await finish(created)
-                created.result()
-                return await finished_result(record.complete(self._cancelled(error)))
+                created.result()  # what is not on record cannot be completed
+                return await finished_result(record.complete(self._end_by(error)))
             finally:
                 place.leave()  # not before the record is complete
 
@@ -183,7 +184,10 @@ class Spawner:
             completion = await self._runner.run(order)
         return await finished_result(record.complete(completion))
 
-    def _cancelled(self, error: asyncio.CancelledError) -> Completion:
+    def _end_by(self, error: BaseException) -> Completion:
+        if isinstance(error, Exception):
+            log_failure(_logger(), "A session", error)
+            return Completion("failed", success=False, error=reason_of(error))
         reason = "the caller went away" if self.admission.accepting else "the butler shut down"
         partial = error.partial if isinstance(error, Interrupted) else RuntimeResult()
         return cancelled_completion(partial, f"Cancelled: {reason}")

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from agent_farm.butler.order import RunOptions
+from agent_farm.butler.sessions import session_start
+from agent_farm.errors import LockTaken
 from agent_farm.runtimes.interruption import Interrupted
 from agent_farm.runtimes.result import Failure, RuntimeResult, ToolCall
 from tests.butler.loop import in_loop
@@ -181,3 +183,32 @@ async def test_a_session_that_has_ended_is_not_cancelled_any_more(tmp_path: Path
     assert (await session).success
     assert stage.only_record()["state"] == "completed"
     assert len(stage.database.query("SELECT * FROM episodes")) == 1
+
+
+@in_loop
+async def test_a_start_that_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:
+    """Cancelled at that instant, the start is still on its way while the end is written."""
+    stage = make_stage(tmp_path)
+    await stage.spawner.trigger("x")
+    before = stage.only_record()
+    await session_start(stage.database, before["id"])
+    assert stage.only_record() == before
+
+
+@in_loop
+async def test_what_cannot_be_started_is_a_failed_session_and_frees_its_slot(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    run = stage.database.run
+
+    async def busy(function: Any, *arguments: Any) -> Any:
+        if function.__name__ == "_start":
+            raise LockTaken("butler.db is busy", why="Others hold it.")
+        return await run(function, *arguments)
+
+    stage.database.run = busy  # type: ignore[method-assign]
+    result = await stage.spawner.trigger("x")
+    assert (result.success, result.error) == (False, "butler.db is busy (Others hold it.)")
+    record = stage.only_record()
+    assert (record["state"], record["error"]) == ("failed", result.error)
+    stage.database.run = run  # type: ignore[method-assign]
+    assert (await stage.spawner.trigger("y", trigger_source="trigger")).success

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 
+from agent_farm.disk import replace_file
 from agent_farm.runtimes.base import HeadlessOrder, Permissions
 from agent_farm.runtimes.ledger import spent_since
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
@@ -45,7 +47,7 @@ def _worker_order(order: HeadlessOrder) -> dict[str, object]:
     allowed = [f"mcp__{server.name}" for server in servers]
     return {
         "prompt": order.prompt,
-        "cli_path": order.command[0],
+        "cli_path": _program(order),
         "cwd": str(order.cwd),
         "env": {},
         "add_dirs": [] if _is_told_already(order) else [str(order.cwd)],
@@ -56,24 +58,27 @@ def _worker_order(order: HeadlessOrder) -> dict[str, object]:
         "mcp_servers": claude_form(servers)["mcpServers"],
         "resume": order.conversation_id if order.resume else None,
         "session_id": None if order.resume else order.conversation_id,
-        "extra_args": _extra_args(order),
+        "extra_args": _role_flags(order),
     }
 
 
-def _extra_args(order: HeadlessOrder) -> dict[str, str | None]:
-    """Flags for the CLI: the role as a file, since arguments are short and seen by all, then the caller's."""
-    flags: dict[str, str | None] = {}
-    if order.system_prompt:
-        role = order.scratch / "role.md"
-        role.write_text(order.system_prompt, encoding="utf-8")
-        flags = {"append-system-prompt-file": str(role), "system-prompt-snapshot": "off"}
-    words = [*order.command[1:], *order.extra_args]
-    while words:
-        flag = words.pop(0).removeprefix("--")
-        name, equals, value = flag.partition("=")
-        has_value = not equals and bool(words) and not words[0].startswith("--")
-        flags[name] = value if equals else (words.pop(0) if has_value else None)
-    return flags
+def _program(order: HeadlessOrder) -> str:
+    """One path, since the SDK takes no more: a script with all words, where the command has several."""
+    if len(order.command) == 1 and not order.extra_args:
+        return order.command[0]
+    script = order.scratch / "claude"
+    words = f'{shlex.join(order.command)} "$@" {shlex.join(order.extra_args)}'
+    replace_file(script, f"#!/bin/sh\nexec {words}\n", mode=0o700)
+    return str(script)
+
+
+def _role_flags(order: HeadlessOrder) -> dict[str, str | None]:
+    """The role as a file, since arguments are short and seen by all."""
+    if not order.system_prompt:
+        return {}
+    role = order.scratch / "role.md"
+    replace_file(role, order.system_prompt)
+    return {"append-system-prompt-file": str(role), "system-prompt-snapshot": "off"}
 
 
 def _is_told_already(order: HeadlessOrder) -> bool:

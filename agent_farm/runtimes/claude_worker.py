@@ -28,6 +28,8 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import McpHttpServerConfig, McpServerConfig, McpSSEServerConfig
 
+_MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
+
 
 async def run(order: Mapping[str, Any]) -> int:
     said: list[str] = []
@@ -64,17 +66,19 @@ def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
         session_id=order["session_id"],
         extra_args=order["extra_args"],
         verbatim_prompts=True,
+        max_buffer_size=_MESSAGE_LIMIT,
         stderr=said.append,
     )
 
 
 def _server(form: Mapping[str, Any]) -> McpServerConfig:
     headers = form.get("headers") or {}
+    more = {"alwaysLoad": True, "timeout": form["timeout"]}  # the SDK's types do not know them
     if form["type"] == "sse":
         server: McpSSEServerConfig = {"type": "sse", "url": form["url"], "headers": headers}
-        return {**server, "alwaysLoad": True}  # type: ignore[return-value]
+        return {**server, **more}  # type: ignore[return-value]
     http: McpHttpServerConfig = {"type": "http", "url": form["url"], "headers": headers}
-    return {**http, "alwaysLoad": True}  # type: ignore[return-value]
+    return {**http, **more}  # type: ignore[return-value]
 
 
 def _tell(message: object) -> None:

@@ -14,6 +14,10 @@ from agent_farm.runtimes.environment import MCP_TOKEN
 
 Transport = Literal["http", "sse"]
 
+# How long a CLI waits for one of its tools: `trigger` answers when a whole session has ended. Most give up
+# after a minute by themselves.
+TOOL_SECONDS = 3600
+
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
@@ -41,6 +45,13 @@ def one_server(given: Mapping[str, McpServer | Mapping[str, object]]) -> McpServ
             "A locked runtime gets one MCP server", why=f"given: {', '.join(s.name for s in servers)}"
         )
     return servers[0] if servers else None
+
+
+def locked_name(server: McpServer, nonce: str) -> str:
+    """A name the project cannot have guessed, for CLIs in which a project server of the same name wins."""
+    import hashlib
+
+    return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
 
 
 def claude_form(servers: tuple[McpServer, ...]) -> dict[str, object]:
@@ -79,7 +90,12 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
 
 
 def _claude_server(server: McpServer) -> dict[str, object]:
-    form: dict[str, object] = {"type": server.transport, "url": server.url, "alwaysLoad": True}
+    form: dict[str, object] = {
+        "type": server.transport,
+        "url": server.url,
+        "alwaysLoad": True,
+        "timeout": TOOL_SECONDS * 1000,
+    }
     if server.token:
         form["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
     return form

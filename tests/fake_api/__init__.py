@@ -4,6 +4,7 @@
 answers is written in the newest user prompt (see script.py). By hand: `python -m tests.fake_api --port 8901`.
 
     Anthropic   POST /v1/messages, /v1/messages/count_tokens        anthropic.py
+                POST …:rawPredict, …:streamRawPredict (Vertex)
     OpenAI      POST /v1/responses, /v1/chat/completions            responses.py, chat.py
     Gemini      POST /v1beta/models/<m>:generateContent, …          gemini.py
     MCP         POST /mcp with the bearer token, GET /sse           mcp.py

@@ -1,8 +1,13 @@
-"""An MCP server with one tool, over streamable HTTP and over the older SSE; it wants its bearer token."""
+"""An MCP server with one tool, over streamable HTTP and over the older SSE; it wants its bearer token.
+
+The tool echoes a text, and takes N seconds for the text "wait N s".
+"""
 
 from __future__ import annotations
 
 import queue
+import re
+import time
 import uuid
 from typing import Any
 from urllib.parse import parse_qs
@@ -27,6 +32,9 @@ _TOOL = {
 def answer_http(handler: Any, query: str, body: Any) -> None:
     if not _is_allowed(handler):
         return
+    if seconds := _slow(body):
+        _answer_slowly(handler, query, body, seconds)
+        return
     answers = [_rpc(message, query) for message in (body if isinstance(body, list) else [body])]
     answers = [answer for answer in answers if answer]
     if not answers:
@@ -37,6 +45,25 @@ def answer_http(handler: Any, query: str, body: Any) -> None:
         answers if isinstance(body, list) else answers[0],
         headers={"Mcp-Session-Id": uuid.uuid4().hex} if first else {},
     )
+
+
+def _slow(body: Any) -> int:
+    """The seconds of a call that asks for some."""
+    params = body.get("params") if isinstance(body, dict) else None
+    given = params.get("arguments") if isinstance(params, dict) else None
+    found = re.fullmatch(r"wait (\d+) s", str(given.get("text"))) if isinstance(given, dict) else None
+    return int(found[1]) if found else 0
+
+
+def _answer_slowly(handler: Any, query: str, body: Any, seconds: int) -> None:
+    """As the farm's own server does: an event stream that begins at once and shows that it lives."""
+    handler.start_events()
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, 15))
+        handler.wfile.write(b": ping\n\n")
+        handler.wfile.flush()
+    handler.send_event(_rpc(body, query), "message")
 
 
 def open_sse(handler: Any, query: str) -> None:

@@ -19,6 +19,7 @@ from tests.fake_api.script import (
     directives,
     flat,
     is_missing_mcp,
+    what_follows,
 )
 
 
@@ -44,10 +45,13 @@ def answer(handler: Any, body: dict[str, Any]) -> None:
 def _action(asked: Asked, given: list[dict[str, Any]], offered: list[dict[str, Any]]) -> Say | Call:
     action = decide(asked)
     wanted = directives(asked.prompt)
-    if isinstance(action, Say) and _has_code_mode(offered) and (asked.result is None or "loop" in wanted):
+    if asked.result is not None and "loop" not in wanted:
+        wanted = what_follows(wanted) if asked.results == 1 else {}
+    if isinstance(action, Say) and _has_code_mode(offered):
         script = _script(wanted)
         if script:
-            return Call("exec", {"input": script}, {"custom": True, "namespace": "functions"})
+            patience = '// @exec: {"yield_time_ms": 120000}\n'  # or a slow tool ends in "still running"
+            return Call("exec", {"input": patience + script}, {"custom": True, "namespace": "functions"})
     return action
 
 

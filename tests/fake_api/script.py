@@ -2,6 +2,7 @@
 
 [[mcp:TEXT]]       call the offered tool whose name contains "echo_note"
 [[thenmcp:TEXT]]   the same, after the first tool result of this turn (two calls in one turn)
+[[thenshell:CMD]]  [[shell]], likewise
 [[write:PATH]]     write a file through whatever write, patch or shell tool is offered
 [[shell:CMD]]      run CMD through the offered shell tool
 [[escalate:CMD]]   codex: run CMD through the shell tool, outside of the sandbox
@@ -73,14 +74,19 @@ def directives(text: str) -> dict[str, str]:
     return found
 
 
+def what_follows(wanted: dict[str, str]) -> dict[str, str]:
+    """The [[then…]] directives as those that hold after the first result."""
+    return {name.removeprefix("then"): text for name, text in wanted.items() if name.startswith("then")}
+
+
 def decide(asked: Asked) -> Say | Call:
     wanted = directives(asked.prompt)
     if "loop" in wanted:
         return _shell(asked, wanted["loop"])
     if asked.result is not None:
-        if "thenmcp" not in wanted or asked.results != 1:
+        wanted = what_follows(wanted) if asked.results == 1 else {}
+        if not wanted:
             return Say("TOOL-RESULT: " + asked.result[:300])
-        wanted = {"mcp": wanted["thenmcp"]}
     if not asked.tools:
         return Say(wanted.get("say") or "fake title")
     if "mcp" in wanted:
@@ -142,6 +148,10 @@ def _mcp(asked: Asked, text: str) -> Say | Call:
 
 
 def _write(asked: Asked, path: str) -> Say | Call:
+    patch = _offered(asked, ("apply_patch",))
+    if patch and "patchText" in patch.schema.get("properties", {}):
+        text = f"*** Begin Patch\n*** Add File: {path}\n+written by fake model\n*** End Patch"
+        return Call(patch.name, {"patchText": text}, patch.extra)
     tool = _offered(asked, WRITE_TOOLS)
     if tool:
         return Call(tool.name, filled(tool, path=path), tool.extra)

@@ -57,7 +57,7 @@ class FakeApi:
 
     def model_requests(self) -> list[Recorded]:
         """What went to a model, its side questions (titles and the like) included."""
-        paths = ("/v1/messages", "/responses", "/chat/completions", "enerateContent")
+        paths = ("/v1/messages", "awPredict", "/responses", "/chat/completions", "enerateContent")
         return [r for r in self.requests if r.method == "POST" and any(p in r.path for p in paths)]
 
     def model_text(self) -> str:
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
             mcp.answer_sse(self, query, body)
         elif path.endswith("/messages/count_tokens"):
             self.send_json({"input_tokens": USAGE_IN})
-        elif path.endswith("/messages"):
+        elif path.endswith("/messages") or "awPredict" in path:
             anthropic.answer(self, body)
         elif path.endswith("/responses"):
             responses.answer(self, body)

@@ -17,9 +17,10 @@ from agent_farm.runtimes.base import (
     ScreenPatterns,
 )
 from agent_farm.runtimes.codex_lock import FEATURES_OFF, foreign_settings_off
+from agent_farm.runtimes.codex_role import config_with_role, role_argument
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
-from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.toml_inline import inline_toml
@@ -84,12 +85,14 @@ class CodexAdapter(RuntimeAdapter):
         if order.prompt is not None:
             argv += ["--", argument_for(order, escapes="!")]
         env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
-        files: tuple[LaunchFile, ...] = ()
+        role = order.role_text or ""
         if key_of(order.env):
             home = order.run_directory / "codex"
             env["CODEX_HOME"] = str(home)
-            files = (LaunchFile(home / "config.toml", "# everything is on the command line\n"),)
-        return Launch(tuple(argv), order.cwd, env, files)
+            file = LaunchFile(home / "config.toml", config_with_role(role))
+        else:
+            file = LaunchFile(_role_file(order), role)
+        return Launch(tuple(argv), order.cwd, env, (file,))
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         from agent_farm.runtimes.codex_headless import run_codex
@@ -101,15 +104,19 @@ class CodexAdapter(RuntimeAdapter):
             home = order.home / "codex"
             make_directory(home)
             env["CODEX_HOME"] = str(home)
+            replace_file(home / "config.toml", config_with_role(order.system_prompt))
         settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
         # it takes /tmp for its own unless told otherwise; TMPDIR stays writable
         settings.append("sandbox_workspace_write.exclude_slash_tmp=true")
         if order.mcp_server:
             settings.append(f"mcp_servers={inline_toml(server_form((order.mcp_server,), required=True))}")
-        if order.system_prompt:
-            settings.append(f"developer_instructions={inline_toml(order.system_prompt)}")
+        if order.system_prompt and not key_of(order.env):
+            replace_file(order.scratch / "role.md", order.system_prompt)
+            settings.append(role_argument(order.system_prompt, order.scratch / "role.md"))
         self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
-        return await run_codex(order, env, settings, SANDBOX[order.permissions])
+        # a private home holds nothing of the user's, but the role
+        lock = () if key_of(order.env) else ("--ignore-user-config",)
+        return await run_codex(order, env, [*lock, "-s", SANDBOX[order.permissions]], settings)
 
     def build_config_file(
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
@@ -144,8 +151,8 @@ class CodexAdapter(RuntimeAdapter):
         if order.permissions == "edit":
             writable = [str(place) for place in git_directories(order.worktree)]
             settings.append(f"sandbox_workspace_write.writable_roots={inline_toml(writable)}")
-        if order.role_text:
-            settings.append(f"developer_instructions={inline_toml(order.role_text)}")
+        if order.role_text and not key_of(order.env):
+            settings.append(role_argument(order.role_text, _role_file(order)))
         return settings
 
 
@@ -189,12 +196,17 @@ def _server(server: McpServer, required: bool) -> dict[str, object]:
         "default_tools_approval_mode": "approve",
         "omit_tools_from": ["deferred"],
     }
+        "tool_timeout_sec": TOOL_SECONDS,
     if server.token:
         form["bearer_token_env_var"] = MCP_TOKEN
     return {**form, **({"required": True} if required else {})}
 
 
 def _approval(permissions: Permissions) -> tuple[str, ...]:
+def _role_file(order: InteractiveOrder) -> Path:
+    return order.run_directory / "codex-role.md"
+
+
     if permissions == "all":
         return ("--dangerously-bypass-approvals-and-sandbox",)
     return ("-s", SANDBOX[permissions], "-a", "on-request")

@@ -28,9 +28,9 @@ _CALLS = {
 
 
 async def run_codex(
-    order: HeadlessOrder, env: Mapping[str, str], settings: list[str], sandbox: str
+    order: HeadlessOrder, env: Mapping[str, str], lock: list[str], settings: list[str]
 ) -> RuntimeResult:
-    argv = [*order.command, "exec", "--json", "--ignore-user-config", "--skip-git-repo-check", "-s", sandbox]
+    argv = [*order.command, "exec", "--json", "--skip-git-repo-check", *lock]
     for setting in settings:
         argv += ["-c", setting]
     if order.model:

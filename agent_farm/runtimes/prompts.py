@@ -1,6 +1,8 @@
-"""A prompt as one argument of a command line."""
+"""Prompts and roles as one argument of a command line."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from agent_farm.runtimes.base import InteractiveOrder
 
@@ -25,4 +27,12 @@ def argument_for(order: InteractiveOrder, *, prefix: str = "", escapes: str = ""
     return (
         f"Your task is the whole content of the file {order.prompt_file} ({len(prompt.encode())} bytes; "
         "it is too long for a command line). Read all of it before you start, then do what it says."
+    )
+
+
+def order_to_read_role(role: str, file: Path) -> str:
+    """What stands for a role that no argument can hold."""
+    return (
+        f"Your role and rules are the whole content of the file {file} ({len(role.encode())} bytes; they are "
+        "too long for a command line). Read all of it before anything else, and keep to it throughout."
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,24 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
     finally:
         if stop:
             tmux.kill_session(address.session_id, seconds=20)
+
+
+def seconds_alone(adapter: RuntimeAdapter, order: InteractiveOrder) -> float:
+    """From the start to the input line of the same program with no farm around it: no launcher, no hooks."""
+    launch = adapter.interactive(replace(order, hook_argv=lambda event: ("true",)))
+    write_launch_files(launch)
+    words = [f"{name}={value}" for name, value in {**launch.env, "TERM": "tmux-256color"}.items()]
+    tmux, begun = TmuxServer(), time.monotonic()
+    address = tmux.start_session(SESSION, ["env", "-i", *words, *launch.argv], cwd=launch.cwd)
+    try:
+        wait_until(
+            lambda: label_of(tmux.capture(address.pane_id, escapes=True), adapter.screen) == "ready",
+            what=f"the input line of {adapter.name} alone",
+            timeout=60,
+        )
+        return time.monotonic() - begun
+    finally:
+        tmux.kill_session(address.session_id, seconds=20)
 
 
 def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> InteractiveOrder:

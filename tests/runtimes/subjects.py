@@ -23,6 +23,8 @@ from tests.runtimes.real.clis import CLIS, require_clis
 
 LEGO = Path(__file__).with_name("lego.py")
 MARK = "AF_TEST_MARK"
+LONG_ROLE = "\n".join(f"{number}. Keep to rule number {number} 🐝." for number in range(4100))
+assert len(LONG_ROLE.encode()) > 140_000
 
 
 @dataclass

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from agent_farm.runtimes.base import PERMISSIONS, Permissions
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.mcp_config import McpServer
-from tests.runtimes.subjects import MARK, Subject
+from agent_farm.runtimes.result import RuntimeResult
+from tests.runtimes.subjects import LONG_ROLE, MARK, Subject
 from tests.waiting import wait_until
 
 HOSTILE = "-rf $(touch x) `touch x` 'a' \"b\"\n\ttab 🐝 \\ %s {}\nlast line"
@@ -46,6 +50,28 @@ def test_a_prompt_of_100_kb_arrives_whole(subject: Subject) -> None:
     heard = subject.heard(result)
     digest = hashlib.sha256(prompt.encode()).hexdigest()
     assert digest in heard or prompt in heard or prompt.strip() in heard
+
+
+def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
+    result = run(subject, "hello", LONG_ROLE)
+    assert result.failure is None
+    if subject.real:
+        assert LONG_ROLE in subject.heard(result)
+
+
+@pytest.mark.parametrize("permissions", PERMISSIONS)
+def test_what_is_not_permitted_is_refused(subject: Subject, permissions: Permissions) -> None:
+    if subject.name == "lego":
+        pytest.skip("what an executable may do is its own")
+    note, ran = subject.repo / "note.txt", subject.repo / "ran.txt"
+    (subject.repo / "other.sh").write_text("touch ran.txt\n")
+    prompt = f"[[write:{note}]] [[thenshell:sh other.sh]]" if subject.real else "[[write:note.txt]]"
+    result = run(subject, prompt, permissions=permissions)
+    assert result.failure is None
+    assert note.exists() == (permissions != "ask")
+    if subject.real:  # demo runs no commands
+        # codex runs any command in its sandbox; docs/runtimes.md says so
+        assert ran.exists() == (permissions == "all" or (permissions == "edit" and subject.name == "codex"))
 
 
 def test_one_tool_call_with_session_and_token(subject: Subject) -> None:
@@ -128,11 +154,13 @@ def test_nothing_of_a_run_stays_in_tmp(subject: Subject) -> None:
     assert left == []
 
 
-def test_key_and_token_are_in_no_argv(subject: Subject) -> None:
-    secrets = [subject.api.token, *(value for name, value in subject.keys.items() if name.endswith("_KEY"))]
+def test_key_and_token_and_role_are_in_no_argv(subject: Subject) -> None:
+    role = "ROLE-MARK be brief"
+    keys = (value for name, value in subject.keys.items() if name.endswith("_KEY"))
+    secrets = [role, subject.api.token, *keys]
 
     async def watched() -> list[str]:
-        task = asyncio.create_task(subject.invoke("[[sleep:60]]", timeout=4 if subject.real else 1))
+        task = asyncio.create_task(subject.invoke("[[sleep:60]]", role, timeout=4 if subject.real else 1))
         seen: list[str] = []
         while not task.done():
             for process in subject.left_processes():
@@ -236,3 +264,57 @@ def test_killing_af_itself_leaves_no_process_and_no_file(subject: Subject) -> No
     wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=30)
     left = Path(os.environ["TMPDIR"])
     wait_until(lambda: not list(left.glob("butler_*")), what="the run's directory to be gone")
+
+
+def under_way(subject: Subject) -> dict[str, psutil.Process]:
+    """The processes between us and the run, once the run has its children; empty until then."""
+    left = subject.left_processes()
+    with suppress(psutil.Error, OSError):
+        if not subject.real and len({os.getsid(process.pid) for process in left}) < 2:
+            return {}  # demo and lego have a child in a session of its own
+        (guard,) = [process for process in left if process.ppid() == os.getpid()]
+        (keeper,) = guard.children()
+        (runtime,) = keeper.children()
+        if not subject.real or subject.api.model_requests():
+            return {"guard": guard, "keeper": keeper, "runtime": runtime}
+    return {}
+
+
+def killed_run(subject: Subject, *victims: str) -> tuple[RuntimeResult, float]:
+    """What a run comes to whose parts are killed, and after how many seconds."""
+
+    async def killed() -> tuple[RuntimeResult, float]:
+        task = asyncio.create_task(subject.invoke("[[child:60]] [[sleep:60]]", timeout=50))
+        what = "the run to be under way"
+        parts = await asyncio.to_thread(wait_until, lambda: under_way(subject), what=what, timeout=40)
+        begun = time.monotonic()
+        for victim in victims:
+            parts[victim].kill()
+        return await task, time.monotonic() - begun
+
+    return asyncio.run(killed())
+
+
+@pytest.mark.parametrize("victim", ["runtime", "guard", "keeper"])
+def test_killing_a_part_leaves_no_process_and_is_told(
+    subject: Subject, victim: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result, seconds = killed_run(subject, victim)
+    assert subject.left_processes() == []
+    assert result.failure is not None
+    assert result.failure.kind == "killed"
+    assert seconds < 15
+    gc.collect()
+    assert "Event loop is closed" not in capfd.readouterr().err
+
+
+def test_a_run_without_a_guard_comes_to_its_end(subject: Subject, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody is left who could end a child in a session of its own; it keeps the output open."""
+    result, seconds = killed_run(subject, "guard", "keeper")
+    assert result.failure is not None
+    assert result.failure.kind == "killed"
+    assert seconds < 15
+    gc.collect()
+    assert "Event loop is closed" not in capfd.readouterr().err
+    for process in subject.left_processes():
+        process.kill()

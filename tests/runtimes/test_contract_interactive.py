@@ -8,19 +8,21 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agent_farm.runtimes.base import InteractiveOrder
-from tests.runtimes.panes import Pane, pane_of, pane_order
+from tests.runtimes.panes import Pane, pane_of, pane_order, seconds_alone
 from tests.runtimes.real.clis import CLIS
-from tests.runtimes.subjects import Subject
+from tests.runtimes.subjects import LONG_ROLE, Subject
 from tests.waiting import wait_until
 
 MESSAGE = "-x $(touch x) `touch x` 'a' \"b\"\n\tand a second line 🐝 \\ %s"
 PROMPT = "-rf $(touch x) `touch x` 'a' \"b\"\n\ttab 🐝 \\ %s {}\nlast line"
+READY_SECONDS, READY_OVER_OWN = 5.0, 0.5
 # a prompt on which it has to ask a person, with --permissions ask
 ASKS = {
     "demo": "[[ask:May I?]] [[nocommit]]",
@@ -126,13 +128,37 @@ def test_the_prompt_of_a_pane_arrives_byte_for_byte(subject: Subject, prompt: st
             assert_heard(subject, pane, prompt)
 
 
-def test_it_is_ready_soon_and_an_idle_start_says_so(subject: Subject) -> None:
+def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
+    with pane_of(subject.adapter, order_of(subject, "hello", role_text=LONG_ROLE)) as pane:
+        pane.wait_for_state("idle")
+    if subject.real:
+        assert any(LONG_ROLE in text for text in _texts(subject))
+
+
+def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Subject) -> None:
+    """One of three pairs has to hold, each measured one after the other: a busy machine slows both."""
     if subject.name == "lego":
         pytest.skip("an executable has no session without a prompt")
-    begun = time.monotonic()
+    told = []
+    for _ in range(3):
+        begun = time.monotonic()
+        with pane_of(subject.adapter, order_of(subject, None)) as pane:
+            wait_until(lambda: pane.label == "ready", what="an input line", timeout=40)
+            ours = time.monotonic() - begun
+        if ours <= READY_SECONDS:
+            return
+        alone = seconds_alone(subject.adapter, order_of(subject, None, role_text=None, mcp_server=None))
+        told.append(f"{ours:.2f} s, alone {alone:.2f} s")
+        if ours <= alone + READY_OVER_OWN:
+            return
+    raise AssertionError(told)
+
+
+def test_an_idle_start_says_so_and_takes_a_message(subject: Subject) -> None:
+    if subject.name == "lego":
+        pytest.skip("an executable has no session without a prompt")
     with pane_of(subject.adapter, order_of(subject, None)) as pane:
         wait_until(lambda: pane.label == "ready", what="an input line", timeout=40)
-        print(f"{subject.name}: input line after {time.monotonic() - begun:.2f} s")
         before = len(pane.events)
         assert pane.send("hello").outcome == "submitted"
         pane.wait_for_state("idle", after=before)
@@ -146,35 +172,58 @@ def test_an_api_error_waits_for_a_person(subject: Subject) -> None:
         assert pane.states[-2:] == ["working", "waiting"]
 
 
-@pytest.mark.parametrize("victim", ["runtime", "launcher", "server"])
+@pytest.mark.parametrize("victim", ["runtime", "keeper", "launcher", "pane", "server"])
 def test_killing_a_part_leaves_no_process_and_a_truthful_record(subject: Subject, victim: str) -> None:
     order = order_of(subject, "[[child:60]] [[sleep:60]]")
-    with pane_of(subject.adapter, order, stop=False) as pane:
+    with pane_of(subject.adapter, order) as pane:
         pane.wait_for_state("working")
         wait_until(lambda: subject.left_processes(), what="the runtime")
+        if subject.name in ("demo", "lego"):  # these have a child in a session of its own
+            wait_until(lambda: len(sessions_of(subject)) >= 2, what="a session of its own")
+        before = subject.left_processes()
         processes = json.loads((order.run_directory / "processes.json").read_text())
         if victim == "server":
-            tmux_pid = psutil.Process(processes["launcher"]).ppid()
-            os.kill(tmux_pid, signal.SIGKILL)
+            os.kill(psutil.Process(processes["launcher"]).ppid(), signal.SIGKILL)
+        elif victim == "pane":
+            assert subject_tmux("kill-pane", "-t", pane.pane_id) == ""
         else:
             os.kill(processes[victim], signal.SIGKILL)
-        runtime_left = [
-            process for process in subject.left_processes() if process.pid != processes["launcher"]
-        ]
-        assert runtime_left is not None
+        wait_until(lambda: not any(map(is_alive, before)), what="no process to be left", timeout=20)
         exit_file = order.run_directory / "exit.json"
-        if victim == "runtime":
-            wait_until(exit_file.exists, what="exit.json")
+        if victim in ("runtime", "keeper"):
+            wait_until(lambda: "failed" in pane.states, what="the record")
             record = json.loads(exit_file.read_text())
-            assert (record["signal"], record["exit_code"]) == ("SIGKILL", None)
-            pane.tmux.kill_session(pane.session_id, seconds=20)
-        wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=20)
-        assert victim == "runtime" or not exit_file.exists()
+            assert (record["run"], record["signal"], record["exit_code"]) == (order.run, "SIGKILL", None)
+            shell = processes["launcher"]
+            wait_until(lambda: [one.pid for one in subject.left_processes()] == [shell], what="the shell")
+        else:
+            assert subject.left_processes() == []
+            assert not exit_file.exists()
+            assert pane.states[-1] == "working"
+
+
+def sessions_of(subject: Subject) -> set[int]:
+    found = set()
+    for process in subject.left_processes():
+        with suppress(OSError):
+            found.add(os.getsid(process.pid))
+    return found
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Not the shell that took the place of the launcher, and no zombie that nobody buries."""
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def test_keys_and_tokens_can_be_read_by_nobody_else(subject: Subject, pane: Pane) -> None:
     pane.wait_for_state("waiting" if subject.name in ASKS else "idle")
-    secrets = [subject.api.token, *(value for name, value in subject.keys.items() if name.endswith("_KEY"))]
+    secrets = [
+        "ROLE-MARK",
+        subject.api.token,
+        *(value for name, value in subject.keys.items() if name.endswith("_KEY")),
+    ]
     launcher = json.loads((pane.order.run_directory / "processes.json").read_text())["launcher"]
     words = [word for process in subject.left_processes() for word in command_line(process)]
     words += psutil.Process(launcher).environ().values()

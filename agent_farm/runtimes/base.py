@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, Transport, config_directory, one_server
-from agent_farm.runtimes.result import Failure, RuntimeResult
+from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
 
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
@@ -193,39 +194,52 @@ class RuntimeAdapter(ABC):
         """
         import time
 
+        started = time.monotonic()
+        try:
+            own = self.own_environment(env, model)
+            server = one_server(mcp_servers)
+            place = cwd or Path.cwd()
+            failure = self._obstacle(own, command, place) or await self._dead_server(server)
+            if failure:
+                return RuntimeResult(failure=failure)
+            with config_directory(server.name if server else self.name, env=own) as scratch:
+                result = await self.run_headless(
+                    HeadlessOrder(
+                        prompt=prompt,
+                        system_prompt=system_prompt,
+                        mcp_server=server,
+                        env={**own, **(server.environment() if server else {})},
+                        command=self.find_command(own, command) or (),
+                        cwd=place,
+                        scratch=scratch,
+                        home=home or scratch / "home",
+                        max_turns=max_turns,
+                        model=model,
+                        extra_args=tuple(runtime_args or ()),
+                        timeout=timeout,
+                        permissions=permissions,
+                        conversation_id=conversation_id or self.new_conversation_id(),
+                        resume=resume and conversation_id is not None,
+                    )
+                )
+        except (AgentFarmError, OSError, ValueError) as error:
+            result = RuntimeResult(failure=failure_of(error))
+        return replace(result, seconds=round(time.monotonic() - started, 3))
+
+    def _obstacle(self, env: Mapping[str, str], command: Sequence[str] | None, cwd: Path) -> Failure | None:
+        """Why a headless run need not be begun."""
+        if self.find_command(env, command) is None:
+            return Failure("not-installed", self.problem(env, command=command) or "")
+        if (reason := self.login_problem(env)) is not None:
+            return Failure("not-logged-in", reason)
+        if not cwd.is_dir():
+            return Failure("refused-argument", f"there is no directory {cwd} to work in")
+        return None
+
+    async def _dead_server(self, server: McpServer | None) -> Failure | None:
         from agent_farm.runtimes.mcp_probe import probe_server
 
-        own = self.own_environment(env, model)
-        found = self.find_command(own, command)
-        if found is None:
-            return RuntimeResult(failure=Failure("not-installed", self.problem(own, command=command) or ""))
-        if (reason := self.login_problem(own)) is not None:
-            return RuntimeResult(failure=Failure("not-logged-in", reason))
-        server = one_server(mcp_servers)
-        started = time.monotonic()
-        if server and not self.notices_dead_mcp and (failure := await probe_server(server)):
-            return RuntimeResult(failure=failure)
-        with config_directory(server.name if server else self.name, env=own) as scratch:
-            result = await self.run_headless(
-                HeadlessOrder(
-                    prompt=prompt,
-                    system_prompt=system_prompt,
-                    mcp_server=server,
-                    env={**own, **(server.environment() if server else {})},
-                    command=found,
-                    cwd=cwd or Path.cwd(),
-                    scratch=scratch,
-                    home=home or scratch / "home",
-                    max_turns=max_turns,
-                    model=model,
-                    extra_args=tuple(runtime_args or ()),
-                    timeout=timeout,
-                    permissions=permissions,
-                    conversation_id=conversation_id or self.new_conversation_id(),
-                    resume=resume and conversation_id is not None,
-                )
-            )
-        return replace(result, seconds=round(time.monotonic() - started, 3))
+        return await probe_server(server) if server and not self.notices_dead_mcp else None
 
     @abstractmethod
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,7 +52,11 @@ class LineParser(ABC):
             return None
         if not isinstance(event, dict):
             return None
-        self.event(event)
+        try:
+            self.event(event)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            name = f"{type(error).__name__}: {error}"
+            self.fail("failed", f"an event {str(event.get('type'))[:80]!r} that cannot be read ({name})")
         if self.failure and (self.is_hopeless or self.failure.kind == "mcp-unreachable"):
             return self.failure.kind
         if self.counts_turns and self.turns > self.max_turns:
@@ -86,7 +92,9 @@ class LineParser(ABC):
 
     def _judge(self, ended: Ended, timeout: float | None) -> Failure | None:
         if ended.cannot_start:
-            return Failure("not-installed", f"cannot be started: {ended.cannot_start}")
+            is_there = os.strerror(errno.E2BIG) in ended.cannot_start
+            kind: FailureKind = "refused-argument" if is_there else "not-installed"
+            return Failure(kind, f"cannot be started: {ended.cannot_start}")
         if ended.timed_out:
             return Failure("time-limit", f"ended after {timeout:g} seconds")
         if self.failure:
@@ -110,6 +118,9 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
         from agent_farm.runtimes.interruption import Interrupted
 
         raise Interrupted(parser.told(Failure("killed", "interrupted"))) from error
+    except ValueError as error:  # from the reader: what came before is kept
+        parser.fail("failed", f"a line of its output is too long to be read ({error})")
+        ended = Ended()
     return parser.result(ended, command.timeout)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_farm.errors import AgentFarmError, UsageError
+
 FailureKind = Literal[
     "not-installed",
     "not-logged-in",
@@ -46,6 +48,14 @@ class Failure:
 
     def __str__(self) -> str:
         return self.message
+
+
+def failure_of(error: Exception) -> Failure:
+    """What kept a run from its end, as what a result holds."""
+    if isinstance(error, AgentFarmError):
+        kind: FailureKind = "refused-argument" if isinstance(error, UsageError) else "failed"
+        return Failure(kind, f"{error.what}: {error.why}" if error.why else error.what)
+    return Failure("failed", str(error) or type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)

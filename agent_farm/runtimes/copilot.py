@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ from agent_farm.runtimes.base import (
 from agent_farm.runtimes.copilot_lock import foreign_servers
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
-from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 
@@ -63,7 +64,7 @@ class CopilotAdapter(RuntimeAdapter):
         ready=r"^ *[❯>] *$",
         draft=r"^ *[❯>] +(?!\d\. )\S",
         dialog=r"↑/?↓ to (?:navigate|select)|[Ee]nter to (?:select|confirm)",
-        working=r"[Ee]sc (?:to )?(?:cancel|interrupt)",
+        working=r"[Ee]sc (?:to )?(?:cancel|interrupt)|^ *\S Working\b",
         failed=r"^ *[✗×] .*",
     )
 
@@ -93,12 +94,12 @@ class CopilotAdapter(RuntimeAdapter):
         home = order.run_directory / "copilot"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
         argv += ["--no-auto-update", "--disable-builtin-mcps", *INTERACTIVE[order.permissions]]
-        ours = order.mcp_server.name if order.mcp_server else None  # wins over the project's of that name
-        for name in foreign_servers(order.worktree, order.cwd):
-            if name != ours:
-                argv += ["--disable-mcp-server", name]
-        if order.mcp_server:
-            argv.append(f"--allow-tool={order.mcp_server.name}")
+        foreign = foreign_servers(order.worktree, order.cwd)
+        for name in foreign:
+            argv += ["--disable-mcp-server", name]
+        server = unlike(order.mcp_server, foreign, order.run)
+        if server:
+            argv.append(f"--allow-tool={server.name}")
         if order.model:
             argv += ["--model", order.model]
         if order.conversation_id:
@@ -110,12 +111,12 @@ class CopilotAdapter(RuntimeAdapter):
         hook = {"type": "command", "bash": shell_command(order), "timeoutSec": HOOK_SECONDS}
         files = home_files(
             home,
-            order.mcp_server,
+            server,
             order.role_text or "",
             trusted=[order.worktree, order.cwd],
             hooks={event: [hook] for event in events},
         )
-        return Launch(tuple(argv), order.cwd, self._env(order.env, home, order.mcp_server), files)
+        return Launch(tuple(argv), order.cwd, self._env(order.env, home, server), files)
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         from agent_farm.runtimes.copilot_headless import run_copilot
@@ -141,6 +142,11 @@ class CopilotAdapter(RuntimeAdapter):
 
 
 def server_forms(servers: tuple[McpServer, ...]) -> dict[str, object]:
+def unlike(server: McpServer | None, foreign: tuple[str, ...], nonce: str) -> McpServer | None:
+    """A server of the project under the farm's own name would win, and be switched off with it."""
+    return replace(server, name=locked_name(server, nonce)) if server and server.name in foreign else server
+
+
     return {"mcpServers": {server.name: _server(server) for server in servers}}
 
 
@@ -165,7 +171,12 @@ def home_files(
 
 
 def _server(server: McpServer) -> dict[str, object]:
-    form: dict[str, object] = {"type": server.transport, "url": server.url, "tools": ["*"]}
+    form: dict[str, object] = {
+        "type": server.transport,
+        "url": server.url,
+        "tools": ["*"],
+        "timeout": TOOL_SECONDS * 1000,
+    }
     if server.token:
         form["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
     return form

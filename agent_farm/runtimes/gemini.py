@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from agent_farm.runtimes.base import (
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.gemini_lock import foreign_hooks
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
-from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 
@@ -186,11 +185,6 @@ def own_key(env: Mapping[str, str]) -> dict[str, str]:
     return {"GEMINI_API_KEY": env["GOOGLE_API_KEY"]}
 
 
-def locked_name(server: McpServer, nonce: str) -> str:
-    """A name the project cannot have guessed: a project server of the same name would win."""
-    return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
-
-
 def allowed_servers(server: McpServer | None, nonce: str) -> list[str]:
     """Without a server the allowed name is one that nobody has."""
     name = locked_name(server or McpServer("none", ""), nonce)
@@ -202,7 +196,7 @@ def server_form(server: McpServer) -> dict[str, object]:
         "url": server.url,
         "type": server.transport,
         "trust": True,
-        "timeout": 600_000,
+        "timeout": TOOL_SECONDS * 1000,
     }
     if server.token:
         where["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}

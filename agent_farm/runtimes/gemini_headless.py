@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from agent_farm.runtimes.base import HeadlessOrder, Permissions
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
-from agent_farm.runtimes.prompts import fits_argument
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
 
 MODES: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
@@ -29,17 +28,11 @@ async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[st
         argv += ["--model", order.model]
     if order.conversation_id:
         argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
-    argv += order.extra_args
-    given = b""
-    if fits_argument(order.prompt, prefix="--prompt="):
-        argv.append("--prompt=" + order.prompt)
-    else:
-        given = order.prompt.encode("utf-8", "surrogateescape")
     command = Command(
-        argv=tuple(argv),
+        argv=(*argv, *order.extra_args),
         cwd=order.cwd,
         env=env,
-        given=given,
+        given=order.prompt.encode("utf-8", "surrogateescape"),
         scratch=order.scratch,
         timeout=order.timeout,
     )
@@ -70,7 +63,7 @@ class GeminiLines(LineParser):
         lines = [line.strip() for line in stderr.splitlines() if re.match(r"\s*(Error|Unknown arg)", line)]
         said = _message(stderr) or next(iter(lines), last_line(stderr)) or f"ended with exit code {exit_code}"
         if exit_code == _NOT_LOGGED_IN:
-            return Failure("not-logged-in", said)
+            return Failure("not-logged-in", _what_it_misses(stderr) or said)
         refused = exit_code in (_BAD_INPUT, _UNTRUSTED) or "Unknown argument" in stderr
         return Failure("refused-argument" if refused else "failed", said)
 
@@ -96,6 +89,12 @@ class GeminiLines(LineParser):
             error = event.get("error") or {}
             message = str(error.get("message") or error.get("type"))
             self.failure = self.failure or api_failure(_status(message), message)
+
+
+def _what_it_misses(stderr: str) -> str:
+    """The variables it names over several lines, without the advice after them."""
+    found = re.search(r"When using .*?(?=\nUpdate your environment|\Z)", stderr, re.DOTALL)
+    return " ".join(found[0].split())[:500] if found else ""
 
 
 def _status(message: str) -> int | None:

@@ -18,7 +18,7 @@ from agent_farm.runtimes.base import (
     ScreenPatterns,
 )
 from agent_farm.runtimes.environment import MCP_TOKEN
-from agent_farm.runtimes.mcp_config import McpServer, as_servers
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
 from agent_farm.runtimes.opencode_lock import foreign_servers
 from agent_farm.runtimes.opencode_plugin import report_plugin
 from agent_farm.runtimes.prompts import argument_for
@@ -80,7 +80,7 @@ class OpencodeAdapter(RuntimeAdapter):
         ready=_INPUT_BOX % r"(?:Ask anything.*?)?",
         draft=_INPUT_BOX % r"(?!Ask anything| )\S.*?",
         dialog=r"Permission required|Allow once",
-        working=r"esc (?:to )?interrupt",
+        working=r"esc (?:again )?(?:to )?interrupt",
     )
 
     def keys_for(self, model: str | None) -> tuple[str, ...]:
@@ -166,6 +166,8 @@ def settings(
         "permission": permission,
         "instructions": [*([str(role)] if role else []), *instructions],
         "mcp": {server.name: server_form(server)} if server else {},
+        # for calls alone: the server's own `timeout` would hold up a start, too
+        "experimental": {"mcp_timeout": TOOL_SECONDS * 1000},
     }
 
 

@@ -16,17 +16,23 @@ from tests.fake_api import FakeApi
 
 BIN = Path(__file__).parents[2] / "node_modules" / ".bin"
 REQUIRED = os.environ.get("AF_REQUIRE_RUNTIMES") == "1"  # read before a test's own environment hides it
-RUNTIMES = ("claude-code", "codex", "gemini", "copilot", "opencode")
 
 
 @dataclass(frozen=True)
 class Cli:
-    """`model` where the CLI has to be told one; `reads` is the file of the worktree that it has to read."""
+    """`model` where the CLI has to be told one; `reads` is the file of the worktree that it has to read.
+
+    `login` are the files of a user's home that log it in without `key`, one of `keys`, and `login_args`
+    what leads it to the fake API then; there are none where a login of the user cannot be used.
+    """
 
     name: str
     reads: str
     model: str | None = None
     keys: Mapping[str, str] = field(default_factory=dict)
+    key: str = ""
+    login: Mapping[str, object] = field(default_factory=dict)
+    login_args: tuple[str, ...] = ()
 
     @property
     def adapter(self) -> RuntimeAdapter:
@@ -35,6 +41,20 @@ class Cli:
     def environment(self, api: FakeApi) -> dict[str, str]:
         own = {name: value.format(url=api.url) for name, value in self.keys.items()}
         return {"PATH": f"{BIN}:{os.environ['PATH']}", **own}
+
+    def account(self, api: FakeApi, home: Path, kind: str) -> dict[str, str]:
+        """The environment of a `key`, or of a `login` that is then in the home."""
+        env = self.environment(api)
+        if kind == "login":
+            if not self.login:
+                pytest.skip("a login of the user cannot be used")
+            del env[self.key]
+            for name, document in self.login.items():
+                _write(home / name, json.dumps(document))
+        return env
+
+    def arguments(self, api: FakeApi, kind: str) -> tuple[str, ...]:
+        return tuple(word.format(url=api.url) for word in self.login_args) if kind == "login" else ()
 
 
 CLIS = {
@@ -49,11 +69,26 @@ CLIS = {
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "CLAUDE_CODE_MAX_RETRIES": "1",
             },
+            key="ANTHROPIC_API_KEY",
+            login={
+                ".claude/.credentials.json": {
+                    "claudeAiOauth": {
+                        "accessToken": "sk-ant-oat01-fake",
+                        "refreshToken": "sk-ant-ort01-fake",
+                        "expiresAt": 4102444800000,
+                        "scopes": ["user:inference", "user:profile"],
+                        "subscriptionType": "max",
+                    }
+                }
+            },
         ),
         Cli(
             "codex",
             "AGENTS.md",
             keys={"CODEX_API_KEY": "sk-fake", "OPENAI_BASE_URL": "{url}/v1"},
+            key="CODEX_API_KEY",
+            login={".codex/auth.json": {"auth_mode": "apikey", "OPENAI_API_KEY": "sk-of-the-login"}},
+            login_args=("-c", 'openai_base_url="{url}/v1"'),
         ),
         Cli(
             "gemini",
@@ -76,9 +111,14 @@ CLIS = {
             "AGENTS.md",
             model="openai/gpt-5.2",
             keys={"OPENAI_API_KEY": "sk-fake", "OPENAI_BASE_URL": "{url}/v1"},
+            key="OPENAI_API_KEY",
+            login={".local/share/opencode/auth.json": {"openai": {"type": "api", "key": "sk-of-the-login"}}},
         ),
     )
 }
+
+
+RUNTIMES = tuple(CLIS)
 
 
 def require_clis() -> None:
@@ -132,22 +172,37 @@ def project_with_decoys(root: Path, api: FakeApi) -> dict[str, str]:
 
 
 def write_user_decoys(home: Path, api: FakeApi) -> None:
-    """The user's own settings, with servers that must not be used either."""
+    """The user's own settings, with servers, hooks and programs that must not be used either."""
     server = {"type": "http", "url": f"{api.url}/decoy/user/mcp", "tools": ["*"]}
     mcp = {"mcpServers": {"user-decoy": server}}
     claude = {"user-decoy": {"type": "http", "url": server["url"]}}
     opencode = {
         "mcp": {"user-decoy": {"type": "remote", "url": server["url"], "enabled": True, "oauth": False}}
     }
+
+    def hook(source: str) -> str:
+        return f"touch {home.parent}/hook-of-{source}"
+
+    claude_hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": hook("user-claude")}]}]}
+    codex = (
+        f'notify = ["touch", "{home.parent}/hook-of-user-codex-notify"]\n'
+        f'[mcp_servers.user-decoy]\nurl = "{server["url"]}"\n'
+        "[[hooks.UserPromptSubmit]]\n[[hooks.UserPromptSubmit.hooks]]\n"
+        f'type = "command"\ncommand = "{hook("user-codex")}"\n'
+    )
     for name, content in {
         ".claude.json": json.dumps({"mcpServers": claude, "hasCompletedOnboarding": True}),
         ".claude/CLAUDE.md": "USER-CLAUDE-MARK",
-        ".codex/config.toml": f'[mcp_servers.user-decoy]\nurl = "{server["url"]}"\n',
+        ".claude/settings.json": json.dumps({"hooks": claude_hooks}),
+        ".codex/config.toml": codex,
         ".gemini/settings.json": json.dumps({"mcpServers": {"user-decoy": {"httpUrl": server["url"]}}}),
         ".copilot/mcp-config.json": json.dumps(mcp),
         ".config/opencode/opencode.json": json.dumps(opencode),
         ".opencode/opencode.json": json.dumps(opencode),
     }.items():
-        target = home / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content)
+        _write(home / name, content)
+
+
+def _write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)

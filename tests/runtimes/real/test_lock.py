@@ -12,7 +12,7 @@ import pytest
 from agent_farm.runtimes.mcp_config import McpServer
 from tests.fake_api import FakeApi
 from tests.runtimes.panes import pane_of, pane_order
-from tests.runtimes.real.clis import Cli
+from tests.runtimes.real.clis import Cli, project_with_decoys
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
@@ -35,17 +35,20 @@ def hooks_run(root: Path) -> list[str]:
     return sorted(path.name for path in root.glob("hook-of-*"))
 
 
+@pytest.mark.parametrize("account", ["key", "login"])
 def test_headless_only_the_farms_server_is_contacted(
-    cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path
+    cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path, home: Path, account: str
 ) -> None:
+    env = cli.account(api, home, account)
     server = McpServer("farm", api.mcp_url("S1"), api.token)
     result = asyncio.run(
         cli.adapter.invoke(
             "[[mcp:hi]]",
             "ROLE-MARK",
             {"farm": server},
-            {"HOME": os.environ["HOME"], "TMPDIR": os.environ["TMPDIR"], **cli.environment(api)},
+            {"HOME": os.environ["HOME"], "TMPDIR": os.environ["TMPDIR"], **env},
             model=cli.model,
+            runtime_args=cli.arguments(api, account),
             cwd=worktree,
             home=tmp_path / "runtime-home",
         )
@@ -57,10 +60,11 @@ def test_headless_only_the_farms_server_is_contacted(
     assert_read(cli, api)
 
 
+@pytest.mark.parametrize("account", ["key", "login"])
 def test_in_a_pane_only_the_farms_server_is_contacted(
-    cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path
+    cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path, home: Path, account: str
 ) -> None:
-    adapter = cli.adapter
+    adapter, env = cli.adapter, cli.account(api, home, account)
     order = pane_order(
         adapter,
         tmp_path,
@@ -68,7 +72,8 @@ def test_in_a_pane_only_the_farms_server_is_contacted(
         prompt="hello",
         role_text="ROLE-MARK",
         model=cli.model,
-        env=cli.environment(api),
+        env=env,
+        extra_args=cli.arguments(api, account),
         conversation_id=adapter.new_conversation_id(),
         mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
@@ -82,6 +87,31 @@ def test_in_a_pane_only_the_farms_server_is_contacted(
     # copilot cannot be told to leave the repository's hooks out; docs/runtimes.md says so
     assert hooks_run(tmp_path) == (["hook-of-claude", "hook-of-copilot"] if cli.name == "copilot" else [])
     assert_read(cli, api)
+
+
+def test_a_server_of_the_project_under_the_farms_own_name_does_not_win(
+    cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path
+) -> None:
+    for file in project_with_decoys(worktree, api):
+        if "decoy" in (text := (worktree / file).read_text()):
+            (worktree / file).write_text(
+                text.replace('"decoy"', '"farm"').replace("[mcp_servers.decoy]", "[mcp_servers.farm]")
+            )
+    adapter = cli.adapter
+    order = pane_order(
+        adapter,
+        tmp_path,
+        worktree,
+        prompt="[[mcp:hi]]",
+        model=cli.model,
+        env=cli.environment(api),
+        conversation_id=adapter.new_conversation_id(),
+        mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
+    )
+    with pane_of(adapter, order) as pane:
+        pane.wait_for_state("idle")
+    assert len(api.mcp_calls()) == 1
+    assert api.asked("/decoy") == []
 
 
 def test_without_a_server_the_configuration_is_empty(

@@ -4,7 +4,7 @@
 #   make lint               ruff and mypy
 #   make format             let ruff rewrite what it can
 #   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/;
-#                           CLIs that are other people's programs hang at times: a failure is tried again
+#                           other people's programs hang at times: a failure is tried once more and named
 #   make bench              the benchmarks, as ratios to the bare tools
 #   make docs               write the generated documents anew
 #   make clean              remove what the other targets made
@@ -36,7 +36,7 @@ format: setup-dev
 
 test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
-	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 4 -rR $(ARGS)
+	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 1 -rR $(ARGS)
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -88,5 +88,5 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, for an error's hint."""
     import difflib  # 6 ms that only a mistake has to pay
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return close[0] if close else None

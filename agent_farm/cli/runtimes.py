@@ -51,15 +51,15 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
     The model is asked to call the server's one tool, so this uses the account that the runtime is logged in
     with. Exit code 1 when a check fails.
     """
-    from agent_farm.runtimes.check import check_runtime
+    from agent_farm.runtimes.check import check_runtime, require_runtime
 
     farm = _farm()
+    adapter = require_runtime(name, farm.root if farm else None)
     if not as_json:
         narrate(f"starting {name}; this takes a few seconds")
     report = check_runtime(
-        name,
+        adapter,
         os.environ,
-        farm.root if farm else None,
         declared=farm.settings.items("env.pass") if farm else (),
         command=_command(farm, name),
         model=farm.settings.runtime(name).model if farm else None,

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,7 @@ PROMPT = (
     "This is a test of your tools. Call the tool farm_check, of the MCP server farmcheck, once, with the "
     'argument word="{word}". Then answer with the text it gives you and nothing else.'
 )
+PROMPT_AGAIN = "That is all. Answer with the word done and nothing else."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +48,72 @@ class Report:
         return {"name": self.name, "good": self.good, "findings": [asdict(found) for found in self.findings]}
 
 
+def require_runtime(name: str, root: Path | None) -> RuntimeAdapter:
+    try:
+        return get_adapter(name, root)
+    except ValueError as error:
+        close = nearest(name, adapter_names(root))
+        raise UsageError(str(error), hint=f"af runtimes check {close}" if close else "af runtimes") from error
+
+
 def check_runtime(
-    name: str,
+    adapter: RuntimeAdapter,
     env: Mapping[str, str],
-    root: Path | None,
     *,
     declared: Sequence[str] = (),
     command: Sequence[str] | None = None,
     model: str | None = None,
 ) -> Report:
-    """UsageError for a name that does not exist; everything else is a finding."""
-    try:
-        adapter = get_adapter(name, root)
-    except ValueError as error:
-        close = nearest(name, adapter_names(root))
-        raise UsageError(str(error), hint=f"af runtimes check {close}" if close else "af runtimes") from error
+    """Whatever is wrong is a finding."""
     problem = adapter.problem(env, command=command)
     if problem:
-        return Report(name, (Finding("usable", False, problem),))
+        return Report(adapter.name, (Finding("usable", False, problem),))
     own = allowed_environment(env, key_names=adapter.keys_for(model), declared=declared)
-    with _probe_server() as probe:
-        result = _run(adapter, probe, own, command, model)
-    return Report(name, (Finding("usable", True), *_findings(adapter, probe, result)))
+    with _probe_server() as probe, _private_directory() as directory:
+        run = partial(_run, adapter, probe, env=own, directory=directory, command=command, model=model)
+        first = run(adapter.check_prompt or PROMPT.format(word=probe.word))
+        findings = [Finding("usable", True), *_findings(adapter, probe, first)]
+        if first.success and adapter.resumes and first.conversation_id:
+            again = run(PROMPT_AGAIN, conversation_id=first.conversation_id, resume=True)
+            findings.append(_resumed(first.conversation_id, again))
+    return Report(adapter.name, tuple(findings))
 
 
 def _run(
     adapter: RuntimeAdapter,
     probe: Probe,
+    prompt: str,
+    *,
     env: Mapping[str, str],
-    command: Sequence[str] | None,
-    model: str | None,
+    directory: Path,
+    **given: Any,
 ) -> RuntimeResult:
     import asyncio
+
+    url = f"http://localhost:{probe.port}/mcp?runtime_session_id=check"
+    server = McpServer("farmcheck", url, probe.token)
+    desk, home = directory / "desk", directory / "home"
+    desk.mkdir(exist_ok=True)
+    invoked = adapter.invoke(
+        prompt, "", {"farmcheck": server}, env, cwd=desk, home=home, timeout=SECONDS, **given
+    )
+    return asyncio.run(invoked)
+
+
+@contextmanager
+def _private_directory() -> Iterator[Path]:
     import tempfile
 
-    server = McpServer(
-        "farmcheck", f"http://localhost:{probe.port}/mcp?runtime_session_id=check", probe.token
-    )
-    with tempfile.TemporaryDirectory(prefix="af-check-") as directory:
-        return asyncio.run(
-            adapter.invoke(
-                adapter.check_prompt or PROMPT.format(word=probe.word),
-                "",
-                {"farmcheck": server},
-                env,
-                cwd=Path(directory),
-                timeout=SECONDS,
-                command=command,
-                model=model,
-            )
-        )
+    with tempfile.TemporaryDirectory(prefix="af-check-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+def _resumed(conversation: str, result: RuntimeResult) -> Finding:
+    """A second message in the same conversation, answered."""
+    what = "resumed the conversation"
+    if result.failure:
+        return Finding(what, False, str(result.failure))
+    return Finding(what, result.conversation_id == conversation, str(result.conversation_id))
 
 
 def _findings(adapter: RuntimeAdapter, probe: Probe, result: RuntimeResult) -> list[Finding]:
@@ -106,8 +124,6 @@ def _findings(adapter: RuntimeAdapter, probe: Probe, result: RuntimeResult) -> l
             Finding("sent the token and the session id", probe.allowed > 0 and not probe.refused),
             Finding("called the tool", probe.called > 0),
         ]
-    if result.conversation_id:
-        found.append(Finding("conversation can be resumed", adapter.resumes, result.conversation_id))
     return found
 
 

@@ -3,19 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from agent_farm.runtimes import ADAPTERS
 from tests.conftest import Af
 
 
 def test_runtimes_are_listed_one_a_line(af: Af) -> None:
     lines = af("runtimes").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        "claude-code",
-        "codex",
-        "gemini",
-        "copilot",
-        "opencode",
-        "demo",
-    ]
+    assert [line.split()[0] for line in lines] == list(ADAPTERS)
     assert lines[-1].endswith("usable")
     document = json.loads(af("runtimes", "--json").stdout)
     assert document["version"] == 1
@@ -33,6 +27,7 @@ def test_a_check_says_what_it_saw(af: Af) -> None:
     assert done.returncode == 0
     assert "ok  called the tool" in done.stdout
     assert "ok  sent the token and the session id" in done.stdout
+    assert "ok  resumed the conversation" in done.stdout
 
 
 def test_a_check_of_what_cannot_run_fails(af: Af, repo: Path) -> None:
@@ -42,6 +37,8 @@ def test_a_check_of_what_cannot_run_fails(af: Af, repo: Path) -> None:
     unknown = af("runtimes", "check", "demoo")
     assert unknown.returncode == 2
     assert "hint: af runtimes check demo" in unknown.stderr
+    nothing_like_it = af("runtimes", "check", "nope").stderr
+    assert nothing_like_it.splitlines()[1:] == ["hint: af runtimes"]
 
 
 def test_the_shipped_adapters_are_found_and_run(af: Af) -> None:

@@ -26,7 +26,7 @@ def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo:
         "reached its one MCP server",
         "sent the token and the session id",
         "called the tool",
-        "conversation can be resumed",
+        "resumed the conversation",
     ]
     assert check["good"], check
     assert done.returncode == 0

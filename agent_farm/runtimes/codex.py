@@ -103,8 +103,8 @@ class CodexAdapter(RuntimeAdapter):
         if key_of(order.env):
             home = order.home / "codex"
             make_directory(home)
-            env["CODEX_HOME"] = str(home)
             replace_file(home / "config.toml", config_with_role(order.system_prompt))
+            env["CODEX_HOME"] = str(home)
         settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
         # it takes /tmp for its own unless told otherwise; TMPDIR stays writable
         settings.append("sandbox_workspace_write.exclude_slash_tmp=true")
@@ -195,18 +195,18 @@ def _server(server: McpServer, required: bool) -> dict[str, object]:
         "url": server.url,
         "default_tools_approval_mode": "approve",
         "omit_tools_from": ["deferred"],
-    }
         "tool_timeout_sec": TOOL_SECONDS,
+    }
     if server.token:
         form["bearer_token_env_var"] = MCP_TOKEN
     return {**form, **({"required": True} if required else {})}
 
 
-def _approval(permissions: Permissions) -> tuple[str, ...]:
 def _role_file(order: InteractiveOrder) -> Path:
     return order.run_directory / "codex-role.md"
 
 
+def _approval(permissions: Permissions) -> tuple[str, ...]:
     if permissions == "all":
         return ("--dangerously-bypass-approvals-and-sandbox",)
     return ("-s", SANDBOX[permissions], "-a", "on-request")

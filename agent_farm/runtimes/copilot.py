@@ -141,12 +141,12 @@ class CopilotAdapter(RuntimeAdapter):
         return {**env, "COPILOT_HOME": str(home), "COPILOT_AUTO_UPDATE": "false", **token}
 
 
-def server_forms(servers: tuple[McpServer, ...]) -> dict[str, object]:
 def unlike(server: McpServer | None, foreign: tuple[str, ...], nonce: str) -> McpServer | None:
     """A server of the project under the farm's own name would win, and be switched off with it."""
     return replace(server, name=locked_name(server, nonce)) if server and server.name in foreign else server
 
 
+def server_forms(servers: tuple[McpServer, ...]) -> dict[str, object]:
     return {"mcpServers": {server.name: _server(server) for server in servers}}
 
 

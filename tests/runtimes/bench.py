@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -145,4 +145,5 @@ def made_bench(repo: Path, root: Path, runtime: str) -> Iterator[Bench]:
     yield made
     made.go()
     for process in made.processes():
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # one takes the others along
+            process.kill()

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.cli.options import builder_json, current_farm, ids_argument, json_option
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, show_error
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable, show_error
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 
 if TYPE_CHECKING:
@@ -93,12 +93,30 @@ def _show(pruned: Pruned, as_json: bool) -> None:
         return
     answer(f"{pruned.id} removed" + (f", with {pruned.branch}" if pruned.branch else ""))
     for path in pruned.kept:
-        narrate(f"  kept: {path}")
+        narrate(f"  kept: {printable(path)}")
+    if pruned.left_out:
+        narrate(f"  left out, made by a tool: {printable(_places(pruned.left_out))}")
     narrate_hint(f"af restore {pruned.id}")
 
 
 def _as_json(pruned: Pruned) -> dict[str, object]:
-    return {"id": pruned.id, "branch": pruned.branch, "salvage": pruned.ref, "kept": list(pruned.kept)}
+    return {
+        "id": pruned.id,
+        "branch": pruned.branch,
+        "salvage": pruned.ref,
+        "kept": list(pruned.kept),
+        "left_out": list(pruned.left_out),
+    }
+
+
+def _places(paths: tuple[str, ...]) -> str:
+    """`node_modules, __pycache__ (in 12 places)`: a package has one in each of its directories."""
+    by_name: dict[str, list[str]] = {}
+    for path in paths:
+        by_name.setdefault(path.rpartition("/")[2], []).append(path)
+    return ", ".join(
+        found[0] if len(found) == 1 else f"{name} (in {len(found)} places)" for name, found in by_name.items()
+    )
 
 
 def _expire(age: str, has_ids: bool, as_json: bool) -> int:

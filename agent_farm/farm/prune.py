@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -11,32 +12,26 @@ from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
 from agent_farm.farm.stop import end_processes
+from agent_farm.farm.tool_made import LARGE, is_tool_made
 from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.ignoring import ignored_entries, same_content
 from agent_farm.git.nested import nested_repositories
 from agent_farm.git.salvage import salvage
 from agent_farm.git.worktrees import delete_branch, find_worktree, remove_worktree
+from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
-
-# Directories that tools make again; everything else that git ignores is kept until it is expired.
-REGENERATED = frozenset(
-    {
-        "node_modules", "bower_components", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache",
-        ".ruff_cache", ".hypothesis", ".tox", ".nox", ".eggs", "target", "dist", "build", ".next", ".nuxt",
-        ".turbo", ".parcel-cache", ".gradle", ".cache", "coverage", ".terraform", "Pods", "DerivedData",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What is gone, and what of it is kept where."""
+    """What is gone, what of it is kept beside the salvage, and what a tool has to make again."""
 
     id: str
     branch: str | None
     ref: str
     kept: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def prune(
@@ -86,30 +81,41 @@ def finish_removal(farm: Farm, kept: Kept) -> Pruned:
     thin_out(kept)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
-    return Pruned(record.id, branch, kept.ref, kept.remaining)
+    return Pruned(record.id, branch, kept.ref, kept.remaining, kept.left_out)
 
 
 def _remove(farm: Farm, record: BuilderRecord) -> Pruned:
     place = new_place(farm, record)
     tip = farm.repository.branch_commit(record.branch)
     salvage(record.worktree_path, place.ref, branch_tip=tip)
-    kept = replace(place, tip=tip, remaining=tuple(_not_in_git(farm, record)))
+    remaining, left_out = _not_in_git(farm, record)
+    kept = replace(place, tip=tip, remaining=remaining, left_out=left_out)
     store_kept(kept)
     return finish_removal(farm, kept)
 
 
-def _not_in_git(farm: Farm, record: BuilderRecord) -> list[str]:
-    """Paths the salvage does not hold: nested repositories, and ignored files that are no copies."""
+def _not_in_git(farm: Farm, record: BuilderRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the salvage does not hold: paths to keep, and directories that their tool makes again.
+
+    Kept are nested repositories and ignored files that are no copies; all of it is renamed, never read.
+    """
     worktree = record.worktree_path
-    nested = [one.path for one in nested_repositories(worktree)]
     ignored = [path.rstrip("/") for path in ignored_entries(worktree)]
-    own = [
-        path
-        for path in ignored
-        if os.path.basename(path) not in REGENERATED and not same_content(worktree / path, farm.root / path)
-    ]
+    left_out = [path for path in ignored if is_tool_made(worktree / path)]
+    own = [path for path in ignored if path not in left_out and not _is_copy(farm, worktree, path)]
+    # In a worktree these are nobody's but the builder's, and git is told to ignore them.
+    own += [name for line in IGNORED_BY_GIT if os.path.lexists(worktree / (name := line.strip("/")))]
+    nested = [one.path for one in nested_repositories(worktree)]
     chosen = sorted({*nested, *own})
-    return [path for path in chosen if not any(path.startswith(f"{other}/") for other in chosen)]
+    outermost = [path for path in chosen if not any(path.startswith(f"{other}/") for other in chosen)]
+    return tuple(outermost), tuple(left_out)
+
+
+def _is_copy(farm: Farm, worktree: Path, path: str) -> bool:
+    """Whether the main checkout has the same. What tools write into is large, and kept without comparing."""
+    if os.path.basename(path) in LARGE and (worktree / path).is_dir():
+        return False
+    return same_content(worktree / path, farm.root / path)
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord, tip: str | None) -> str | None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -29,7 +30,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 class Kept:
     """One removed builder: `directory` holds its record, run files and whatever git could not keep.
 
-    `tip` is where its branch was, `remaining` the paths of the worktree that exist nowhere else.
+    `tip` is where its branch was, `remaining` the paths of the worktree that exist nowhere else,
+    `left_out` the directories that their tool makes again.
     """
 
     record: BuilderRecord
@@ -37,6 +39,7 @@ class Kept:
     directory: Path
     tip: str | None = None
     remaining: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -76,6 +79,7 @@ def store_kept(kept: Kept) -> None:
         "epoch": kept.epoch,
         "tip": kept.tip,
         "remaining": kept.remaining,
+        "left_out": kept.left_out,
         "builder": kept.record.to_json(),
     }
     replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
@@ -99,13 +103,24 @@ def thin_out(kept: Kept) -> None:
             target = saved / path
             if os.path.lexists(kept.worktree / path) and not os.path.lexists(target):
                 make_directory(target.parent)
-                os.rename(kept.worktree / path, target)
+                _move(kept.worktree / path, target)
         delete_tree(kept.worktree)
     if saved.exists():
         os.rename(saved, kept.worktree)
     admin = kept.directory / "admin"
     if admin.is_dir() and not (admin / "modules").is_dir():
         shutil.rmtree(admin, ignore_errors=True)
+
+
+def _move(path: Path, target: Path) -> None:
+    """A directory moves only if it may be written; afterwards it has the permissions it had."""
+    mode = path.lstat().st_mode
+    protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
+    if protected:
+        path.chmod(mode | stat.S_IWUSR)
+    os.rename(path, target)
+    if protected:
+        target.chmod(mode)
 
 
 def delete_tree(path: Path) -> None:
@@ -175,7 +190,7 @@ def _load(file: Path) -> Kept | None:
         document = load_json(file)
         assert isinstance(document, dict)
         record = record_from_json(str(document["builder"]["id"]), document["builder"])
-        remaining = tuple(document["remaining"])
-        return Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining)
+        remaining, left_out = tuple(document["remaining"]), tuple(document.get("left_out", ()))
+        return Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining, left_out)
     except (DamagedFile, AssertionError, KeyError, TypeError, OSError):
         return None

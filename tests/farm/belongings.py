@@ -25,11 +25,16 @@ class Belongings:
 def fill(worktree: Path) -> Belongings:
     """One of each kind of work: committed, staged, changed, untracked, ignored, in a nested repository."""
     commit_files(
-        worktree, {".gitignore": "*.local\nnotes/\n", "kept.txt": "committed\n"}, "the builder's work"
+        worktree,
+        {".gitignore": "*.local\nnotes/\nbuild/\nreadonly/\n", "kept.txt": "committed\n"},
+        "the builder's work",
     )
     write_files(worktree, {"staged.txt": "staged\n", "README.md": "changed\r\n", "new/deep.txt": "untracked"})
     git(worktree, "add", "staged.txt")
     write_files(worktree, {"secret.local": "ignored\n", "notes/a/b.md": "thoughts\n"})
+    write_files(worktree, {"build/plan.md": "by hand\n", "pkg/build/deep/x.txt": "by hand, too\n"})
+    write_files(worktree, {".agent-farm/thoughts.md": "where git does not look\n", "readonly/x": "x\n"})
+    (worktree / "readonly").chmod(0o555)
     (worktree / "binary").write_bytes(bytes(range(256)))
     os.symlink("nowhere", worktree / "link")
     nested = make_repo(worktree / "vendor/lib", {"code.c": "int x;\n"})

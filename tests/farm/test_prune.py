@@ -172,16 +172,88 @@ def test_ignored_files_that_were_edited_are_kept_and_come_back(spawn: Spawn, rep
     write_files(repo, {".env": "SHARED=1\n"})
     builder = spawn("--shell").stop()
     write_files(builder.worktree, {".env": "SHARED=1\n", ".env.local": "MINE=1\n", "notes/a.md": "thoughts"})
-    write_files(builder.worktree, {"node_modules/x/index.js": "x"})
+    write_files(builder.worktree, {"node_modules/.package-lock.json": "{}", "node_modules/x/index.js": "x"})
 
     said = prune(builder)
 
     assert "kept: .env.local" in said
+    assert "left out, made by a tool: node_modules\n" in said
     assert "kept: notes" in said
     restore(builder)
     assert (builder.worktree / ".env.local").read_text() == "MINE=1\n"
     assert (builder.worktree / "notes/a.md").read_text() == "thoughts"
     assert not (builder.worktree / "node_modules").exists()
+
+
+OUTPUTS = ["build", "dist", "target", "coverage", ".cache", ".hypothesis", ".terraform", "pkg/a/build"]
+BY_HAND = ["node_modules", ".venv", "venv", "__pycache__", ".mypy_cache"]
+
+
+@pytest.mark.parametrize("place", [*OUTPUTS, *BY_HAND])
+def test_a_file_in_an_ignored_directory_comes_back_whatever_its_name(
+    spawn: Spawn, repo: Path, place: str
+) -> None:
+    """A tool's name does not make it a tool's: only the mark a tool leaves in it does."""
+    commit_files(repo, {".gitignore": f"{place.rpartition('/')[2]}/\n", "pkg/a/code.py": "x = 1\n"})
+    builder = spawn("--shell").stop()
+    write_files(builder.worktree, {f"{place}/notes.md": "by hand\n", f"{place}/deep/er.md": "by hand\n"})
+    before = content(builder.worktree)
+
+    assert f"kept: {place}\n" in prune(builder)
+
+    restore(builder)
+    assert content(builder.worktree) == before
+
+
+def test_a_file_named_like_a_tools_directory_comes_back(spawn: Spawn, repo: Path) -> None:
+    commit_files(repo, {".gitignore": "coverage\nnode_modules\n"})
+    builder = spawn("--shell").stop()
+    write_files(builder.worktree, {"coverage": "by hand\n", "node_modules": "by hand\n"})
+    prune(builder)
+    restore(builder)
+    assert (builder.worktree / "coverage").read_text() == "by hand\n"
+    assert (builder.worktree / "node_modules").read_text() == "by hand\n"
+
+
+def test_what_tools_made_is_left_out_and_named(spawn: Spawn, repo: Path) -> None:
+    commit_files(repo, {".gitignore": ".venv/\n__pycache__/\n.mypy_cache/\nnode_modules\n", "a/b/c.py": ""})
+    builder = spawn("--shell").stop()
+    made = {".venv/pyvenv.cfg": "", "a/__pycache__/x.pyc": "", "a/b/__pycache__/x.pyc": ""}
+    write_files(
+        builder.worktree, {**made, ".mypy_cache/CACHEDIR.TAG": "", "node_modules/.yarn-integrity": ""}
+    )
+
+    done = builder.af("prune", builder.id, "--json")
+
+    (removed,) = json.loads(done.stdout)["removed"]
+    assert removed["kept"] == []
+    tools = {".venv", "a/__pycache__", "a/b/__pycache__", ".mypy_cache", "node_modules"}
+    assert set(removed["left_out"]) == tools
+    restore(builder)
+    assert not any((builder.worktree / path).exists() for path in tools)
+    write_files(builder.worktree, made)
+    assert "left out, made by a tool: .venv, __pycache__ (in 2 places)\n" in prune(builder)
+
+
+def test_a_large_directory_is_renamed_and_not_read(spawn: Spawn, repo: Path) -> None:
+    """Its files are the same ones afterwards, whatever the main checkout has under that name."""
+    commit_files(repo, {".gitignore": "target/\n"})
+    builder = spawn("--shell").stop()
+    for place in (repo, builder.worktree):
+        write_files(place, {f"target/{number % 7}/{number}.o": "x" for number in range(2100)})
+    before = (builder.worktree / "target/3/3.o").stat().st_ino
+    assert "kept: target\n" in prune(builder)
+    restore(builder)
+    assert (builder.worktree / "target/3/3.o").stat().st_ino == before
+
+
+def test_expired_outputs_are_deleted(spawn: Spawn, af: Af, repo: Path) -> None:
+    commit_files(repo, {".gitignore": "build/\n"})
+    builder = spawn("--shell").stop()
+    write_files(builder.worktree, {"build/notes.md": "by hand\n"})
+    prune(builder)
+    assert af("prune", "--expire", "0").returncode == 0
+    assert traces(repo).trash == frozenset()
 
 
 def test_a_detached_head_with_commits_is_refused(spawn: Spawn) -> None:

@@ -202,6 +202,7 @@ def test_a_large_tree_that_is_still_being_deleted_is_no_obstacle(
     for number in range(2100):
         (builder.worktree / "node_modules" / str(number % 7)).mkdir(parents=True, exist_ok=True)
         (builder.worktree / "node_modules" / str(number % 7) / f"{number}.js").touch()
+    (builder.worktree / "node_modules/.package-lock.json").write_text("{}")
     with (builder.repo / ".git/info/exclude").open("a") as exclude:
         exclude.write("node_modules/\n")
     for _ in range(2):

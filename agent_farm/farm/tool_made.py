@@ -1,0 +1,41 @@
+"""Ignored directories that a package manager or a checker made, and makes again: nobody wrote in them.
+
+A name alone says nothing: `build/`, `target/` or a `node_modules/` made by hand may hold what exists nowhere
+else. Only the mark that the tool itself leaves in the directory counts.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CACHE = ("CACHEDIR.TAG",)
+_ENVIRONMENT = ("pyvenv.cfg",)
+_MARKS = {
+    "node_modules": (".package-lock.json", ".yarn-integrity", ".yarn-state.yml", ".modules.yaml"),
+    ".venv": _ENVIRONMENT,
+    "venv": _ENVIRONMENT,
+    ".mypy_cache": _CACHE,
+    ".pytest_cache": _CACHE,
+    ".ruff_cache": _CACHE,
+    ".tox": _CACHE,
+}
+# Directories that tools write into, often with tens of thousands of files: too many to compare.
+LARGE = frozenset({*_MARKS, "__pycache__", "target", "dist", "build", ".cache", ".next", ".gradle", "Pods"})
+
+
+def is_tool_made(directory: Path) -> bool:
+    """Told by its name and one mark in it; False where it cannot be read."""
+    try:
+        if directory.is_symlink() or not directory.is_dir():
+            return False
+        if directory.name == "__pycache__":
+            return _holds_bytecode_alone(directory)
+    except OSError:
+        return False
+    return any((directory / mark).is_file() for mark in _MARKS.get(directory.name, ()))
+
+
+def _holds_bytecode_alone(directory: Path) -> bool:
+    with os.scandir(directory) as entries:
+        return all(entry.name.endswith((".pyc", ".nbi", ".nbc")) for entry in entries)

@@ -1,7 +1,8 @@
-"""Changing `agent-farm.toml` one key at a time. Lines that are comments stay, at the top."""
+"""Changing `agent-farm.toml` one key at a time: one line of the text, wherever that is possible."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from agent_farm.disk import replace_file
 from agent_farm.errors import UsageError, nearest
 from agent_farm.paths import SETTINGS_NAME
 from agent_farm.settings import KEYS, RUNTIME_KEYS, Key, check_document, load_document
+from agent_farm.settings_text import with_value, without_value
 
 
 def set_value(root: Path, name: str, text: str) -> Any:
@@ -21,13 +23,15 @@ def set_value(root: Path, name: str, text: str) -> Any:
     for table in tables:
         place = place.setdefault(table, {})
     place[last] = value
-    _store(root, document)
+    check_document(document)
+    before = _text(root / SETTINGS_NAME)
+    _store(root, document, with_value(before, name.split("."), value))
     return value
 
 
 def unset_value(root: Path, name: str) -> bool:
     """Back to the default; False when it was not set."""
-    find_key(name)
+    key = find_key(name)
     document = load_document(root / SETTINGS_NAME)
     *tables, last = name.split(".")
     place: Any = document
@@ -36,8 +40,18 @@ def unset_value(root: Path, name: str) -> bool:
     if last not in place:
         return False
     del place[last]
-    _store(root, document)
+    check_document(document)
+    before = _text(root / SETTINGS_NAME)
+    after = without_value(before, name.split("."), explanation=key.text, commented=commented_line(key))
+    _store(root, document, after)
     return True
+
+
+def commented_line(key: Key) -> str:
+    """How a starter file shows a key that it does not set."""
+    value = list(key.default) if key.kind is list else key.default
+    shown = '"…"  # not set' if value is None else json.dumps(value)
+    return f"# {key.name.rpartition('.')[2]} = {shown}"
 
 
 def find_key(name: str) -> Key:
@@ -72,15 +86,30 @@ def _parsed(key: Key, text: str) -> Any:
     return text
 
 
-def _store(root: Path, document: dict[str, Any]) -> None:
+def _store(root: Path, document: dict[str, Any], text: str) -> None:
+    """The text when a parser reads it as the document; else the document, below the comments there were."""
+    file = root / SETTINGS_NAME
+    if not _means(text, document):
+        text = _written(document, _text(file))
+    replace_file(file, text.encode(), mode=file.stat().st_mode & 0o777 if file.exists() else 0o644)
+
+
+def _means(text: str, document: dict[str, Any]) -> bool:
+    import tomllib
+
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return _without_empty_tables(found) == _without_empty_tables(document)
+
+
+def _written(document: dict[str, Any], before: str) -> str:
     import tomli_w
 
-    check_document(document)
     used = _without_empty_tables(document)
-    file = root / SETTINGS_NAME
-    comments = [line for line in _lines(file) if line.startswith("#")]
-    head = "".join(f"{line}\n" for line in comments)
-    replace_file(file, head + ("\n" if head and used else "") + tomli_w.dumps(used), mode=0o644)
+    head = "".join(f"{line}\n" for line in before.splitlines() if line.startswith("#"))
+    return head + ("\n" if head and used else "") + tomli_w.dumps(used)
 
 
 def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
@@ -91,5 +120,6 @@ def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kept.items() if value != {}}
 
 
-def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+def _text(file: Path) -> str:
+    """With its line ends as they are."""
+    return file.read_bytes().decode() if file.exists() else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 
 from agent_farm.settings import KEYS, RUNTIME_KEYS, Key
+from agent_farm.settings_file import commented_line
 
 _HEAD = """\
 # Settings of this farm. Every key is optional and is shown with its default, if it has one.
@@ -28,15 +28,7 @@ def _table(name: str, keys: list[Key]) -> str:
 
 
 def _lines(key: Key) -> list[str]:
-    name = key.name.rpartition(".")[2]
     text = f"# {key.text}"
     if key.choices:
         text += f" ({', '.join(key.choices)})"
-    return [f"{text}.", f"# {name} = {_value(key)}"]
-
-
-def _value(key: Key) -> str:
-    """The default as TOML; JSON's strings, numbers, truth values and lists are TOML as well."""
-    if key.default is None:
-        return '"…"  # not set'
-    return json.dumps(list(key.default) if key.kind is list else key.default)
+    return [f"{text}.", commented_line(key)]

@@ -5,6 +5,9 @@ own, writes that group's id and later the wait status to the descriptor STATUS, 
 argv has ended or when the descriptor LIFELINE is closed, which happens even when the starter is killed.
 Descendants that left the group are handed to the guard by the kernel (Linux) and ended, too. The directory
 SCRATCH ("" for none) is removed when nobody else is left to do it.
+
+The guard is two processes: the inner one does all of this, and whichever of them is killed, the other one
+ends what is left.
 """
 
 from __future__ import annotations
@@ -22,34 +25,65 @@ from typing import Any
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
-from agent_farm.runtimes.descendants import end_children
+from agent_farm.descendants import adopt_orphans, end_children
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.02
+_CANNOT_START = 127
 
 
 def main(argv: list[str]) -> int:
     lifeline, status, grace, scratch = int(argv[0]), int(argv[1]), float(argv[2]), argv[3]
-    libc = _load_libc()
-    adopts = libc is not None and libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the lifeline ends it
+    adopts = adopt_orphans(True)
+    outer_end, outer = os.pipe()
+    inner = os.fork()
+    if inner == 0:
+        os.close(outer)  # the other end is closed when the outer one has ended
+        code = 1
+        try:
+            code = _run(argv[4:], lifeline, outer_end, status, grace, scratch)
+        finally:
+            os._exit(code)
+    os.close(outer_end)
+    code = os.waitstatus_to_exitcode(_wait_for(inner))
+    if code not in (0, _CANNOT_START):
+        end_children(grace)
+        if adopts:  # else the starter has to end the group
+            _say(status, f"ended {-signal.SIGKILL}")
+        _remove_if_alone(scratch, lifeline)
+    return abs(code)
+
+
+def _run(argv: list[str], lifeline: int, outer_end: int, status: int, grace: float, scratch: str) -> int:
+    libc = _load_libc()
+    adopts = adopt_orphans(True)
     try:
-        child = subprocess.Popen(argv[4:], process_group=0, close_fds=True, preexec_fn=_before_exec(libc))
+        child = subprocess.Popen(argv, process_group=0, close_fds=True, preexec_fn=_before_exec(libc))
     except OSError as error:
-        os.write(status, f"failed {error.strerror}\n".encode())
-        return 127
-    os.write(status, f"group {child.pid}\n".encode())
-    left_alone = _wait(child, lifeline)
+        _say(status, f"failed {error.strerror}")
+        return _CANNOT_START
+    _say(status, f"group {child.pid}")
+    _wait(child, lifeline, outer_end)
     _end_group(child, grace)
     if adopts:
         end_children(grace)
-    with suppress(OSError):
-        os.write(status, f"ended {child.returncode}\n".encode())
-    if left_alone and scratch:
-        _remove(scratch)
+    _say(status, f"ended {child.returncode}")
+    _remove_if_alone(scratch, lifeline)
     return 0
+
+
+def _wait_for(inner: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == inner:  # others are orphans that became ours
+            return status
+
+
+def _say(status: int, word: str) -> None:
+    with suppress(OSError):
+        os.write(status, f"{word}\n".encode())
 
 
 def _load_libc() -> Any:
@@ -76,19 +110,18 @@ def _before_exec(libc: Any) -> Callable[[], None]:
     return prepare
 
 
-def _wait(child: subprocess.Popen[bytes], lifeline: int) -> bool:
-    """Until the child has ended (False) or the starter has gone (True)."""
+def _wait(child: subprocess.Popen[bytes], *ties: int) -> None:
+    """Until the child has ended, or one of those has that the other ends of `ties` belong to."""
     read, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
     while child.poll() is None:
-        ready, _, _ = select.select([lifeline, read], [], [], 1.0)
-        if lifeline in ready:
-            return True
+        ready, _, _ = select.select([*ties, read], [], [], 1.0)
+        if any(tie in ready for tie in ties):
+            return
         if read in ready:
             os.read(read, 512)
-    return lifeline in select.select([lifeline], [], [], 0)[0]
 
 
 def _end_group(child: subprocess.Popen[bytes], grace: float) -> None:
@@ -121,7 +154,10 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
             pass
 
 
-def _remove(scratch: str) -> None:
+def _remove_if_alone(scratch: str, lifeline: int) -> None:
+    """Whoever started the run removes its directory, unless he is gone."""
+    if not scratch or not select.select([lifeline], [], [], 0)[0]:
+        return
     import shutil
 
     deadline = time.monotonic() + 2.0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ GUARD = Path(__file__).with_name("guard.py")
 GRACE_SECONDS = 3.0
 _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
+_LEFT_SECONDS = 2.0  # for output that comes from nobody who is ours
 
 OnLine = Callable[[str], "str | None"]
 _HELD: ContextVar[tuple[int, ...]] = ContextVar("descriptors held by guards", default=())
@@ -74,87 +76,141 @@ async def run_guarded(command: Command, on_line: OnLine) -> Ended:
     except asyncio.CancelledError:
         await asyncio.shield(_close_started(starting))
         raise
-    stderr = asyncio.create_task(_tail(guard.process.stderr))
     feeder = asyncio.create_task(_feed(guard.process.stdin, command.given))
     stopped, timed_out = None, False
     try:
         async with asyncio.timeout(command.timeout):
-            stopped = await _read_lines(guard.process.stdout, on_line)
+            stopped = await guard.read(on_line)
     except TimeoutError:
         timed_out = True
     finally:
         feeder.cancel()
         await asyncio.shield(guard.close())
-    said = await stderr
-    return guard.ended(said, timed_out=timed_out, stopped=stopped)
+    return guard.ended(timed_out=timed_out, stopped=stopped)
 
 
 class _Guard:
     """A running guard.py, its lifeline, and what it said about its child."""
 
-    def __init__(self, process: asyncio.subprocess.Process, lifeline: int, status: int, grace: float) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, lifeline: int, pipes: tuple[_Pipe, ...], grace: float
+    ) -> None:
+        import asyncio
+
         self.process = process
-        self._lifeline, self._status = lifeline, status
+        self.stdout, stderr, status = self._pipes = pipes
+        self._lifeline = lifeline
         self._grace = grace
+        self._stderr = asyncio.create_task(_tail(stderr.reader))
+        # its end is the guard's: both of its processes hold the other end, and nobody else does
+        self._status = asyncio.create_task(_tail(status.reader))
+        self._reading: asyncio.Task[str | None] | None = None
         self._words: dict[str, str] = {}
+        self._killed = False
 
     @classmethod
     async def start(cls, command: Command) -> _Guard:
         import asyncio
 
         lifeline_end, lifeline = os.pipe()
-        status, status_end = os.pipe()
-        words = (str(lifeline_end), str(status_end), str(command.grace), str(command.scratch or ""))
+        stdout, stderr, status = pipes = [await _Pipe.open() for _ in range(3)]
+        words = (str(lifeline_end), str(status.far_end), str(command.grace), str(command.scratch or ""))
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(GUARD), *words, *command.argv),
                 cwd=command.cwd,
                 env=dict(command.env),
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=(lifeline_end, status_end, *_HELD.get()),
+                stdout=stdout.far_end,
+                stderr=stderr.far_end,
+                pass_fds=(lifeline_end, status.far_end, *_HELD.get()),
                 start_new_session=True,
-                limit=_LINE_LIMIT,
             )
         except OSError:
             os.close(lifeline)
-            os.close(status)
+            for pipe in pipes:
+                pipe.close()
             raise
         finally:
             os.close(lifeline_end)
-            os.close(status_end)
-        return cls(process, lifeline, status, command.grace)
+            for pipe in pipes:
+                os.close(pipe.far_end)
+        return cls(process, lifeline, (stdout, stderr, status), command.grace)
+
+    async def read(self, on_line: OnLine) -> str | None:
+        """Until the output ends, or nothing comes any more after all of the guard was killed."""
+        import asyncio
+
+        lines = _Lines(self.stdout.reader, on_line)
+        self._reading = asyncio.create_task(lines.read())
+        await asyncio.wait((self._reading, self._status), return_when=asyncio.FIRST_COMPLETED)
+        heard = -1
+        while not self._reading.done() and heard < lines.heard:
+            heard = lines.heard
+            await asyncio.wait((self._reading,), timeout=_LEFT_SECONDS)
+        return self._reading.result() if self._reading.done() else None
 
     async def close(self) -> None:
         """Cut the lifeline and wait for the guard to end the group; a killed guard's work is done here."""
         import asyncio
 
         os.close(self._lifeline)
-        drain = asyncio.create_task(_drain(self.process.stdout))  # or its end would not be noticed
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait((self._reading,))
+        drain = asyncio.create_task(_drain(self.stdout.reader))  # a full pipe would keep the child alive
+        _abort(self.process.stdin)
         try:
             async with asyncio.timeout(self._grace * 2 + 12):
                 await self.process.wait()
+                self._killed = (self.process.returncode or 0) < 0
+                await asyncio.shield(self._status)  # one half of it may live on
         except TimeoutError:
-            self.process.kill()
-            await self.process.wait()
-        self._words = _read_status(self._status)
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # both halves
+        await asyncio.wait((self._status,), timeout=_LEFT_SECONDS)
+        self._words = _pairs(self._status.result() if self._status.done() else "")
         if "group" in self._words and "ended" not in self._words:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(int(self._words["group"]), signal.SIGKILL)
-        await drain
+        await asyncio.wait((drain, self._stderr), timeout=_LEFT_SECONDS)
+        for pipe in self._pipes:  # somebody else may hold the other end
+            pipe.close()
+        await asyncio.wait((drain, self._stderr, self._status, asyncio.ensure_future(self.process.wait())))
 
-    def ended(self, stderr: str, *, timed_out: bool, stopped: str | None) -> Ended:
-        word = self._words.get("ended", "-9")
+    def ended(self, *, timed_out: bool, stopped: str | None) -> Ended:
+        word = "-9" if self._killed else self._words.get("ended", "-9")
         code = int(word) if word != "None" else -9
         return Ended(
             exit_code=code if code >= 0 else None,
             signal=signal.Signals(-code).name if code < 0 else None,
-            stderr=stderr,
+            stderr=self._stderr.result(),
             timed_out=timed_out,
             stopped=stopped,
             cannot_start=self._words.get("failed"),
         )
+
+
+class _Pipe:
+    """One that a child writes to; unlike asyncio's own, it can be closed while others hold the far end."""
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport, far_end: int) -> None:
+        self.reader, self.far_end = reader, far_end
+        self._transport = transport
+
+    @classmethod
+    async def open(cls) -> _Pipe:
+        import asyncio
+
+        near_end, far_end = os.pipe()
+        reader = asyncio.StreamReader(limit=_LINE_LIMIT)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), FileIO(near_end)
+        )
+        return cls(reader, transport, far_end)
+
+    def close(self) -> None:
+        self._transport.close()
 
 
 async def _close_started(starting: asyncio.Task[_Guard]) -> None:
@@ -162,26 +218,27 @@ async def _close_started(starting: asyncio.Task[_Guard]) -> None:
         await (await starting).close()
 
 
-def _read_status(descriptor: int) -> dict[str, str]:
-    text = b""
-    with suppress(OSError):
-        while part := os.read(descriptor, 4096):
-            text += part
-    os.close(descriptor)
-    pairs = (line.partition(" ") for line in text.decode(errors="replace").splitlines())
-    return {word: rest for word, _, rest in pairs}
+def _pairs(text: str) -> dict[str, str]:
+    lines = (line.partition(" ") for line in text.splitlines())
+    return {word: rest for word, _, rest in lines}
 
 
-async def _read_lines(stream: asyncio.StreamReader | None, on_line: OnLine) -> str | None:
-    assert stream is not None
-    while line := await stream.readline():
-        if (reason := on_line(line.decode("utf-8", "replace").rstrip("\n"))) is not None:
-            return reason
-    return None
+class _Lines:
+    """The lines of a stream, each handed on, up to one that gives a reason to stop; `heard` counts them."""
+
+    def __init__(self, stream: asyncio.StreamReader, on_line: OnLine) -> None:
+        self._stream, self._on_line = stream, on_line
+        self.heard = 0
+
+    async def read(self) -> str | None:
+        while line := await self._stream.readline():
+            self.heard += 1
+            if (reason := self._on_line(line.decode("utf-8", "replace").rstrip("\n"))) is not None:
+                return reason
+        return None
 
 
-async def _drain(stream: asyncio.StreamReader | None) -> None:
-    assert stream is not None
+async def _drain(stream: asyncio.StreamReader) -> None:
     while await stream.read(65536):
         pass
 
@@ -194,8 +251,14 @@ async def _feed(stream: asyncio.StreamWriter | None, given: bytes) -> None:
     stream.close()
 
 
-async def _tail(stream: asyncio.StreamReader | None) -> str:
+def _abort(stream: asyncio.StreamWriter | None) -> None:
+    """Without what nobody has read until now."""
     assert stream is not None
+    if not stream.is_closing() or stream.transport.get_write_buffer_size():
+        stream.transport.abort()
+
+
+async def _tail(stream: asyncio.StreamReader) -> str:
     kept = b""
     while part := await stream.read(4096):
         kept = (kept + part)[-_STDERR_KEPT:]

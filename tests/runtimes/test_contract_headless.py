@@ -269,7 +269,7 @@ def test_killing_af_itself_leaves_no_process_and_no_file(subject: Subject) -> No
 def under_way(subject: Subject) -> dict[str, psutil.Process]:
     """The processes between us and the run, once the run has its children; empty until then."""
     left = subject.left_processes()
-    with suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError, ValueError):
         if not subject.real and len({os.getsid(process.pid) for process in left}) < 2:
             return {}  # demo and lego have a child in a session of its own
         (guard,) = [process for process in left if process.ppid() == os.getpid()]

@@ -48,8 +48,8 @@ def runtimes(ctx: click.Context, as_json: bool) -> None:
 def check(ctx: click.Context, name: str, as_json: bool) -> None:
     """Start NAME headless for real, locked to a server made for this, and say what was seen.
 
-    The model is asked to call the server's one tool, so this uses the account that the runtime is logged in
-    with. Exit code 1 when a check fails.
+    The model is asked to call the server's one tool, and one thing more in the same conversation, so this
+    uses the account that the runtime is logged in with. Exit code 1 when a check fails.
     """
     from agent_farm.runtimes.check import check_runtime, require_runtime
 

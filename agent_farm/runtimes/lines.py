@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.process import Command, Ended, run_guarded
-from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage
+from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage, failure_of
 
 Event = Mapping[str, Any]
 
@@ -54,6 +55,8 @@ class LineParser(ABC):
             return None
         try:
             self.event(event)
+        except (AgentFarmError, OSError) as error:
+            self.failure = self.failure or failure_of(error)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             name = f"{type(error).__name__}: {error}"
             self.fail("failed", f"an event {str(event.get('type'))[:80]!r} that cannot be read ({name})")

@@ -54,6 +54,25 @@ def test_output_that_cannot_be_read_fails_the_run_and_keeps_what_came_before(
     assert re.search(why, result.failure.message)
 
 
+def test_a_ledger_that_cannot_be_written_fails_the_run_and_keeps_what_came_before(desk: Path) -> None:
+    """Where a CLI tells totals only, what a conversation has cost so far is kept beside it."""
+    home = desk.parent / "runtime-home"
+    home.mkdir()
+    (home / "totals").write_text("in the way")
+    code = """
+import json
+say = lambda **event: print(json.dumps(event))
+say(type="thread.started", thread_id="t1")
+say(type="item.completed", item={"id": "1", "type": "agent_message", "text": "all done"})
+say(type="turn.completed", usage={"input_tokens": 5})
+"""
+    env = {"PATH": "/usr/bin:/bin", "TMPDIR": str(desk.parent / "tmp"), "CODEX_API_KEY": "k"}
+    result = run(desk, name="codex", command=says(desk, code), home=home, env=env)
+    assert result.failure is not None
+    assert result.failure.kind == "failed"
+    assert (result.output, result.conversation_id) == ("all done", "t1")
+
+
 def test_a_directory_that_is_not_there_is_said_by_name(desk: Path) -> None:
     result = run(desk, cwd=desk / "gone")
     assert result.failure is not None

@@ -32,6 +32,7 @@ def start(session: str, state: str, prompt: str) -> None:
 
 def work(session: str, state: str, prompt: str) -> None:
     replace(HOME / session / "status.json", "active")
+    replace(HOME / session / "pid.json", os.getpid())
     heard = HOME / session / "heard.json"
     history = [*(json.loads(heard.read_text()) if heard.exists() else []), prompt]
     replace(heard, history)
@@ -49,6 +50,18 @@ def work(session: str, state: str, prompt: str) -> None:
     document |= {"status": status, "output": f"{prompt}\nn={len(history)}\nenv={json.dumps(seen)}"}
     replace(Path(state), document)
     replace(HOME / session / "status.json", status)
+
+
+def status_of(session: Path) -> str:
+    status = json.loads((session / "status.json").read_text())
+    if status != "active":
+        return str(status)
+    try:
+        os.kill(json.loads((session / "pid.json").read_text()), 0)
+    except ProcessLookupError:
+        again = json.loads((session / "status.json").read_text())  # it may have ended in between
+        return "failed" if again == "active" else str(again)
+    return status
 
 
 def main(command: str, *words: str) -> int:
@@ -69,10 +82,13 @@ def main(command: str, *words: str) -> int:
         return 3
     if command == "resume":
         session, state, prompt = words
+        if status_of(HOME / session) in ("pending", "active"):
+            print(f"session {session} is still at work", file=sys.stderr)
+            return 5
         start(session, state, prompt)
         print(f"resumed {session}")
     else:
-        print(json.loads((HOME / words[0] / "status.json").read_text()))
+        print(status_of(HOME / words[0]))
     return 0
 
 

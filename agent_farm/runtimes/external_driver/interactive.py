@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import deque
 from types import FrameType
 
 from agent_farm.descendants import live_children
@@ -53,13 +54,18 @@ class _Session:
         self._session = order.session
         self._status = ""
         self._since = time.monotonic()
+        self._messages: deque[str] = deque()  # taken from the keyboard, not yet by the session
+        self._is_left_over = False  # a turn that ended with its pane: no failure of this one
 
     def run(self) -> int:
         try:
             self._begin()
             while True:
                 self._follow()
-                self._listen()
+                if self._messages and self._status == "completed":
+                    self._send(self._messages.popleft())
+                else:
+                    self._listen()
         except AdapterFailed as error:
             terminal.show_line(f"failed: {error}")
             self._report("failed", message=str(error))
@@ -70,18 +76,24 @@ class _Session:
     def _begin(self) -> None:
         if self._session is None:
             self._session = spawn(self._order)
+            self._report("message")
         elif self._order.prompt:
             terminal.show_line(resume(self._order, self._session, self._order.prompt))
+            self._report("message")
+        else:
+            self._is_left_over = True
         terminal.show_line(f"{self._order.name} session {self._session}")
         self._since = time.monotonic()
 
     def _follow(self) -> None:
         assert self._session is not None
         live_children()  # collects adopted processes that have ended
-        status = check_status(self._order, self._session)
+        told = check_status(self._order, self._session)
+        status = "completed" if told == "failed" and self._is_left_over else told
         if status != self._status:
             self._status = status
-            terminal.show_line(f"● {status}{self._substep()}")
+            left_over = ": its last turn did not end well" if told != status else ""
+            terminal.show_line(f"● {status}{left_over}{self._substep()}")
             if status != "failed":
                 self._report(status)
         if status == "failed":
@@ -97,7 +109,7 @@ class _Session:
         return f" · {state['current_substep']}" if state.get("current_substep") else ""
 
     def _listen(self) -> None:
-        """Keys for as long as a status is good for; a message resumes the session."""
+        """Keys for as long as a status is good for."""
         deadline = time.monotonic() + POLL_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -106,23 +118,31 @@ class _Session:
             except Interrupted:
                 self._keyboard.draft.clear()
             while self._keyboard.sent:
-                self._send(self._keyboard.sent.popleft())
+                self._keep(self._keyboard.sent.popleft())
+            if self._messages and self._status == "completed":
+                return
 
-    def _send(self, message: bytes) -> None:
-        assert self._session is not None
+    def _keep(self, message: bytes) -> None:
+        """A session that is busy takes no message; it gets them one by one when it is done."""
         text = message.decode("utf-8", "surrogateescape")
         if text.strip() == "/exit":
             raise EndOfInput
-        if not text.strip():
-            return
-        terminal.show_line(f"» {len(message)} bytes")  # not like an input line that holds a draft
-        self._report("message")
+        if text.strip():
+            later = "" if self._status == "completed" else ", for when the session is done"
+            terminal.show_line(f"» {len(message)} bytes{later}")  # not like an input line that holds a draft
+            self._messages.append(text)
+
+    def _send(self, text: str) -> None:
+        assert self._session is not None
         try:
             terminal.show_line(resume(self._order, self._session, text))
-            self._since = time.monotonic()
-        except AdapterFailed as error:  # a session that is busy says no; it goes on all the same
+        except AdapterFailed as error:
             terminal.show_line(f"not taken: {error}")
-        self._status = ""
+            self._keyboard.draft[:0] = text.encode("utf-8", "surrogateescape")  # nothing is lost
+            return
+        self._report("message")
+        self._is_left_over, self._status = False, ""
+        self._since = time.monotonic()
 
     def _report(self, event: str, **payload: object) -> None:
         Hooks(tuple(self._order.hook), self._session or "", self._order.cwd).report(event, **payload)

@@ -87,8 +87,9 @@ def _start(session: Session, prompt: str, *, resume: bool) -> None:
 
 def _with_brief(prompt: str, brief: Path, state: Path) -> str:
     text = brief.read_text(encoding="utf-8", errors="surrogateescape")
+    task = "" if prompt.strip() in text else f"{prompt}\n\n"  # a farm's brief holds it already
     return (
-        f"{prompt}\n\nThe brief of your task ({brief}):\n\n{text}\n\n"
+        f"{task}The brief of your task ({brief}):\n\n{text}\n\n"
         f"Keep {state} up to date as you go: a JSON object with lego_name, status, current_substep, "
         "completed_substeps, failure_count and artifacts."
     )

@@ -35,6 +35,7 @@ Exit code 4: refused, because work would be lost; the evidence is printed.
 @ids_argument(required=False)
 @click.option("--discard-changes", is_flag=True, help="Remove although files are uncommitted or untracked.")
 @click.option("--discard-commits", is_flag=True, help="Remove although commits have not landed.")
+@click.option("--stop", is_flag=True, help="Stop the builders named first, if they run and can be removed.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("--expire", metavar="AGE", help="Delete for good what was removed longer ago than AGE.")
 @json_option
@@ -42,27 +43,30 @@ def prune_command(
     ids: tuple[str, ...],
     discard_changes: bool,
     discard_commits: bool,
+    stop: bool,
     dry_run: bool,
     expire: str | None,
     as_json: bool,
 ) -> int:
     """Remove builders: without ids all that are finished and have landed."""
+    if stop and not ids:
+        raise UsageError("--stop takes the ids of builders", hint="af prune --stop ID")
     if expire is not None:
         return _expire(expire, bool(ids), as_json)
     from agent_farm.farm.prune import prune, require_prunable
 
     farm = current_farm()
     chosen = _chosen(farm, ids)
-    waived = {"discard_changes": discard_changes, "discard_commits": discard_commits}
+    allowed = {"discard_changes": discard_changes, "discard_commits": discard_commits, "stop": stop}
     done: list[Pruned] = []
     refused: list[str] = []
     for record in chosen:
         try:
             if dry_run:
-                require_prunable(farm, record, **waived)
+                require_prunable(farm, record, **allowed)
                 answer(f"{record.id} would be removed")
             else:
-                done.append(prune(farm, record, **waived))
+                done.append(prune(farm, record, **allowed))
                 _show(done[-1], as_json)
         except WorkWouldBeLost as error:
             if len(chosen) == 1:

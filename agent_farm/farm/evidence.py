@@ -51,10 +51,11 @@ class Evidence:
         return ", ".join(parts + [f"{len(items)} {name}" for items, name in lost if items])
 
 
-def gather(farm: Farm, record: BuilderRecord) -> Evidence:
-    """Everything that speaks against removing, asked afresh."""
+def gather(farm: Farm, record: BuilderRecord, *, will_stop: bool = False) -> Evidence:
+    """Everything that speaks against removing, asked afresh. Running does not, when it is stopped first."""
     status = read_status(farm, record)
-    obstacles = [*_running(farm, record, status), *_foreign(farm, record)]
+    running = _cannot_stop(status) if will_stop else _running(farm, record, status)
+    obstacles = [*running, *_foreign(farm, record)]
     if obstacles:
         return Evidence(status, tuple(obstacles))
     tree = tree_state(record.worktree_path, each_file=True)
@@ -95,9 +96,15 @@ def require_removable(
         )
 
 
-def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle]:
+def _cannot_stop(status: Status) -> list[Obstacle]:
     if status.state == "unknown":
         return [Obstacle(f"tmux could not be asked whether it runs: {status.reason}")]
+    return [Obstacle("it is being created", "af status")] if status.state == "creating" else []
+
+
+def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle]:
+    if status.state == "unknown":
+        return _cannot_stop(status)
     if not status.is_finished:
         return [Obstacle(f"it is {status.state}", as_command("af", "stop", record.id))]
     pane = find_pane(record).pane
@@ -143,7 +150,7 @@ def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) ->
     if tree.branch is None and commits:
         return [
             Obstacle(
-                f"HEAD is detached and has {len(commits)} commits of its own",
+                f"HEAD is detached and has {len(commits)} commit{'s' * (len(commits) != 1)} of its own",
                 as_command("git", "-C", path, "switch", "-c", f"{record.branch}-rescue"),
             )
         ]

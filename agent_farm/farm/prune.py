@@ -11,6 +11,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
+from agent_farm.farm.listing import read_status
 from agent_farm.farm.stop import end_processes
 from agent_farm.farm.tool_made import LARGE, is_tool_made
 from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
@@ -35,23 +36,46 @@ class Pruned:
 
 
 def prune(
-    farm: Farm, record: BuilderRecord, *, discard_changes: bool = False, discard_commits: bool = False
+    farm: Farm,
+    record: BuilderRecord,
+    *,
+    discard_changes: bool = False,
+    discard_commits: bool = False,
+    stop: bool = False,
 ) -> Pruned:
-    """Remove one builder; WorkWouldBeLost with the evidence when that would lose something."""
+    """Remove one builder; WorkWouldBeLost with the evidence when that would lose something.
+
+    With `stop` one that runs is stopped first, unless it is refused anyway: then it goes on.
+    """
+    waived = {"discard_changes": discard_changes, "discard_commits": discard_commits}
     with hold(farm, record.id) as record:
-        require_prunable(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
+        require_prunable(farm, record, stop=stop, **waived)
+        if stop and not read_status(farm, record).is_finished:
+            record = _mark_stopped(farm, record)
         end_processes(farm, record)
-        # Its shell may have written something until it ended.
-        require_prunable(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
+        # Its runtime or its shell may have written something until it ended.
+        require_prunable(farm, record, **waived)
         return _remove(farm, record)
 
 
 def require_prunable(
-    farm: Farm, record: BuilderRecord, *, discard_changes: bool = False, discard_commits: bool = False
+    farm: Farm,
+    record: BuilderRecord,
+    *,
+    discard_changes: bool = False,
+    discard_commits: bool = False,
+    stop: bool = False,
 ) -> None:
     """WorkWouldBeLost with the evidence, when removing the builder now would lose something."""
-    evidence = gather(farm, record)
+    evidence = gather(farm, record, will_stop=stop)
     require_removable(record, evidence, discard_changes=discard_changes, discard_commits=discard_commits)
+
+
+def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
+    """Before it ends: what a crash leaves behind is a stopped builder, and no lost one."""
+    with farm.registry.edit() as records:
+        records[record.id] = record.with_state("stopped", "by af prune --stop")
+        return records[record.id]
 
 
 def finished_and_landed(farm: Farm) -> tuple[list[BuilderRecord], dict[str, Evidence]]:

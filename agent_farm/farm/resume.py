@@ -17,6 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.panes import find_pane
+from agent_farm.farm.room import require_room
 from agent_farm.farm.running import Preparation, draw_run, start_runtime
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.server import builder_server
@@ -35,6 +36,7 @@ def resume(farm: Farm, record: BuilderRecord, *, yes: bool = False, ask: Ask | N
         _require_resumable(farm, record, read_status(farm, record))
         chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
         agree_to_commands(farm, chosen, yes=yes, ask=ask)  # they may have changed since the spawn
+        require_room(farm, farm.registry.read())
         conversation = _conversation(farm, record, chosen)
         end_processes(farm, record)
         started = replace(

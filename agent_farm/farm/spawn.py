@@ -18,6 +18,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.plan import Plan
 from agent_farm.farm.pool import refill_later, take_slot
+from agent_farm.farm.room import require_room
 from agent_farm.farm.running import draw_run, start_runtime
 from agent_farm.farm.server import builder_server
 from agent_farm.git.ignoring import exclude
@@ -79,7 +80,7 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
     id = None
     try:
         with farm.registry.edit() as records:
-            _require_room(farm, records)
+            require_room(farm, records)
             if plan.work.type == "spec":
                 _require_no_builder(farm, plan, records)
             config = config_of(farm, plan, free_name(farm, plan, records))
@@ -136,14 +137,6 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         new_branch=plan.start.existing_branch is None,
         ephemeral=plan.ephemeral,
     )
-
-
-def _require_room(farm: Farm, records: Records) -> None:
-    limit = farm.settings.number("limits.max_builders")
-    if limit and len(records) >= limit:
-        raise AgentFarmError(
-            f"There are {len(records)} builders and limits.max_builders is {limit}", hint="af prune"
-        )
 
 
 def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:

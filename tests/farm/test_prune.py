@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Af
-from tests.farm.conftest import Spawned
+from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, make_repo, write_files
+from tests.waiting import wait_until
 
 Spawn = Callable[..., Spawned]
 
@@ -79,6 +82,60 @@ def test_a_running_builder_is_refused(spawn: Spawn) -> None:
     builder = spawn()
     land(builder)
     assert f"af stop {builder.id}" in refused(builder, "--discard-changes", "--discard-commits")
+
+
+def test_a_running_builder_is_stopped_and_removed(spawn: Spawn, repo: Path) -> None:
+    builder = spawn()
+    land(builder)
+    assert f"{builder.id} removed" in prune(builder, "--stop")
+    assert not traces(repo).processes
+    restore(builder)
+
+
+def test_a_stopped_one_is_removed_with_stop_as_without(spawn: Spawn) -> None:
+    builder = spawn().stop()
+    land(builder)
+    prune(builder, "--stop")
+
+
+@pytest.mark.parametrize("dirty", [True, False])
+def test_a_refused_builder_is_not_stopped(spawn: Spawn, repo: Path, dirty: bool) -> None:
+    builder = spawn()
+    if dirty:
+        land(builder)
+        write_files(builder.worktree, {"untracked.txt": "x"})
+    before = builder.state, traces(repo).processes, traces(repo).sessions
+    assert ("untracked.txt" if dirty else "Demo work") in refused(builder, "--stop")
+    assert (builder.state, traces(repo).processes, traces(repo).sessions) == before
+    assert builder.state == "idle"
+    prune(builder, "--stop", "--discard-changes", "--discard-commits")
+
+
+def test_stopping_wants_ids_and_a_dry_run_stops_nothing(spawn: Spawn, af: Af) -> None:
+    builder = spawn()
+    land(builder)
+    assert af("prune", "--stop").returncode == 2
+    done = af("prune", "--stop", "--dry-run", builder.id)
+    assert (done.returncode, done.stdout) == (0, f"{builder.id} would be removed\n")
+    assert builder.state == "idle"
+
+
+def test_what_is_written_while_it_is_stopped_keeps_the_builder(spawn: Spawn, tmp_path: Path) -> None:
+    """It is looked at once more when nothing can write any more."""
+    builder = spawn("--shell")
+    builder.af("send", builder.id, "/exit")
+    wait_until(lambda: builder.state == "exited", what="the runtime to end")
+    ready = tmp_path / "ready"
+    program = f"trap 'touch late.txt; exit' HUP TERM; touch {ready}; while :; do read -t 1; done"
+    pane = f"={status_of(builder.af, builder.id)['session']}:"
+    subprocess.run(["tmux", "send-keys", "-t", pane, f"bash -c {shlex.quote(program)}", "Enter"], check=True)
+    wait_until(ready.exists, what="the program in its shell")
+
+    done = builder.af("prune", "--stop", builder.id)
+
+    assert done.returncode == 4, done
+    assert "late.txt" in done.stderr
+    assert (builder.worktree / "late.txt").exists()
 
 
 def test_an_id_has_to_be_whole(af: Af, spawn: Spawn) -> None:

@@ -108,3 +108,13 @@ def test_status_during_spawns_disturbs_none(repo: Path, af: Af) -> None:
     assert traces(repo).records == traces(repo).worktrees == traces(repo).ports == ids
     assert traces(repo).branches == {f"builder/{id}" for id in ids}
     assert len(traces(repo).sessions) == len(ids)
+
+
+def test_the_limit_holds_for_spawns_at_once(repo: Path) -> None:
+    """Stopped ones take no room, those under way do."""
+    (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 3\n")
+    old = all_at_once(repo, *[["spawn", "--runtime", "demo", "Old"]] * 3)
+    assert all_at_once(repo, ["stop", *(out.strip() for _, out, _ in old)])[0][0] == 0
+    done = all_at_once(repo, *[["spawn", "--runtime", "demo", "New"]] * 10)
+    assert sorted(code for code, _, _ in done) == [0] * 3 + [1] * 7
+    assert len(traces(repo).records) == 6

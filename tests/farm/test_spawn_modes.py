@@ -365,8 +365,27 @@ def test_the_limit_of_builders(farm: Path, af: Af) -> None:
     spawn(af, "One")
     done = af("spawn", "--runtime", "demo", "Two")
     assert done.returncode == 1
-    assert "limits.max_builders" in done.stderr
-    assert len(traces(farm).records) == len(traces(farm).ports) == 1
+    assert "1 builder runs, and limits.max_builders is 1" in done.stderr
+    (id,) = traces(farm).records
+    assert f"hint: af stop {id}" in done.stderr
+    assert len(traces(farm).ports) == 1
+
+
+def test_only_builders_that_run_count_against_the_limit(farm: Path, af: Af) -> None:
+    (farm / "agent-farm.toml").write_text("[limits]\nmax_builders = 2\n")
+    stopped = [spawn(af, word)["id"] for word in ("One", "Two")]
+    assert af("stop", *stopped).returncode == 0
+    for word in ("Three", "Four"):
+        spawn(af, word)
+    done = af("spawn", "--runtime", "demo", "Five")
+    assert done.returncode == 1
+    assert "2 builders run, and limits.max_builders is 2" in done.stderr
+    assert "2 that ended or were stopped do not count" in done.stderr
+    assert "hint: af status" in done.stderr
+    assert len(traces(farm).records) == 4
+    refused = af("resume", stopped[0])
+    assert refused.returncode == 1
+    assert "limits.max_builders is 2" in refused.stderr
 
 
 @pytest.mark.parametrize("as_json", [False, True])

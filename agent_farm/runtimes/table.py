@@ -59,9 +59,9 @@ mistakes and leaks, not a sandbox.
 made for it and says what it did. A new one: [adding-a-runtime.md](adding-a-runtime.md).
 
 The bearer token of a session is never in an argument or a file: configurations name the variable
-AF_MCP_TOKEN. A headless run is held by a guard process that ends the whole process group, and on Linux
-every process that left it, when the run ends, when its limit is reached, and when `af` itself is
-killed.
+AF_MCP_TOKEN. A headless run is held by a guard that ends the whole process group, and on Linux every
+process that left it, when the run ends, when its limit is reached, and when `af` itself or a part of the
+guard is killed; a run whose runtime or guard was killed has `killed` as its failure.
 """
 
 

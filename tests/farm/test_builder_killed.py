@@ -43,7 +43,11 @@ class AtWork:
         return [one for one in psutil.process_iter() if one.pid != launcher and self._is_of_it(one)]
 
     def sessions(self) -> set[int]:
-        return {os.getsid(one.pid) for one in self.left()}
+        found = set()
+        for one in self.left():
+            with suppress(OSError):  # a hook that has ended by now
+                found.add(os.getsid(one.pid))
+        return found
 
     def _is_of_it(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error, OSError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -163,6 +165,34 @@ def test_what_the_setup_starts_lives_as_long_as_the_runtime(stage: Stage) -> Non
     os.kill(runtime, signal.SIGTERM)
     stage.wait_for_end()
     assert not is_running(loner)
+
+
+# As an agent does that calls `af spawn`: a tmux server comes up, or the farm's server.
+AF_IN_A_PANE = """
+import subprocess, sys
+from pathlib import Path
+from agent_farm.butler import supervisor
+from agent_farm.pane.command import launcher_argv
+from agent_farm.tmux.server import TmuxServer
+here = Path.cwd()
+TmuxServer("others").start_session("af-other-task-2", launcher_argv("af-other-task-2", here), cwd=here)
+server = [sys.executable, "-I", "-S", supervisor.__file__, "0", "sleep", "600"]
+started = subprocess.Popen(server, stdin=subprocess.DEVNULL, start_new_session=True)
+Path("supervisor").write_text(str(started.pid))
+subprocess.run(["tmux", "-L", "own", "new-session", "-d", "sleep 600"], check=True)
+"""
+
+
+def test_servers_of_af_outlive_the_runtime_that_had_them_started(stage: Stage) -> None:
+    names = ("PATH", "HOME", "TMUX_TMPDIR")
+    stage.start(sys.executable, "-c", AF_IN_A_PANE, env={name: os.environ[name] for name in names})
+    assert stage.exit()["exit_code"] == 0
+    assert "af-other-task-2" in tmux("-L", "others", "list-sessions")
+    supervisor = int((stage.worktree / "supervisor").read_text())
+    assert is_running(supervisor)
+    os.kill(supervisor, signal.SIGTERM)
+    asked = subprocess.run(["tmux", "-L", "own", "list-sessions"], capture_output=True, check=False)
+    assert asked.returncode == 1  # a server of the agent's own is ended like anything else
 
 
 @pytest.mark.parametrize("what", ["stay", "deaf"])

@@ -9,7 +9,7 @@ import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import complete_ids, current_farm, ids_argument, json_option, text_of
-from agent_farm.cli.output import answer, answer_json
+from agent_farm.cli.output import answer, answer_json, narrate_hint, printable
 from agent_farm.errors import NotDelivered, UsageError
 
 if TYPE_CHECKING:
@@ -22,32 +22,51 @@ Examples:
   af send task-a7f3-x9k2 "Run the tests again"
   af send task-a7f3-x9k2 shell-1733250000-b4c1 "Stop after this step"
   git diff | af send task-a7f3-x9k2 -
+  af send task-a7f3-x9k2 --keys "Down Enter"     answer a dialog; look first: af capture ID
 
 \b
 Outcomes:
   submitted   the runtime has the message                                exit code 0
   held        nothing was typed: a shell, a dialog or a draft is shown   exit code 5
   failed      it was typed, but nothing confirms that it was submitted   exit code 5
+  pressed     the keys were pressed; what they did, the screen shows     exit code 0
+
+\b
+Keys: Enter Escape Tab Up Down Left Right Space BSpace C-c, or one character.
 """
 )
 @click.argument("words", metavar="ID... TEXT|-", nargs=-1, required=True, shell_complete=complete_ids)
+@click.option("--keys", metavar="KEYS", help="Press these keys instead, separated by spaces.")
 @json_option
-def send(words: tuple[str, ...], as_json: bool) -> int:
+def send(words: tuple[str, ...], keys: str | None, as_json: bool) -> int:
     """Send a message to running builders; the last word is the text, or - for standard input."""
+    from agent_farm.farm.send import press
     from agent_farm.farm.send import send as deliver
+    from agent_farm.tmux.keys import parse_keys
 
-    ids, text = _ids_and_text(words)
+    pressed = parse_keys(keys) if keys is not None else None
+    ids, text = (words, "") if pressed else _ids_and_text(words)
     farm = current_farm()
     records = farm.records()
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    results = {record.id: deliver(farm, record, text) for record in chosen}
+    results = {
+        record.id: press(farm, record, pressed) if pressed else deliver(farm, record, text)
+        for record in chosen
+    }
     if as_json:
         answer_json({"deliveries": [_as_json(id, result) for id, result in results.items()]})
     else:
         for id, result in results.items():
-            answer(f"{id} {result.outcome}" + (f": {result.reason}" if result.reason else ""))
-    good = all(result.outcome == "submitted" for result in results.values())
+            _show(id, result)
+    good = all(result.outcome in ("submitted", "pressed") for result in results.values())
     return 0 if good else NotDelivered.exit_code
+
+
+def _show(id: str, result: Delivery) -> None:
+    answer(f"{id} {result.outcome}" + (f": {printable(result.reason)}" if result.reason else ""))
+    if result.by_dialog:
+        narrate_hint(f"af attach {id}")
+        narrate_hint(f"af send {id} --keys Enter")
 
 
 def _ids_and_text(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

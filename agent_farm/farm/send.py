@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,22 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
         lock=farm.paths.delivery_lock(record.id),
         screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
         watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,
+        runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
+    )
+
+
+def press(farm: Farm, record: BuilderRecord, keys: Sequence[str]) -> Delivery:
+    """Press keys of `tmux.keys.parse_keys` in the builder's runtime, a dialog open or not."""
+    held = _cannot_take(read_status(farm, record))
+    if held:
+        return Delivery("held", held)
+    found = find_pane(record)
+    if found.pane is None:
+        return Delivery("held", "its tmux session is gone")
+    return found.server.press(
+        found.pane.pane_id,
+        keys,
+        lock=farm.paths.delivery_lock(record.id),
         runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
 

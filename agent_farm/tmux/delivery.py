@@ -18,7 +18,7 @@ from typing import Literal
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError
 from agent_farm.tmux.client import Answer, call_tmux
-from agent_farm.tmux.processes import foreground_group, is_shell
+from agent_farm.tmux.processes import why_not_the_runtime
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 
 # What says, from the moment it is called, whether a message was submitted.
@@ -30,11 +30,15 @@ _TAIL = 24
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """`held`: nothing was typed. `failed`: the reason says what became of the text."""
+    """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
-    outcome: Literal["submitted", "held", "failed"]
+    `pressed`: keys, which the reason names, without a word on what they did. `by_dialog`: an open one held it.
+    """
+
+    outcome: Literal["submitted", "held", "failed", "pressed"]
     reason: str | None = None
     source: Literal["event", "screen"] | None = None
+    by_dialog: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ class _Attempt:
                 look = self.look()
             self.hold_without_runtime(look)
             if look.reading.dialog:
-                raise _Ended(Delivery("held", f"a dialog is open: {look.reading.dialog}"))
+                raise _Ended(Delivery("held", f"a dialog is open: {look.reading.dialog}", by_dialog=True))
             if look.reading.draft:
                 raise _Ended(
                     Delivery("held", f"an unfinished draft is in the input line: {look.reading.draft}")
@@ -171,12 +175,9 @@ class _Attempt:
             time.sleep(_POLL_SECONDS)
 
     def hold_without_runtime(self, look: _Look) -> None:
-        group = foreground_group(look.pid)
-        if self.runtime_pid is not None and group is not None:
-            if group != self.runtime_pid:
-                raise _Ended(Delivery("held", f"the pane shows {look.command}, not the runtime"))
-        elif is_shell(look.command):
-            raise _Ended(Delivery("held", f"the pane shows a shell ({look.command})"))
+        reason = why_not_the_runtime(look.command, look.pid, self.runtime_pid)
+        if reason is not None:
+            raise _Ended(Delivery("held", reason))
 
     def paste(self) -> None:
         buffer = f"af-{os.getpid()}-{os.urandom(4).hex()}"

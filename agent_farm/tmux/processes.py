@@ -21,6 +21,17 @@ def foreground_group(pane_pid: int) -> int | None:
     return int(facts[1]) if facts else None
 
 
+def why_not_the_runtime(command: str, pane_pid: int, runtime_pid: int | None) -> str | None:
+    """Who else would read what is typed into a pane, or None.
+
+    `runtime_pid` is the process that has to be in the foreground; without it any program but a shell will do.
+    """
+    group = foreground_group(pane_pid)
+    if runtime_pid is not None and group is not None:
+        return None if group == runtime_pid else f"the pane shows {command}, not the runtime"
+    return f"the pane shows a shell ({command})" if is_shell(command) else None
+
+
 def is_running(pid: int) -> bool:
     """A zombie, which its parent has not yet looked at, runs no more."""
     try:

@@ -96,6 +96,14 @@ class TmuxServer:
             pace=pace,
         )
 
+    def press(
+        self, pane_id: str, keys: Sequence[str], *, lock: Path, runtime_pid: int | None = None
+    ) -> Delivery:
+        """The keys of `parse_keys`, as long as the runtime reads them."""
+        from agent_farm.tmux.keys import press
+
+        return press(self.socket, pane_id, keys, lock=lock, runtime_pid=runtime_pid)
+
     def send_keys(self, pane_id: str, *keys: str) -> None:
         """Named keys: `Escape`, `C-c`. Text goes through `deliver`."""
         rarely.send_named_keys(self.socket, pane_id, keys)

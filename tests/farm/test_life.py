@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import traces
@@ -165,6 +167,34 @@ def test_send_holds_back_from_an_ended_runtime_and_from_a_dialog(spawn: Spawn, a
     held = af("send", asking.id, "yes")
     assert held.returncode == 5
     assert "dialog" in held.stdout
+
+
+@pytest.mark.parametrize(("keys", "answer"), [("Enter", "allowed"), ("1", "allowed"), ("2", "refused")])
+def test_a_dialog_is_answered_with_keys(spawn: Spawn, af: Af, keys: str, answer: str) -> None:
+    asking = spawn("[[ask:May I?]]")
+    held = af("send", asking.id, "yes")
+    assert held.stderr == f"hint: af attach {asking.id}\nhint: af send {asking.id} --keys Enter\n"
+
+    done = af("send", asking.id, "--keys", keys)
+
+    assert (done.returncode, done.stdout) == (0, f"{asking.id} pressed: {keys}\n")
+    wait_until(lambda: f"{answer}: May I?" in screen(asking), what=answer)
+
+
+def test_keys_are_not_pressed_where_no_runtime_reads_them(spawn: Spawn, af: Af) -> None:
+    builder = spawn("--shell")
+    for words in (("--keys", "enter"), ("--keys", ""), ("--keys", "Enter", "--json")):
+        done = af("send", builder.id, *words)
+        assert done.returncode == (0 if "--json" in words else 2)
+    document = json.loads(done.stdout)
+    assert document["deliveries"] == [
+        {"id": builder.id, "outcome": "pressed", "reason": "Enter", "source": None}
+    ]
+    af("send", builder.id, "/exit")
+    wait_until(lambda: builder.state == "exited", what="the end")
+    done = af("send", builder.id, "--keys", "y")
+    assert (done.returncode, done.stdout) == (5, f"{builder.id} held: its runtime has ended (exited)\n")
+    assert af("send", builder.id, "hello").stderr == ""
 
 
 def test_send_refuses_control_characters(spawn: Spawn, af: Af) -> None:

@@ -1,0 +1,92 @@
+"""Single keys into a running program, as a person presses them to answer a dialog.
+
+A key is a name of a fixed set or one character: tmux would type whatever it does not know as text, and text
+goes through `deliver`, which looks whether it was submitted. What a key does, nobody here can tell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_farm.disk import file_lock
+from agent_farm.errors import LockTaken, UsageError, nearest
+from agent_farm.tmux.client import call_tmux
+from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.processes import why_not_the_runtime
+
+NAMED = ("Enter", "Escape", "Tab", "Up", "Down", "Left", "Right", "Space", "BSpace", "C-c")
+# Keys that come at once are read as one sequence: Escape and a letter is Alt, a burst is a paste.
+_APART_SECONDS = 0.15
+_LOCK_SECONDS = 60.0
+
+
+def parse_keys(text: str) -> tuple[str, ...]:
+    """The keys, separated by spaces, or a UsageError that names the first that is none."""
+    keys = tuple(text.split())
+    if not keys:
+        raise UsageError("--keys is empty", why=_known(), hint='af send ID --keys "Down Enter"')
+    for key in keys:
+        if key in NAMED or (len(key) == 1 and key.isprintable()):
+            continue
+        close = nearest(key.lower(), [name.lower() for name in NAMED])
+        meant = next((name for name in NAMED if name.lower() == close), None)
+        raise UsageError(
+            f"{key!r} is no key that can be pressed",
+            why=f"Did you mean {meant}?" if meant else _known(),
+            hint="af send --help",
+        )
+    return keys
+
+
+def press(
+    socket: str | None, pane_id: str, keys: Sequence[str], *, lock: Path, runtime_pid: int | None = None
+) -> Delivery:
+    """Press one key after the other, for as long as the runtime reads them. `lock` is the pane's own."""
+    try:
+        with file_lock(lock, wait=_LOCK_SECONDS):
+            return _pressed(socket, pane_id, keys, runtime_pid)
+    except LockTaken:
+        return Delivery("held", "a message is being delivered")
+
+
+def _pressed(socket: str | None, pane_id: str, keys: Sequence[str], runtime_pid: int | None) -> Delivery:
+    for count, key in enumerate(keys):
+        if count:
+            time.sleep(_APART_SECONDS)
+        reason = _why_not(socket, pane_id, runtime_pid)
+        if reason is None:
+            answer = call_tmux(socket, (("send-keys", "-t", pane_id, *_words(key)),))
+            reason = f"tmux did not press {key}: {answer.err}" if answer.code else None
+        if reason is not None:
+            done = f"after {' '.join(keys[:count])}: " if count else ""
+            return Delivery("failed" if count else "held", f"{done}{reason}")
+    return Delivery("pressed", " ".join(keys))
+
+
+def _why_not(socket: str | None, pane_id: str, runtime_pid: int | None) -> str | None:
+    """Why a key would not reach the runtime, or None. Copy mode, which would take it, is left."""
+    facts = "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"
+    answer = call_tmux(socket, (("display-message", "-p", "-t", pane_id, facts),))
+    words = answer.out.rstrip("\n").split(" ", 4)
+    if answer.code or len(words) < 5 or not words[3]:
+        return f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"
+    if words[0] == "1":
+        return "the pane's program has ended"
+    if words[1] == "1":
+        return "input to the pane is switched off"
+    if words[2] not in ("", "0"):
+        call_tmux(socket, (("copy-mode", "-q", "-t", pane_id),))
+    return why_not_the_runtime(words[4], int(words[3]), runtime_pid)
+
+
+def _words(key: str) -> tuple[str, ...]:
+    """A character by its number where it has one in ASCII: `;` and `-` mean something to tmux."""
+    if key in NAMED:
+        return (key,)
+    return ("-H", f"{ord(key):x}") if key.isascii() else ("-l", key)
+
+
+def _known() -> str:
+    return f"Keys: {', '.join(NAMED)}, or one character."

@@ -64,7 +64,7 @@ class AtWork:
         server = psutil.Process(pids["launcher"]).ppid()
         for victim in victims:
             if victim == "pane":
-                subprocess.run(["tmux", "kill-pane", "-t", _pane()], check=True)
+                _tmux("kill-pane", "-t", _pane())
             else:
                 os.kill({**pids, "server": server}[victim], signal.SIGKILL)
 
@@ -145,15 +145,16 @@ def test_undoing_a_spawn_that_was_cut_short_ends_it_first(builder: AtWork) -> No
 
 def test_a_person_in_the_shell_that_is_left_is_no_leftover(builder: AtWork) -> None:
     builder.kill("runtime")
-    wait_until(lambda: builder.status["state"] == "failed", what="the end")
-    subprocess.run(["tmux", "send-keys", "-t", _pane(), "sleep 600 &", "Enter"], check=True)
+    wait_until(lambda: _tmux("list-panes", "-a", "-F", "#{pane_current_command}") == "bash", what="the shell")
+    _tmux("send-keys", "-t", _pane(), "sleep 600 &", "Enter")
     wait_until(builder.left, what="the person's own job")
     assert builder.af("doctor", "--fix").returncode == 0
     assert builder.left()
 
 
 def _pane() -> str:
-    done = subprocess.run(
-        ["tmux", "list-panes", "-a", "-F", "#{pane_id}"], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return _tmux("list-panes", "-a", "-F", "#{pane_id}")
+
+
+def _tmux(*words: str) -> str:
+    return subprocess.run(["tmux", *words], capture_output=True, text=True, check=True).stdout.strip()

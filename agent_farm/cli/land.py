@@ -15,6 +15,8 @@ from agent_farm.launch import as_command
 from agent_farm.settings import STRATEGIES
 
 if TYPE_CHECKING:
+    from agent_farm.builders.record import BuilderRecord
+    from agent_farm.farm.land import Foreseen
     from agent_farm.git.merging import Merged
 
 
@@ -81,7 +83,7 @@ def merge(
         elif then_prune:
             _prune(record.id)
         elif not as_json:
-            narrate_hint(f"af stop {record.id} && af prune {record.id}")
+            narrate_hint(_removal(record))
     if as_json:
         answer_json({"merged": rows})
 
@@ -91,6 +93,15 @@ def _show_landed(id: str, merged: Merged) -> None:
         answer(f"{id} has nothing to land")
     else:
         answer(f"{id} landed on {merged.into}, now at {merged.after[:10]}")
+
+
+def _removal(record: BuilderRecord) -> str:
+    """What removes a builder that has landed: one that has ended is not stopped first."""
+    from agent_farm.farm.listing import read_status
+
+    prune = as_command("af", "prune", record.id)
+    ended = read_status(current_farm(), record).is_finished
+    return prune if ended else f"{as_command('af', 'stop', record.id)} && {prune}"
 
 
 def _show_left_behind(id: str, paths: Sequence[str], *, stays: bool) -> None:
@@ -121,7 +132,8 @@ def _prune(id: str) -> None:
 def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
     """Foresee which builders' committed work conflicts, with each other and with their base.
 
-    Exit code 1 when there are conflicts.
+    Exit code 0 when there are none; 1 when there are, or when a pair cannot be compared because a branch
+    is gone.
     """
     from agent_farm.farm.land import foresee_conflicts
 
@@ -132,11 +144,21 @@ def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
     )
     found = foresee_conflicts(farm, chosen)
     if as_json:
-        rows = [{"one": one.one, "other": one.other, "files": list(one.files)} for one in found]
-        answer_json({"conflicts": rows})
+        rows = [{"one": one.one, "other": one.other, "files": list(one.files)} for one in found.conflicts]
+        unknown = [{"one": one.one, "other": one.other, "reason": one.reason} for one in found.unknown]
+        answer_json({"conflicts": rows, "unknown": unknown})
     else:
-        for conflict in found:
-            answer(f"{conflict.one}  {conflict.other}  {', '.join(conflict.files)}")
-        if not found:
-            narrate(f"No conflicts among {len(chosen)} builders and their bases.")
-    return 1 if found else 0
+        _show_foreseen(found, len(chosen))
+    return 1 if found.conflicts or found.unknown else 0
+
+
+def _show_foreseen(found: Foreseen, count: int) -> None:
+    for conflict in found.conflicts:
+        answer(printable(f"{conflict.one}  {conflict.other}  {', '.join(conflict.files)}"))
+    for pair in found.unknown:
+        answer(printable(f"{pair.one}  {pair.other}  ? not compared: {pair.reason}"))
+    if not found.conflicts and not found.unknown:
+        builders = "builder and its base" if count == 1 else "builders and their bases"
+        narrate(f"No conflicts among {count} {builders}.")
+    elif not found.conflicts:
+        narrate("No conflicts among those that could be compared.")

@@ -95,7 +95,10 @@ def removed(desk: Desk, call: Call) -> Answer:
 def conflicts(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     found = foresee_conflicts(farm, list(farm.records().values()))
-    return {"conflicts": [{"one": c.one, "other": c.other, "files": list(c.files)} for c in found]}
+    return {
+        "conflicts": [{"one": c.one, "other": c.other, "files": list(c.files)} for c in found.conflicts],
+        "unknown": [{"one": c.one, "other": c.other, "reason": c.reason} for c in found.unknown],
+    }
 
 
 def _text_of(file: Path) -> str | None:
@@ -107,6 +110,7 @@ def _text_of(file: Path) -> str | None:
 
 _ID = "/api/builders/{id}"
 _CONFLICT = object_schema({"one": TEXT, "other": TEXT, "files": list_of(TEXT)})
+_UNCOMPARED = object_schema({"one": TEXT, "other": TEXT, "reason": TEXT})
 
 READS = (
     Operation(
@@ -150,6 +154,6 @@ READS = (
     Operation(
         "GET", "/api/conflicts", "list_conflicts",
         "Which builders' commits conflict, with each other and with their base", conflicts,
-        {"conflicts": list_of(_CONFLICT)},
+        {"conflicts": list_of(_CONFLICT), "unknown": list_of(_UNCOMPARED)},
     ),
 )  # fmt: skip

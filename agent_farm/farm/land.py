@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import cast
+from typing import NamedTuple, cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, Request, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
+from agent_farm.farm.listing import read_status
 from agent_farm.git.changes import tree_state
+from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
-from agent_farm.git.merging import Merged, Strategy, merge_branch
-from agent_farm.git.showing import diff_branch, diff_worktree
+from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_branch
+from agent_farm.git.remotes import Base, find_base
+from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
+from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 from agent_farm.paths import SETTINGS_NAME
 from agent_farm.runtimes.environment import allowed_environment
+
+_NAMED = 5  # files that a message to a builder names
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +46,34 @@ class Conflict:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Uncompared:
+    """Two branches of which one does not exist: whether they conflict is not known."""
+
+    one: str
+    other: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    conflicts: tuple[Conflict, ...]
+    unknown: tuple[Uncompared, ...] = ()
+
+
 def diff(farm: Farm, record: BuilderRecord, *, committed: bool, stat: bool, color: bool) -> str:
-    """What the builder changed since it began, uncommitted and untracked files included."""
-    if committed or not record.worktree_path.is_dir():
-        return diff_branch(
-            farm.repository, record.base_commit, f"refs/heads/{record.branch}", stat=stat, color=color
-        )
-    return diff_worktree(farm.repository, record.base_commit, record.worktree_path, stat=stat, color=color)
+    """What the builder changed since it began, uncommitted and untracked files included.
+
+    What it took in from its base meanwhile is not its own, and left out.
+    """
+    repository, worktree = farm.repository, record.worktree_path
+    bases = find_base(repository, record.base).refs
+    if committed or not worktree.is_dir():
+        tip = repository.resolve_commit(f"refs/heads/{record.branch}")
+        start = start_of_work(repository, record.base_commit, tip, bases)
+        return diff_commits(repository, start, tip, stat=stat, color=color)
+    start = start_of_work(repository, record.base_commit, repository.head(worktree).commit, bases)
+    return diff_worktree(repository, start, worktree, stat=stat, color=color)
 
 
 def land(
@@ -65,26 +92,82 @@ def land(
         left = _uncommitted(record)
         _run_check(farm, record, yes, ask)
         chosen = cast(Strategy, strategy or farm.settings.text("merge.strategy"))
-        return Landed(merge_branch(farm.repository, record.branch, chosen, message), left)
+        try:
+            return Landed(merge_branch(farm.repository, record.branch, chosen, message), left)
+        except MergeConflicts as error:
+            error.hint = _resolving(farm, record, chosen, error.evidence)
+            raise
+        except NoFastForward as error:
+            error.hint = as_command("af", "merge", "--strategy", "merge", record.id)
+            raise
 
 
-def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> list[Conflict]:
+def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> Foreseen:
     """Every pair of builders, and every builder with its base, that git could not merge by itself."""
-    names = {record.id: f"refs/heads/{record.branch}" for record in records}
-    names |= {record.base: record.base for record in records}
-    pairs = [*combinations([record.id for record in records], 2), *((r.id, r.base) for r in records)]
-    found = merge_tree_conflicts(farm.repository, [(names[one], names[other]) for one, other in pairs])
-    return [Conflict(one, other, files) for (one, other), files in zip(pairs, found, strict=True) if files]
+    own = [_Side(record.id, f"refs/heads/{record.branch}", record.branch) for record in records]
+    bases = [_Side(record.base, record.base, record.base) for record in records]
+    pairs = [*combinations(own, 2), *zip(own, bases, strict=True)]
+    found = merge_tree_conflicts(farm.repository, [(one.ref, other.ref) for one, other in pairs])
+    answers = list(zip(pairs, found, strict=True))
+    conflicts = (Conflict(one.name, other.name, files) for (one, other), files in answers if files)
+    open_pairs = [pair for pair, files in answers if files is None]
+    return Foreseen(tuple(conflicts), tuple(_uncompared(farm, open_pairs)))
+
+
+class _Side(NamedTuple):
+    """One of two that are compared: how it is called, what git is asked, and what a person may miss."""
+
+    name: str
+    ref: str
+    branch: str
+
+
+def _uncompared(farm: Farm, pairs: Sequence[tuple[_Side, _Side]]) -> Iterator[Uncompared]:
+    if not pairs:
+        return
+    there = resolve_commits(farm.repository, {side.ref for pair in pairs for side in pair})
+    for one, other in pairs:
+        gone = " and ".join(side.branch for side in (one, other) if there[side.ref] is None)
+        yield Uncompared(one.name, other.name, f"there is no {gone}")
 
 
 def _require_base(farm: Farm, record: BuilderRecord, here: bool) -> None:
+    """The main checkout is on the branch the builder is meant for; a tag or a commit means any."""
     head = farm.repository.head(farm.root)
-    if not here and head.branch != record.base and record.base != head.commit:
-        raise AgentFarmError(
-            f"{record.id} began from {record.base}, and the main checkout is on {head.branch or 'no branch'}",
-            why="--here lands it on the branch that is checked out now.",
-            hint=as_command("git", "-C", farm.root, "switch", record.base),
-        )
+    if here or record.base in (head.branch, head.commit):
+        return
+    base = find_base(farm.repository, record.base)
+    if base.exists and (not base.is_branch or head.branch in base.branches):
+        return
+    if head.branch is None and not base.branches:
+        return  # there is nothing to land on, which merging says best
+    gone = "" if base.exists else ", which is gone"
+    raise AgentFarmError(
+        f"{record.id} began from {record.base}{gone}, and the main checkout is on "
+        f"{head.branch or 'no branch'}",
+        why="--here lands it on the branch that is checked out now.",
+        hint=_way_to(farm, base) or as_command("af", "merge", "--here", record.id),
+    )
+
+
+def _way_to(farm: Farm, base: Base) -> str | None:
+    """How the main checkout comes to be on a local branch the base stands for; git shares none of them."""
+    free = (name for name in base.branches if branch_checked_out_at(farm.repository, name) is None)
+    branch = next(free, None)
+    return as_command("git", "-C", farm.root, "switch", branch) if branch is not None else None
+
+
+def _resolving(farm: Farm, record: BuilderRecord, strategy: Strategy, files: Sequence[str]) -> str:
+    """The command that has the builder resolve what stands against landing it; it is the one who knows."""
+    branch = farm.repository.head(farm.root).branch or record.base
+    how = f"Rebase your branch onto {branch}" if strategy == "rebase" else f"Merge {branch} into your branch"
+    names = [file for file in files if file.isprintable()][:_NAMED]
+    more = [f"{len(files) - len(names)} more"] if len(files) > len(names) else []
+    what = f"{how} and resolve the conflicts in {', '.join([*names, *more])}"
+    send = as_command("af", "send", record.id, what)
+    if read_status(farm, record).is_finished:
+        return f"{as_command('af', 'resume', record.id)} && {send}"
+    return send
 
 
 def _uncommitted(record: BuilderRecord) -> tuple[str, ...]:

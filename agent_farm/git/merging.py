@@ -24,6 +24,14 @@ class MergeRefused(AgentFarmError):
     code = "merge-refused"
 
 
+class MergeConflicts(MergeRefused):
+    """The evidence names the files that git could not merge by itself."""
+
+
+class NoFastForward(MergeRefused):
+    """Both sides have commits of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The main checkout's branch, before and after; equal when there was nothing to merge."""
@@ -62,10 +70,9 @@ def _prepared(
     """The commit the main branch is to move to."""
     if strategy == "ff":
         if not _contains(repository, tip, head):
-            raise MergeRefused(
+            raise NoFastForward(
                 f"{branch} is not ahead of the main checkout's branch alone",
                 why="Both have commits of their own, so there is no fast-forward.",
-                hint="af merge --strategy merge, or rebase",
             )
         return tip
     if strategy == "rebase":
@@ -83,11 +90,7 @@ def _prepared(
 def _merged_tree(repository: Repository, one: str, other: str, branch: str) -> str:
     result = merged_trees(repository, [(one, other)])[0]
     if result.conflicts:
-        raise MergeRefused(
-            f"{branch} conflicts with the main checkout's branch",
-            evidence=result.conflicts,
-            hint="ask its builder to merge the base branch and to resolve the conflicts",
-        )
+        raise MergeConflicts(f"{branch} conflicts with the main checkout's branch", evidence=result.conflicts)
     return result.tree
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +15,9 @@ from agent_farm.git.snapshot import private_git_dir
 
 
 def diff_worktree(
-    repository: Repository, base: str, worktree: Path, *, stat: bool = False, color: bool = False
+    repository: Repository, start: str, worktree: Path, *, stat: bool = False, color: bool = False
 ) -> str:
-    """Everything since the worktree left `base`: commits, uncommitted changes and untracked files."""
-    start = _start(repository, base, repository.head(worktree).commit)
+    """Everything in the worktree that `start` lacks: commits, uncommitted changes and untracked files."""
     with tempfile.TemporaryDirectory(prefix="af-diff-") as scratch:
         index = Path(scratch, "index")
         with suppress(FileNotFoundError):
@@ -28,18 +28,28 @@ def diff_worktree(
         return run_git(worktree, *_command(stat, color), start, "--", env=env)
 
 
-def diff_branch(
-    repository: Repository, base: str, branch: str, *, stat: bool = False, color: bool = False
+def diff_commits(
+    repository: Repository, start: str, tip: str, *, stat: bool = False, color: bool = False
 ) -> str:
-    """What the branch's commits changed since it left `base`."""
-    tip = repository.resolve_commit(branch)
-    return run_git(repository.root, *_command(stat, color), _start(repository, base, tip), tip, "--")
+    """What the commits up to `tip` changed since `start`."""
+    return run_git(repository.root, *_command(stat, color), start, tip, "--")
 
 
-def _start(repository: Repository, base: str, tip: str) -> str:
-    """Where the two parted; all of it is shown when they never were one."""
-    commit = repository.resolve_commit(base)
-    return merge_base(repository, commit, tip) or commit
+def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[str]) -> str:
+    """The commit after which everything up to `tip` is the builder's own.
+
+    That is where it began, or the newest commit of its `bases` that it took in since. Once one of them
+    contains `tip`, there is no telling whose the commits were: then it is where it began.
+    """
+    commit = repository.resolve_commit(begun)
+    first = merge_base(repository, commit, tip) or commit  # all of it is shown when they never were one
+    if not bases:
+        return first
+    # with several others, git takes them as if they had been merged
+    newest = run_git(repository.root, "merge-base", tip, *bases, ok=(0, 1)).strip()
+    if newest in ("", tip) or merge_base(repository, first, newest) != first:
+        return first
+    return newest
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:

@@ -129,7 +129,9 @@ def test_fast_forward_or_nothing(committed: Committed, af: Af, repo: Path) -> No
     assert git(repo, "rev-parse", "main") == builder.tip
     commit_files(builder.worktree, {"two.txt": "2\n"})
     commit_files(repo, {"theirs.txt": "x\n"})
-    assert "fast-forward" in merge_refused(builder, "--strategy", "ff")
+    told = merge_refused(builder, "--strategy", "ff")
+    assert "fast-forward" in told
+    assert f"hint: af merge --strategy merge {builder.id}\n" in told
 
 
 def test_the_configured_strategy_and_a_message(committed: Committed, af: Af, repo: Path) -> None:
@@ -148,11 +150,31 @@ def test_a_second_merge_has_nothing_to_land(committed: Committed, af: Af) -> Non
     assert "nothing to land" in af("merge", builder.id).stdout
 
 
-@pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
-def test_a_conflict_is_refused_and_names_the_file(committed: Committed, repo: Path, strategy: str) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "how"),
+    [
+        ("merge", "Merge main into your branch"),
+        ("squash", "Merge main into your branch"),
+        ("rebase", "Rebase your branch onto main"),
+    ],
+)
+def test_a_conflict_is_refused_with_the_command_that_has_it_resolved(
+    committed: Committed, repo: Path, strategy: str, how: str
+) -> None:
     builder = committed({"README.md": "mine\n"})
     commit_files(repo, {"README.md": "theirs\n"})
-    assert "README.md" in merge_refused(builder, "--strategy", strategy)
+    send = f"af send {builder.id} '{how} and resolve the conflicts in README.md'"
+    assert f"hint: {send}\n" in merge_refused(builder, "--strategy", strategy)
+    builder.stop()
+    assert f"hint: af resume {builder.id} && {send}\n" in merge_refused(builder, "--strategy", strategy)
+
+
+def test_after_a_merge_the_hint_stops_only_what_runs(committed: Committed, af: Af) -> None:
+    builder = committed({"one.txt": "1\n"})
+    assert f"hint: af stop {builder.id} && af prune {builder.id}\n" in af("merge", builder.id).stderr
+    commit_files(builder.stop().worktree, {"two.txt": "2\n"})
+    assert af("merge", builder.id).stderr == f"hint: af prune {builder.id}\n"
+    assert af("prune", builder.id).returncode == 0
 
 
 def test_a_dirty_file_that_the_merge_writes_is_refused(committed: Committed, repo: Path) -> None:

@@ -11,7 +11,7 @@ from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, merge_branch
 from agent_farm.git.repository import find_repository
-from agent_farm.git.showing import diff_branch, diff_worktree
+from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from tests.gitrepo import commit_files, git, write_files
 
 STRATEGIES: list[Strategy] = ["merge", "squash", "rebase"]
@@ -166,12 +166,14 @@ def test_a_diff_shows_commits_changes_and_new_files_and_leaves_the_index(forked:
     tree = forked / ".builders/work"
     write_files(tree, {"README.md": "uncommitted\n", "sub/two\nlines": "untracked\n"})
     status, index = git(tree, "status", "--porcelain"), git(tree, "ls-files", "--stage", "--debug")
-    text = diff_worktree(find_repository(forked), "main", tree)
+    repository, tip = find_repository(forked), git(tree, "rev-parse", "HEAD")
+    start = start_of_work(repository, "main", tip, [])
+    text = diff_worktree(repository, start, tree)
     for part in ("+EIGHT", "+uncommitted", "+untracked"):
         assert part in text
     assert "ONE" not in text
     assert git(tree, "status", "--porcelain") == status
     assert git(tree, "ls-files", "--stage", "--debug") == index
-    assert "4 files changed" in diff_worktree(find_repository(forked), "main", tree, stat=True)
-    assert "\033[" in diff_worktree(find_repository(forked), "main", tree, color=True)
-    assert "2 files changed" in diff_branch(find_repository(forked), "main", "work", stat=True)
+    assert "4 files changed" in diff_worktree(repository, start, tree, stat=True)
+    assert "\033[" in diff_worktree(repository, start, tree, color=True)
+    assert "2 files changed" in diff_commits(repository, start, tip, stat=True)

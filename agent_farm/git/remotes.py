@@ -1,0 +1,100 @@
+"""Names on remotes: which remote-tracking branch a short name means, and which branch a base stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.repository import Repository
+
+_HEADS, _REMOTES = "refs/heads/", "refs/remotes/"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBranch:
+    """`origin/feature`: a remote-tracking branch, and the name of the local one that would follow it."""
+
+    name: str
+    local: str
+
+    @property
+    def ref(self) -> str:
+        return f"{_REMOTES}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a base's name means now.
+
+    `branches` are the local ones it stands for: itself or, for a remote-tracking branch, the one that follows
+    it. `refs` are all that carry its line of work: itself, these and what they follow.
+    """
+
+    exists: bool
+    is_branch: bool = False
+    branches: tuple[str, ...] = ()
+    refs: tuple[str, ...] = ()
+
+
+def find_base(repository: Repository, name: str) -> Base:
+    """A name that means nothing any more is an answer: `exists` is False."""
+    question = ("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
+    status, output, _ = ask_git(repository.root, *question)
+    if status:
+        return Base(exists=False)
+    ref = output.decode("utf-8", "surrogateescape").strip()
+    if not ref.startswith((_HEADS, _REMOTES)):
+        return Base(exists=True, refs=(ref or name,))
+    upstreams = _upstreams(repository)
+    branches = _standing_for(repository, ref, upstreams)
+    followed = (upstreams.get(branch, "") for branch in branches)
+    refs = (ref, *(f"{_HEADS}{branch}" for branch in branches), *followed)
+    return Base(True, True, branches, tuple(dict.fromkeys(one for one in refs if one)))
+
+
+def remote_branches_of(repository: Repository, name: str) -> list[RemoteBranch]:
+    """What `name` may mean: `feature` on each remote that has it, or the one that `origin/feature` names.
+
+    Among several, the remote in `checkout.defaultRemote` wins, as it does for git.
+    """
+    if not repository.is_valid_branch(name):
+        return []
+    there = set(repository.remote_branches())
+    remotes = _remotes(repository)
+    named = [RemoteBranch(f"{remote}/{name}", name) for remote in remotes]
+    whole = [
+        RemoteBranch(name, name.removeprefix(f"{remote}/"))
+        for remote in remotes
+        if name.startswith(f"{remote}/")
+    ]
+    found = [one for one in named if one.ref in there] or [one for one in whole if one.ref in there]
+    if len(found) > 1:
+        first = run_git(repository.root, "config", "checkout.defaultRemote", ok=(0, 1)).strip()
+        found = [one for one in found if first and one.name == f"{first}/{name}"] or found
+    return sorted(found, key=lambda one: one.name)
+
+
+def _standing_for(repository: Repository, ref: str, upstreams: Mapping[str, str]) -> tuple[str, ...]:
+    """Of several that follow it the one of its own name, as `git switch -c x origin/main` makes another."""
+    if ref.startswith(_HEADS):
+        return (ref.removeprefix(_HEADS),)
+    name = ref.removeprefix(_REMOTES)
+    remote = next((one for one in _remotes(repository) if name.startswith(f"{one}/")), name.partition("/")[0])
+    short = name.removeprefix(f"{remote}/")
+    following = tuple(branch for branch, upstream in upstreams.items() if upstream == ref)
+    if following and short not in following:
+        return following
+    return (short,) if short in upstreams else ()
+
+
+def _upstreams(repository: Repository) -> dict[str, str]:
+    """Every local branch and what it follows, "" for nothing."""
+    output = run_git(repository.root, "for-each-ref", "--format=%(refname)%09%(upstream)", "refs/heads")
+    pairs = (line.partition("\t") for line in output.splitlines())
+    return {name.removeprefix(_HEADS): upstream for name, _, upstream in pairs}
+
+
+def _remotes(repository: Repository) -> list[str]:
+    """The longest names first, since a remote's name may hold a slash."""
+    return sorted(run_git(repository.root, "remote").splitlines(), key=len, reverse=True)

@@ -20,10 +20,9 @@ from agent_farm.farm.agreement import agree_to_commands
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
+from agent_farm.farm.start import Start, choose_start, go_on_with
 from agent_farm.git.changes import tree_state
-from agent_farm.git.divergence import merge_base
 from agent_farm.git.ignoring import ignored_files
-from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 from agent_farm.paths import SETTINGS_NAME
 
@@ -45,16 +44,6 @@ class SpawnOrder:
     ephemeral: bool = False
     yes: bool = False
     ask: Ask | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where the builder's branch begins: `tip` is the commit that is checked out."""
-
-    base: str
-    base_commit: str
-    tip: str
-    existing_branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,7 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         raise ToolMissing("tmux cannot be used", why=problem)
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
-    start = _start(farm, order)
+    start = choose_start(farm, order.base, order.branch)
     work, start = _work(farm, order, start)
     role = choose_role(
         farm.root, work.type, protocol=work.protocol_name, given=order.role, no_role=order.no_role
@@ -108,7 +97,6 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
     copies, patterns = _copies(farm)
     named = order.runtime is not None
     agree_to_commands(farm, chosen, named=named, more=patterns, yes=order.yes, ask=order.ask)
-    going_on = f"{start.existing_branch} exists already; the builder goes on with it"
     return Plan(
         work,
         start,
@@ -121,33 +109,16 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         farm.repository.checkout,
         farm.settings.text("worktree.setup"),
         _carries(farm, start),
-        (going_on,) if start.existing_branch and not order.branch else (),
+        _notes(order, start),
     )
 
 
-def _start(farm: Farm, order: SpawnOrder) -> Start:
-    repository = farm.repository
-    head = repository.head()
-    base = order.base or (None if order.branch else farm.settings.text("spawn.base"))
-    commit = repository.resolve_commit(base) if base else head.commit
-    start = Start(base or head.branch or head.commit, commit, commit)
-    return _on_branch(farm, start, order.branch) if order.branch else start
-
-
-def _on_branch(farm: Farm, start: Start, branch: str) -> Start:
-    """Go on with a branch that exists; git lets only one worktree have it."""
-    tip = farm.repository.branch_commit(branch)
-    if tip is None:
-        raise NotFound(f"No branch {branch}", hint="git branch --list")
-    place = branch_checked_out_at(farm.repository, branch)
-    if place is not None:
-        raise UsageError(
-            f"The branch {branch} is checked out elsewhere",
-            why=f"It is in use in {place}.",
-            hint=as_command("git", "-C", place, "switch", "--detach"),
-        )
-    common = merge_base(farm.repository, start.base_commit, tip)
-    return Start(start.base, common or start.base_commit, tip, branch)
+def _notes(order: SpawnOrder, start: Start) -> tuple[str, ...]:
+    if start.upstream:
+        return (f"{start.existing_branch} is made from {start.upstream.name}, and follows it",)
+    if start.existing_branch and not order.branch:
+        return (f"{start.existing_branch} exists already; the builder goes on with it",)
+    return ()
 
 
 def _work(farm: Farm, order: SpawnOrder, start: Start) -> tuple[Work, Start]:
@@ -178,7 +149,7 @@ def _spec_work(farm: Farm, project: str, start: Start) -> tuple[Work, Start]:
         )
     if start.existing_branch is None and farm.repository.branch_commit(name.branch):
         record = farm.registry.read().get(name.id)
-        start = start if record else _on_branch(farm, start, name.branch)
+        start = start if record else go_on_with(farm, start, name.branch)
     kinds = farm.repository.entry_kinds(start.tip, [spec.plan_path])
     prompt = prompts.spec_prompt(spec, has_plan=kinds[spec.plan_path] == "blob")
     return Work("spec", lambda: iter([name]), prompt, spec=spec.spec_path), start

@@ -24,7 +24,7 @@ from agent_farm.farm.server import builder_server
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.restoring import restore_state
 from agent_farm.git.salvage import snapshot_commit
-from agent_farm.git.worktrees import add_worktree
+from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports, reserve_ports
@@ -83,6 +83,8 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
             require_room(farm, records)
             if plan.work.type == "spec":
                 _require_no_builder(farm, plan, records)
+            if plan.start.upstream:
+                _require_new_branch(farm, plan, records)
             config = config_of(farm, plan, free_name(farm, plan, records))
             id = config.id
             lock = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0, inherit=True))
@@ -134,9 +136,19 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         socket=farm.tmux.path(os.environ),
         permissions=plan.chosen.permissions,
         subdirectory=plan.subdirectory,
-        new_branch=plan.start.existing_branch is None,
+        new_branch=plan.start.existing_branch is None or plan.start.upstream is not None,
         ephemeral=plan.ephemeral,
     )
+
+
+def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
+    """Another spawn of the same remote's branch was first: this one must not take its branch for its own."""
+    branch = plan.start.existing_branch
+    taken = next((record.id for record in records.values() if record.branch == branch), None)
+    if taken is not None:
+        raise UsageError(
+            f"The builder {taken} works on {branch} already", hint=as_command("af", "attach", taken)
+        )
 
 
 def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
@@ -159,7 +171,9 @@ def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
 
 
 def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> None:
-    if not take_slot(farm, record, plan.start.tip, lock):
+    upstream = plan.start.upstream
+    # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
+    if upstream or not take_slot(farm, record, plan.start.tip, lock):
         add_worktree(
             farm.repository,
             record.worktree_path,
@@ -168,6 +182,7 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> 
             lock_path=farm.paths.worktree_lock,
             builder_lock_fd=lock,
             new_branch=record.new_branch,
+            upstream=upstream.ref if upstream else None,
         )
     if plan.carry:
         restore_state(snapshot_commit(farm.repository.checkout), record.worktree_path)
@@ -193,6 +208,8 @@ def _settle(farm: Farm, record: BuilderRecord) -> BuilderRecord:
 
 def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
     """The first error is the one to show; what could not be undone is added to it."""
+    if isinstance(error, BranchTaken):
+        record = replace(record, new_branch=False)  # so that it is not deleted
     try:
         kept = remove_traces(farm, record)
     except (AgentFarmError, OSError) as second:

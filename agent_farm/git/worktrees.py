@@ -15,6 +15,10 @@ from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Repository
 
 
+class BranchTaken(AgentFarmError):
+    """Somebody made a branch of that name first: it is theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worktree:
     """One line of `git worktree list`; `locked_reason` is "" for a lock without a reason."""
@@ -37,8 +41,11 @@ def add_worktree(
     lock_path: Path,
     builder_lock_fd: int,
     new_branch: bool = True,
+    upstream: str | None = None,
 ) -> None:
     """A worktree of `branch` with all its files, or an error and no trace of it.
+
+    A new branch follows `upstream`, the full name of a remote-tracking branch.
 
     The admin part runs under the repository's lock (40 at a time would fail on git's own locks), the
     checkout outside it. All git children hold `builder_lock_fd`: a git that outlives us is seen by its lock.
@@ -53,12 +60,17 @@ def add_worktree(
             require_free(path)
             made_worktree = True
             _register(repository, path, branch, held)
+            if new_branch and upstream:
+                # A ref that no remote's refspec covers cannot be followed; the branch works without.
+                ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
         _check_out(path, builder_lock_fd)
     except BaseException:
         if made_worktree:
             _undo_worktree(repository, path)
         if made_branch:
             ask_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", base_commit)
+            if upstream:
+                _forget_settings(repository, branch)
         raise
 
 
@@ -148,8 +160,12 @@ def delete_branch(repository: Repository, name: str, expected_commit: str) -> No
             why=f"It is no longer at {expected_commit[:12]}, or is locked. {error.why or ''}".strip(),
             hint="af status",
         ) from error
-    # What `git push -u` wrote about it; without such a section git fails, and that is fine.
-    ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{name}")
+    _forget_settings(repository, name)
+
+
+def _forget_settings(repository: Repository, branch: str) -> None:
+    """What `git push -u` wrote about it; without such a section git fails, and that is fine."""
+    ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{branch}")
 
 
 def _create_branch(repository: Repository, branch: str, commit: str, fds: Sequence[int]) -> None:
@@ -170,7 +186,7 @@ def _create_branch(repository: Repository, branch: str, commit: str, fds: Sequen
         )
     except GitError as error:
         if repository.branch_commit(branch) is not None:
-            raise AgentFarmError(f"The branch {branch} already exists") from error
+            raise BranchTaken(f"The branch {branch} already exists") from error
         raise
 
 

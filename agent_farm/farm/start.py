@@ -1,0 +1,89 @@
+"""Where a builder's branch begins: at a base, or as a branch that is there, here or on a remote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.farm.farm import Farm
+from agent_farm.git.divergence import merge_base
+from agent_farm.git.remotes import RemoteBranch, remote_branches_of
+from agent_farm.git.worktrees import branch_checked_out_at
+from agent_farm.launch import as_command
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where the builder's branch begins: `tip` is the commit that is checked out.
+
+    `upstream` is the remote-tracking branch that the named branch is made from: it is not there yet.
+    """
+
+    base: str
+    base_commit: str
+    tip: str
+    existing_branch: str | None = None
+    upstream: RemoteBranch | None = None
+
+
+def choose_start(farm: Farm, base: str | None, branch: str | None) -> Start:
+    """From the base or the branch that was named, else from `spawn.base`, else from HEAD of this checkout."""
+    repository = farm.repository
+    head = repository.head()
+    base = base or (None if branch else farm.settings.text("spawn.base"))
+    commit = repository.resolve_commit(base) if base else head.commit
+    start = Start(base or head.branch or head.commit, commit, commit)
+    return go_on_with(farm, start, branch) if branch else start
+
+
+def go_on_with(farm: Farm, start: Start, branch: str) -> Start:
+    """Go on with a branch that exists; git lets only one worktree have it."""
+    tip = farm.repository.branch_commit(branch)
+    if tip is None:
+        return _on_remote_branch(farm, start, branch)
+    place = branch_checked_out_at(farm.repository, branch)
+    if place is not None:
+        raise UsageError(
+            f"The branch {branch} is checked out elsewhere",
+            why=f"It is in use in {place}.",
+            hint=as_command("git", "-C", place, "switch", "--detach"),
+        )
+    common = merge_base(farm.repository, start.base_commit, tip)
+    return Start(start.base, common or start.base_commit, tip, branch)
+
+
+def _on_remote_branch(farm: Farm, start: Start, name: str) -> Start:
+    """Go on with a branch that only a remote has, as `git switch` does: a local one will follow it."""
+    found = remote_branches_of(farm.repository, name)
+    if not found:
+        raise _no_branch(farm, name)
+    one = found[0]
+    if len(found) > 1:
+        raise UsageError(
+            f"The branch {name} is on more than one remote",
+            why=f"{', '.join(other.name for other in found)}: name one of them.",
+            hint=as_command("git", "-C", farm.root, "branch", "--track", one.local, one.name),
+        )
+    tip = farm.repository.resolve_commit(one.ref)
+    local = farm.repository.branch_commit(one.local)
+    if local is None:
+        # It begins where the remote's is: what is there already was pushed, and is nobody's to undo.
+        return Start(start.base, tip, tip, one.local, one)
+    if local != tip:
+        raise UsageError(
+            f"The branch {one.local} exists already, and is not where {one.name} is",
+            why=f"--branch {one.local} goes on with it as it is.",
+            hint=as_command("git", "-C", farm.root, "log", "--oneline", f"{one.local}...{one.name}"),
+        )
+    return go_on_with(farm, start, one.local)
+
+
+def _no_branch(farm: Farm, name: str) -> NotFound:
+    known = [
+        *farm.repository.branches(),
+        *(ref.removeprefix("refs/remotes/") for ref in farm.repository.remote_branches()),
+    ]
+    close = nearest(name, known)
+    if close:
+        return NotFound(f"No branch {name}", why=f"The nearest name is {close}.", hint="git branch --all")
+    return NotFound(f"No branch {name}", why="Neither here nor on a remote.", hint="git branch --all")

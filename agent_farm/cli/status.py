@@ -36,7 +36,8 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
              exited failed stopped lost           finished
              unknown                              tmux could not be asked
     Sources: hook launcher process screen
-    Git:     +ahead -behind of the base, ~changed ?untracked files
+    Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
+             landed: all its commits are on the base or a remote, also squashed
     """
     farm = current_farm()
     if watch and not as_json:

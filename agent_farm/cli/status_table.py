@@ -8,6 +8,7 @@ from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
 from agent_farm.cli.cells import cells, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
+from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
@@ -78,10 +79,18 @@ def _git(builder: Builder, now: float) -> str:
     if state is None:
         return "?" if builder.record.worktree_path.is_dir() else "no tree"
     parts = [f"+{state.ahead}" if state.ahead else "", f"-{state.behind}" if state.behind else ""]
+    parts += [_unknown(state), "landed" if state.landed and state.has_commits else ""]
     parts += [f"~{state.dirty}" if state.dirty else "", f"?{state.untracked}" if state.untracked else ""]
     text = " ".join(part for part in parts if part) or "="
     old = now - state.at
     return f"{text} ({age(old)})" if old > 5 else text
+
+
+def _unknown(state: GitState) -> str:
+    """Not known is not "no difference"."""
+    if state.ahead is not None:
+        return ""
+    return f"? {state.missing} gone" if state.missing else "?"
 
 
 def _usage(usage: Usage | None) -> str:

@@ -17,6 +17,7 @@ from agent_farm.git.equivalence import Candidates, commit_trees, landed_in_anoth
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.objects import open_repo
 from agent_farm.git.patches import changed_paths
+from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
 
 
@@ -28,7 +29,11 @@ class Commit:
 
 def landing_targets(repository: Repository, base: str | None) -> list[str]:
     """Where work counts as landed: the base, the main checkout's HEAD, every remote-tracking branch."""
-    return [name for name in (base, "HEAD") if name] + repository.remote_branches()
+    remote = repository.remote_branches()
+    names = [base] if base else []
+    if base and f"refs/remotes/{base}" in remote:  # landing on it is landing on the branch that follows it
+        names += [f"refs/heads/{branch}" for branch in find_base(repository, base).branches]
+    return [*names, "HEAD", *remote]
 
 
 def unlanded_commits(
@@ -41,25 +46,52 @@ def unlanded_commits(
     resolved = resolve_commits(repository, targets)
     existing = sorted({commit for commit in resolved.values() if commit})
     starts = [repository.resolve_commit(tip) for tip in tips]
-    candidates = _candidates(repository, starts, existing)
-    remaining = dict(candidates.parents)
+    candidates = find_candidates(repository, starts, existing)
+    remaining, _ = _compared(repository, candidates, starts, existing, timeout)
+    return _described(repository, remaining)
+
+
+def have_landed(
+    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float
+) -> bool | None:
+    """Whether `unlanded_commits` would name none, asked of commits; None where there was no time to tell."""
+    try:
+        candidates = find_candidates(repository, tips, targets, timeout=timeout)
+        remaining, told = _compared(repository, candidates, tips, targets, timeout)
+    except (TimedOut, GitError):
+        return None
+    return not remaining if told or not remaining else None
+
+
+def find_candidates(
+    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float | None = None
+) -> Candidates:
+    """The commits that may not have landed: no target contains them."""
+    question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)]).encode()
+    order = ("rev-list", "--parents", "--topo-order", "--stdin")
+    output = run_git(repository.root, *order, input=question, timeout=timeout)
+    return Candidates({words[0]: words[1:] for words in map(str.split, output.splitlines())})
+
+
+def _compared(
+    repository: Repository,
+    candidates: Candidates,
+    tips: Sequence[str],
+    targets: Sequence[str],
+    timeout: float,
+) -> tuple[list[str], bool]:
+    """The candidates that have landed in no form, and whether every form could be compared."""
+    remaining, told = list(candidates.parents), True
     for landed in (landed_in_another_form, _by_effect, _merges_without_content):
-        if not remaining or not existing:
+        if not remaining or not targets:
             break
         try:
-            found = landed(repository, candidates, starts, existing, timeout)
+            found = landed(repository, candidates, tips, targets, timeout)
         except (TimedOut, GitError):  # an unreadable object, too, proves nothing
+            told = False
             continue
-        remaining = {commit: parents for commit, parents in remaining.items() if commit not in found}
-    return _described(repository, list(remaining))
-
-
-def _candidates(repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> Candidates:
-    question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)])
-    output = run_git(
-        repository.root, "rev-list", "--parents", "--topo-order", "--stdin", input=question.encode()
-    )
-    return Candidates({words[0]: words[1:] for words in map(str.split, output.splitlines())})
+        remaining = [commit for commit in remaining if commit not in found]
+    return remaining, told
 
 
 def _by_effect(

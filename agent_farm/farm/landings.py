@@ -1,0 +1,153 @@
+"""Whether builders' commits have landed, as `af prune` asks it, for many builders and within a bound.
+
+One builder takes about twenty questions to git. So an answer is remembered with the commits it was asked of,
+and is asked again only when the builder's or a target's are others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Thread
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.changes import TreeState
+from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.equivalence import Candidates
+from agent_farm.git.landed import find_candidates, have_landed, landing_targets
+from agent_farm.git.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """`landed` is None where it is not known; `asked_of` stands for the commits that were asked about."""
+
+    landed: bool | None = None
+    asked_of: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    tips: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return hashlib.sha256(" ".join((*self.tips, "-", *self.targets)).encode()).hexdigest()[:16]
+
+
+def read_landings(
+    farm: Farm,
+    records: Sequence[BuilderRecord],
+    trees: Mapping[str, TreeState],
+    remembered: Mapping[str, Landing],
+    *,
+    seconds: float,
+) -> dict[str, Landing]:
+    """By builder id, for those whose worktree is in `trees`; what there is no time for is not known."""
+    deadline = time.monotonic() + seconds
+    try:
+        questions = _questions(farm, [record for record in records if record.id in trees], trees, seconds)
+        answers = {
+            id: known
+            for id, question in questions.items()
+            if (known := remembered.get(id)) and known.asked_of == question.name and known.landed is not None
+        }
+        answers |= _plain(farm, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
+    except AgentFarmError:  # no answer in time
+        return {}
+    # the longest not asked come first: what is left over this time has its turn the next time
+    order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, Landing()).at)
+    return answers | _compared(farm, {id: questions[id] for id in order}, deadline)
+
+
+def _questions(
+    farm: Farm, records: Sequence[BuilderRecord], trees: Mapping[str, TreeState], seconds: float
+) -> dict[str, _Question]:
+    targets = {base: landing_targets(farm.repository, base) for base in {record.base for record in records}}
+    branches = {record.id: f"refs/heads/{record.branch}" for record in records}
+    names = {*branches.values(), *(name for names in targets.values() for name in names)}
+    commits = resolve_commits(farm.repository, names, timeout=seconds)
+    existing = {
+        base: tuple(sorted({commit for name in names if (commit := commits[name])}))
+        for base, names in targets.items()
+    }
+    tips = {record.id: {trees[record.id].head, commits[branches[record.id]]} - {None} for record in records}
+    return {
+        record.id: _Question(tuple(sorted(str(tip) for tip in tips[record.id])), existing[record.base])
+        for record in records
+        if tips[record.id]
+    }
+
+
+def _plain(farm: Farm, questions: Mapping[str, _Question], seconds: float) -> dict[str, Landing]:
+    """What the graph alone answers, in one process for all builders that have the same targets.
+
+    All is contained in the targets; or no target has a commit since the builder left, so that nothing can
+    have come to one in another form.
+    """
+    answers = dict[str, Landing]()
+    for targets in {question.targets for question in questions.values()}:
+        group = {id: question for id, question in questions.items() if question.targets == targets}
+        with suppress(AgentFarmError):  # no answer in time
+            answers |= _plain_of_one(farm.repository, group, targets, seconds)
+    return answers
+
+
+def _plain_of_one(
+    repository: Repository, group: Mapping[str, _Question], targets: Sequence[str], seconds: float
+) -> dict[str, Landing]:
+    tips = sorted({tip for question in group.values() for tip in question.tips})
+    candidates = find_candidates(repository, tips, targets, timeout=seconds)
+    now = time.time()
+    own = {id: set[str]().union(*map(candidates.below, question.tips)) for id, question in group.items()}
+    forks = {id: _only_fork(candidates, commits) for id, commits in own.items() if commits}
+    waiting_at = {
+        fork
+        for fork in {fork for fork in forks.values() if fork}
+        if not find_candidates(repository, targets, [fork], timeout=seconds).parents
+    }
+    contained = {id: Landing(True, group[id].name, now) for id, commits in own.items() if not commits}
+    return contained | {
+        id: Landing(False, group[id].name, now) for id, fork in forks.items() if fork in waiting_at
+    }
+
+
+def _only_fork(candidates: Candidates, commits: set[str]) -> str | None:
+    """Where a single line of commits left the targets; None where there are merges or several lines."""
+    parents = [candidates.parents[commit] for commit in commits]
+    outer = {parent for few in parents for parent in few} - commits
+    return next(iter(outer)) if len(outer) == 1 and all(len(few) == 1 for few in parents) else None
+
+
+def _compared(farm: Farm, questions: Mapping[str, _Question], deadline: float) -> dict[str, Landing]:
+    """Asked in the order given, in threads that are not waited for once the time is over."""
+    answers = dict[str, Landing]()
+    waiting = list(questions)[::-1]
+
+    def work() -> None:
+        while waiting and (left := deadline - time.monotonic()) > 0:
+            try:
+                id = waiting.pop()
+            except IndexError:  # another thread took the last one
+                return
+            question = questions[id]
+            answers[id] = Landing(None, question.name, time.time())  # it had its turn, whatever comes of it
+            landed = have_landed(farm.repository, question.tips, question.targets, timeout=left)
+            answers[id] = Landing(landed, question.name, time.time())
+
+    threads = [
+        Thread(target=work, daemon=True) for _ in range(min(len(waiting), max(2, os.cpu_count() or 2)))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(answers)

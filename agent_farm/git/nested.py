@@ -66,6 +66,8 @@ def _local_work(submodule: Path) -> str | None:
     if status:
         return "its commits cannot be read"
     if output.strip() != b"0":
-        return f"{int(output)} commits that are on none of its remote branches"
+        count = int(output)
+        commits = "1 commit that is" if count == 1 else f"{count} commits that are"
+        return f"{commits} on none of its remote branches"
     inner = nested_repositories(submodule)
     return f"{inner[0].path}: {inner[0].reason}" if inner else None

@@ -37,7 +37,8 @@ def check_tmux(farm: Farm) -> Iterator[Finding]:
         return
     snapshot = farm.tmux.panes()
     if snapshot.known:
-        yield Finding("ok", f"tmux, {len(snapshot.panes)} builder sessions on this server")
+        count = len(snapshot.panes)
+        yield Finding("ok", f"tmux, {count} builder session{'s' * (count != 1)} on this server")
     else:
         yield Finding("problem", f"tmux could not be asked: {snapshot.reason}")
 

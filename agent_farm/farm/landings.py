@@ -19,9 +19,8 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import TreeState
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.equivalence import Candidates
-from agent_farm.git.landed import find_candidates, have_landed, landing_targets
-from agent_farm.git.repository import Repository
+from agent_farm.git.landed import have_landed, landing_targets
+from agent_farm.git.landed_at_once import landed_plainly
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,43 +87,15 @@ def _questions(
 
 
 def _plain(farm: Farm, questions: Mapping[str, _Question], seconds: float) -> dict[str, Landing]:
-    """What the graph alone answers, in one process for all builders that have the same targets.
-
-    All is contained in the targets; or no target has a commit since the builder left, so that nothing can
-    have come to one in another form.
-    """
+    """What needs no comparison of content, asked for all builders that have the same targets at once."""
     answers = dict[str, Landing]()
     for targets in {question.targets for question in questions.values()}:
-        group = {id: question for id, question in questions.items() if question.targets == targets}
+        tips = {id: question.tips for id, question in questions.items() if question.targets == targets}
         with suppress(AgentFarmError):  # no answer in time
-            answers |= _plain_of_one(farm.repository, group, targets, seconds)
+            found = landed_plainly(farm.repository, tips, targets, timeout=seconds)
+            now = time.time()
+            answers |= {id: Landing(landed, questions[id].name, now) for id, landed in found.items()}
     return answers
-
-
-def _plain_of_one(
-    repository: Repository, group: Mapping[str, _Question], targets: Sequence[str], seconds: float
-) -> dict[str, Landing]:
-    tips = sorted({tip for question in group.values() for tip in question.tips})
-    candidates = find_candidates(repository, tips, targets, timeout=seconds)
-    now = time.time()
-    own = {id: set[str]().union(*map(candidates.below, question.tips)) for id, question in group.items()}
-    forks = {id: _only_fork(candidates, commits) for id, commits in own.items() if commits}
-    waiting_at = {
-        fork
-        for fork in {fork for fork in forks.values() if fork}
-        if not find_candidates(repository, targets, [fork], timeout=seconds).parents
-    }
-    contained = {id: Landing(True, group[id].name, now) for id, commits in own.items() if not commits}
-    return contained | {
-        id: Landing(False, group[id].name, now) for id, fork in forks.items() if fork in waiting_at
-    }
-
-
-def _only_fork(candidates: Candidates, commits: set[str]) -> str | None:
-    """Where a single line of commits left the targets; None where there are merges or several lines."""
-    parents = [candidates.parents[commit] for commit in commits]
-    outer = {parent for few in parents for parent in few} - commits
-    return next(iter(outer)) if len(outer) == 1 and all(len(few) == 1 for few in parents) else None
 
 
 def _compared(farm: Farm, questions: Mapping[str, _Question], deadline: float) -> dict[str, Landing]:

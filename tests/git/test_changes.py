@@ -185,7 +185,7 @@ def test_a_submodule_counts_when_it_has_work_of_its_own(repo: Path, tmp_path: Pa
     git(tree / "sub", "stash", "drop", "-q")
     assert nested_repositories(tree) == []
     commit_files(tree / "sub", {"new": "x\n"})
-    assert reason() == "1 commits that are on none of its remote branches"
+    assert reason() == "1 commit that is on none of its remote branches"
     git(tree / "sub", "push", "-q", "origin", "HEAD:refs/heads/work")
     assert nested_repositories(tree) == []
     make_repo(tree / "sub/inner")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.git.landed import landing_targets, unlanded_commits
+from agent_farm.git.landed_at_once import landed_plainly
 from agent_farm.git.patches import changed_paths, patch_ids
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
@@ -289,3 +290,44 @@ def test_patches_without_text_have_an_identity_of_their_own(branch: Path) -> Non
         (empty, one): {"binary"},
         (one, two): {"binary"},
     }
+
+
+def plainly(repo: Path, *branches: str) -> dict[str, bool]:
+    repository = find_repository(repo)
+    tips = {branch: [git(repo, "rev-parse", branch)] for branch in branches}
+    return landed_plainly(repository, tips, [git(repo, "rev-parse", "main")], timeout=20)
+
+
+def test_many_at_once_as_far_as_names_tell(branch: Path) -> None:
+    """`work` touches what main touches since; `apart` does not; `none` has no commit; `merged` is on main."""
+    for name in ("apart", "none", "merged"):
+        git(branch, "branch", name)
+    commit_files(branch, {"long.txt": "work\n"})
+    git(branch, "checkout", "-q", "apart")
+    commit_files(branch, {"apart.txt": "x\n"})
+    git(branch, "checkout", "-q", "merged")
+    commit_files(branch, {"merged.txt": "x\n"})
+    assert plainly(branch, "work", "apart", "none", "merged") == {
+        "work": False, "apart": False, "none": True, "merged": False,
+    }  # fmt: skip
+    on_main(branch)
+    git(branch, "merge", "-q", "--no-ff", "-m", "merge", "merged")
+    commit_files(branch, {"long.txt": "main\n"})
+    assert plainly(branch, "work", "apart", "none", "merged") == {
+        "apart": False, "none": True, "merged": True,
+    }  # fmt: skip
+
+
+def test_what_may_have_landed_in_another_form_is_left_to_a_comparison(branch: Path) -> None:
+    commit_files(branch, {"a": "1\n"}, "one")
+    commit_files(branch, {"a": "2\n", "b": "x\n"}, "two")
+    git(branch, "checkout", "-q", "-b", "side", "main")
+    git(branch, "merge", "-q", "--squash", "work")
+    git(branch, "commit", "-q", "-m", "squashed")
+    on_main(branch)
+    git(branch, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    assert plainly(branch, "work") == {}
+    git(branch, "checkout", "-q", "work")
+    git(branch, "reset", "-q", "--hard", "main~1")
+    git(branch, "merge", "-q", "--no-ff", "-m", "adds nothing", "side")
+    assert plainly(branch, "work") == {}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_farm.cli.options import current_farm, id_argument, json_option
+from agent_farm.cli.choice import choose_builder
+from agent_farm.cli.options import complete_ids, current_farm, id_argument, json_option
 from agent_farm.cli.output import answer, answer_json, printable, require_terminal
 from agent_farm.launch import as_command
 
@@ -22,15 +23,17 @@ _FOLLOW_SECONDS = 0.2
 
 
 @click.command()
-@id_argument
+@click.argument("id", metavar="[ID]", required=False, shell_complete=complete_ids)
 @click.option("--read-only", "-r", is_flag=True, help="Watch without typing.")
-def attach(id: str, read_only: bool) -> None:
+def attach(id: str | None, read_only: bool) -> None:
     """Attach to a builder's tmux session; inside tmux, switch this client to it.
+
+    Without ID: to the only builder, or to the one chosen from a list, those that wait for a person first.
 
     Detach as in tmux: prefix d (by default Ctrl-b d).
     """
     farm = current_farm()
-    attach_to(farm, farm.require(id), read_only=read_only)
+    attach_to(farm, farm.require(id) if id else choose_builder(farm), read_only=read_only)
 
 
 def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:

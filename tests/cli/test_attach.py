@@ -86,6 +86,28 @@ def test_from_a_plain_terminal(terminal: Terminal, builder: str) -> None:
     assert clients() == []
 
 
+def test_without_an_id_the_only_builder_is_meant(terminal: Terminal, builder: str) -> None:
+    terminal.type(f"unset TMUX; {AF} attach")
+    wait_until(shows_builder(builder), what="a client of the builder's session")
+
+
+def test_without_an_id_one_is_chosen_and_those_that_wait_come_first(
+    terminal: Terminal, builder: str, af: Af
+) -> None:
+    waiting = json.loads(af("spawn", "--runtime", "demo", "[[ask:May I?]]", "--json").stdout)["builder"]["id"]
+    af("wait", waiting, "--timeout", "20")
+    terminal.type(f"unset TMUX; {AF} attach; echo ended=$?")
+    terminal.shows("Attach to")
+    assert f"1  {waiting}  waiting" in terminal.screen()
+    assert f"2  {builder}  idle" in terminal.screen()
+    terminal.type("9")
+    terminal.shows("is not in the range")
+    terminal.type("2")
+    wait_until(shows_builder(builder), what="a client of the builder's session")
+    terminal.keys("C-b", "d")
+    terminal.shows("ended=0")
+
+
 def test_watching_without_typing(terminal: Terminal, builder: str) -> None:
     terminal.type(f"unset TMUX; {AF} attach --read-only {builder}")
     wait_until(shows_builder(builder, readonly=1), what="a client that only reads")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def status(name: str | None, as_json: bool) -> int:
     if as_json:
         answer_json({"server": facts})
     elif facts["running"]:
-        for key, value in facts.items():
+        for key, value in {**facts, "started_at": _moment(facts["started_at"])}.items():
             answer(f"{key:<11} {value}")
     else:
         answer("it does not run")
@@ -105,6 +106,10 @@ def mcp() -> None:
     build_architect_server(lambda: open_farm(where)).run("stdio")
 
 
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
 def _facts(root: Path, name: str | None) -> dict[str, Any]:
     from agent_farm.butler.server_files import server_files
     from agent_farm.butler.server_handle import running_server
@@ -133,8 +138,6 @@ def _facts(root: Path, name: str | None) -> dict[str, Any]:
 
 def _wait_until_up(root: Path, name: str | None) -> None:
     """A person who starts it by hand wants to know whether it came up."""
-    import time
-
     from agent_farm.butler.server_handle import running_server
 
     deadline = time.monotonic() + 15

@@ -9,12 +9,14 @@ from typing import NoReturn
 import click
 
 from agent_farm import __version__
-from agent_farm.cli.table import COMMANDS, SECTIONS
+from agent_farm.cli.table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.errors import AgentFarmError, ConsentNeeded, nearest
 
 _INTERRUPTED = 130
 _BUG = 3
 _HINT_LENGTH = 300
+# A group that was called without a command; before click 8.2 that was no error.
+_HELP_WANTED = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class LazyGroup(click.Group):
@@ -39,11 +41,10 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from agent_farm.errors import UsageError
 
-            close = nearest(args[0], COMMANDS)
+            close = ALSO_CALLED.get(args[0].lower()) or nearest(args[0], COMMANDS)
+            page = f"{close} --help" if close in COMMANDS else close or "--help"
             raise UsageError(
-                f"No command {args[0]}",
-                why=f"Did you mean {close}?" if close else None,
-                hint=f"af {close} --help" if close else "af --help",
+                f"No command {args[0]}", why=f"Did you mean {close}?" if close else None, hint=f"af {page}"
             )
         return super().resolve_command(ctx, args)
 
@@ -107,6 +108,9 @@ def _ended(arguments: list[str]) -> int:
     except AgentFarmError as error:
         show_error(_with_yes(error, arguments), as_json=as_json)
         return error.exit_code
+    except _HELP_WANTED as error:
+        narrate(error.format_message())
+        return 2
     except click.ClickException as error:
         show_error(_from_click(error), as_json=as_json)
         return 2

@@ -56,7 +56,8 @@ def id_argument(command: F) -> F:
 
 
 def ids_argument(*, required: bool) -> Callable[[F], F]:
-    return click.argument("ids", metavar="ID", nargs=-1, required=required, shell_complete=complete_ids)
+    metavar = "ID..." if required else "[ID]..."
+    return click.argument("ids", metavar=metavar, nargs=-1, required=required, shell_complete=complete_ids)
 
 
 def text_of(data: bytes, where: str) -> str:

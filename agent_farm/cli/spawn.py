@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from agent_farm.cli.options import (
     text_of,
     yes_option,
 )
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.settings import PERMISSIONS
 
@@ -48,7 +49,7 @@ A task that begins with a dash goes after --:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("text", metavar="[TASK]", required=False)
+@click.argument("words", metavar="[TASK]", nargs=-1)
 @click.option("--project", "-p", metavar="ID", help="Implement a spec.", shell_complete=complete_projects)
 @click.option("--task", metavar="TEXT", help="The task, as an option.")
 @click.option("--task-file", metavar="PATH", help="Read the task from a file, or from standard input with -.")
@@ -58,9 +59,19 @@ A task that begins with a dash goes after --:
 @click.option("--args", metavar="JSON", help="Arguments of the protocol; a JSON object.")
 @click.option("--role", metavar="FILE", type=click.Path(path_type=Path), help="System prompt to use.")
 @click.option("--no-role", is_flag=True, help="Use no system prompt.")
-@click.option("--runtime", metavar="NAME", help="Runtime to start.", shell_complete=complete_runtimes)
+@click.option(
+    "--runtime",
+    metavar="NAME",
+    help="Runtime to start; af runtimes lists them.",
+    shell_complete=complete_runtimes,
+)
 @click.option("--model", metavar="M", help="Model to ask the runtime for.")
-@click.option("--permissions", type=click.Choice(PERMISSIONS), help="What the builder may do without asking.")
+@click.option(
+    "--permissions",
+    type=click.Choice(PERMISSIONS),
+    help="What the builder may do without asking: ask: nothing; edit: change files in its worktree, but run "
+    "no command; all: everything. Default: spawn.permissions, else edit.",
+)
 @click.option("--base", metavar="REF", help="Revision to start from; default: HEAD of this checkout.")
 @click.option("--branch", metavar="EXISTING", help="Go on with a branch that exists.")
 @click.option("--attach", is_flag=True, help="Attach to the builder at once.")
@@ -69,7 +80,7 @@ A task that begins with a dash goes after --:
 @yes_option
 @json_option
 def spawn(
-    text: str | None,
+    words: tuple[str, ...],
     project: str | None,
     task: str | None,
     task_file: str | None,
@@ -93,7 +104,8 @@ def spawn(
     """Start a builder in its own worktree, branch and tmux session."""
     if attach and as_json:
         raise UsageError("Flags are mutually exclusive: --attach, --json", hint="af spawn --help")
-    flags = Flags(text, _task(task, task_file), project, protocol, shell, _split(files), args)
+    text = _text(words)
+    flags = Flags(text, _task(text, task, task_file), project, protocol, shell, _split(files), args)
     mode = choose_mode(flags)
     from agent_farm.farm.plan import SpawnOrder, preflight
     from agent_farm.farm.spawn import spawn as carry_out
@@ -129,11 +141,33 @@ def _show(farm: Farm, record: BuilderRecord, as_json: bool) -> None:
     narrate_hint(f"af attach {record.id}")
 
 
-def _task(task: str | None, file: str | None) -> str | None:
+def _text(words: tuple[str, ...]) -> str | None:
+    """The task; several words are one that was not quoted."""
+    if len(words) < 2:
+        return words[0] if words else None
+    raise UsageError(
+        f"The task is {len(words)} arguments",
+        why="Quote it, so that it is one.",
+        hint=f"af spawn {_quoted(' '.join(words))}",
+    )
+
+
+def _quoted(text: str) -> str:
+    """For a shell; in the quotes a person would type, where nothing in the text means something in them."""
+    import shlex
+
+    quoted = shlex.quote(text) if any(char in text for char in '"\\$`!') else f'"{text}"'
+    return f"-- {quoted}" if text.startswith("-") else quoted
+
+
+def _task(text: str | None, task: str | None, file: str | None) -> str | None:
     if file is None:
         return task
-    if task is not None:
-        raise UsageError("Give the task once", why="It is there as --task and as --task-file.")
+    other = "as --task" if task is not None else "as an argument" if text is not None else None
+    if other:
+        raise UsageError(
+            "Give the task once", why=f"It is there {other} and as --task-file.", hint="af spawn --help"
+        )
     if file == "-":
         return text_of(sys.stdin.buffer.read(), "Standard input")
     return text_of(_read(Path(file)), file)
@@ -161,4 +195,16 @@ def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
         return
     for name, value in config.items():
         if value not in (None, (), ""):
-            answer(f"{name:<13} {value}")
+            answer(f"{name:<13} {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        text = ", ".join(map(str, value))
+    elif isinstance(value, Mapping):
+        import json
+
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = str(value)
+    return printable(text).replace("\n", "\n" + " " * 14)

@@ -38,6 +38,7 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
     Sources: hook launcher process screen
     Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
              landed: all its commits are on the base or a remote, also squashed
+    Usage:   41k/2k $0.13    tokens read/written and the cost, of the whole conversation
     """
     farm = current_farm()
     if watch and not as_json:

@@ -12,6 +12,15 @@ class Entry(NamedTuple):
     help: str
 
 
+# What other tools call it. The value is what `af` is followed by.
+ALSO_CALLED = {
+    "ls": "status", "list": "status", "ps": "status",
+    "rm": "prune", "remove": "prune", "delete": "prune", "cleanup": "prune", "clean": "prune",
+    "log": "logs", "tail": "logs", "open": "attach", "cd": "path", "kill": "stop",
+    "new": "spawn", "create": "spawn", "add": "spawn", "start": "spawn",
+    "help": "--help", "version": "--version",
+}  # fmt: skip
+
 SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
 
 COMMANDS = {

@@ -35,7 +35,7 @@ Outcomes:
 Keys: Enter Escape Tab Up Down Left Right Space BSpace C-c, or one character.
 """
 )
-@click.argument("words", metavar="ID... TEXT|-", nargs=-1, required=True, shell_complete=complete_ids)
+@click.argument("words", metavar="ID... [TEXT|-]", nargs=-1, required=True, shell_complete=complete_ids)
 @click.option("--keys", metavar="KEYS", help="Press these keys instead, separated by spaces.")
 @json_option
 def send(words: tuple[str, ...], keys: str | None, as_json: bool) -> int:

@@ -104,8 +104,8 @@ class RuntimeAdapter(ABC):
     ready_states: ClassVar[Mapping[str, str]] = {}
     # the event that says that a message has reached the model; empty where no hook tells
     submit_event: ClassVar[str] = ""
-    # events of a dialog; what a person then does with it may be told by nothing but the screen
-    dialog_events: ClassVar[tuple[str, ...]] = ()
+    # events of waiting whose end (a dialog is answered) or cause only the screen tells
+    unsure_events: ClassVar[tuple[str, ...]] = ()
     # whether hook commands must answer JSON on their standard output
     hooks_want_json: ClassVar[bool] = False
     # whether it says so when its MCP server is dead or refuses the token; else that is asked before the start

@@ -49,13 +49,14 @@ class CodexAdapter(RuntimeAdapter):
     }
     submit_event = "UserPromptSubmit"
     transports = ("http",)
-    dialog_events = ("PermissionRequest",)
+    unsure_events = ("PermissionRequest",)
     screen = ScreenPatterns(
         ready=r"^› *$",
         draft=r"^› (?!\d\. )\S",
         dialog=r"^› 1\. |[Pp]ress enter to confirm|enter to (?:submit|continue)",
         working=r"esc to interrupt",
-        failed=r"^■ .*",
+        failed=r"^■ (?!Conversation interrupted).*",
+        interrupted=r"^■ Conversation interrupted",
     )
 
     def login_problem(self, env: Mapping[str, str]) -> str | None:

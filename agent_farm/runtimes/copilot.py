@@ -58,7 +58,7 @@ class CopilotAdapter(RuntimeAdapter):
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     submit_event = "UserPromptSubmit"
-    dialog_events = ("Notification",)
+    unsure_events = ("Notification",)
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *[❯>] *$",
@@ -66,6 +66,7 @@ class CopilotAdapter(RuntimeAdapter):
         dialog=r"↑/?↓ to (?:navigate|select)|[Ee]nter to (?:select|confirm)",
         working=r"[Ee]sc (?:to )?(?:cancel|interrupt)|^ *\S Working\b",
         failed=r"^ *[✗×] .*",
+        interrupted=r"^ *● Operation (?:cancelled|aborted) by user",
     )
 
     def login_problem(self, env: Mapping[str, str]) -> str | None:

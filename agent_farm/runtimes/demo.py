@@ -33,7 +33,7 @@ class DemoAdapter(RuntimeAdapter):
     check_prompt = '[[mcp:farm_check {"word": "demo"}]]'
     submit_event = "UserPromptSubmit"
     transports = ("http",)
-    dialog_events = ("PermissionRequest",)
+    unsure_events = ("PermissionRequest",)
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
         "PermissionRequest": "waiting",

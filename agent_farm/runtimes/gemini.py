@@ -58,12 +58,12 @@ class GeminiAdapter(RuntimeAdapter):
         "Notification:ToolPermission": "waiting",
         "AfterTool": "working",
         "AfterAgent": "idle",
-        "AfterAgent:[no response text]": "waiting",  # what it says of an API error, too
+        "AfterAgent:[no response text]": "waiting",  # an API error, or Esc: the screen tells
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     hooks_want_json = True
     submit_event = "BeforeAgent"
-    dialog_events = ("Notification",)
+    unsure_events = ("Notification", "AfterAgent")
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=r"^ *> +Type your message",
@@ -71,6 +71,7 @@ class GeminiAdapter(RuntimeAdapter):
         dialog=r"● 1\. ",
         working=r"esc to cancel|Executing Hook",
         failed=r"^ *✕ .*",
+        interrupted=r"^ *ℹ Request cancelled",
     )
 
     def login_problem(self, env: Mapping[str, str]) -> str | None:

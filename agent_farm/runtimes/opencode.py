@@ -74,7 +74,7 @@ class OpencodeAdapter(RuntimeAdapter):
     }
     ready_states: ClassVar[Mapping[str, str]] = {"ready": "idle"}
     submit_event = "chat.message"
-    dialog_events = ("permission.asked", "question.asked")
+    unsure_events = ("permission.asked", "question.asked")
     notices_dead_mcp = False
     screen = ScreenPatterns(
         ready=_INPUT_BOX % r"(?:Ask anything.*?)?",

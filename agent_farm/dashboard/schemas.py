@@ -10,6 +10,7 @@ from agent_farm.butler.sessions import SESSION_STATES
 from agent_farm.dashboard.views import (
     ANYTHING,
     FLAG,
+    MAYBE_FLAG,
     MAYBE_NUMBER,
     MAYBE_TEXT,
     MAYBE_WHOLE,
@@ -31,7 +32,15 @@ STATUS = object_schema(
 )
 GIT = {
     **object_schema(
-        {"dirty": WHOLE, "untracked": WHOLE, "ahead": MAYBE_WHOLE, "behind": MAYBE_WHOLE, "at": NUMBER}
+        {
+            "dirty": WHOLE,
+            "untracked": WHOLE,
+            "ahead": MAYBE_WHOLE,
+            "behind": MAYBE_WHOLE,
+            "missing": {"type": ["string", "null"], "enum": ["base", "branch", None]},
+            "landed": MAYBE_FLAG,
+            "at": NUMBER,
+        }
     ),
     "type": ["object", "null"],
     "description": "null where it was not asked for or is not known",

@@ -67,4 +67,5 @@ MAYBE_WHOLE = {"type": ["integer", "null"]}
 NUMBER = {"type": "number"}
 MAYBE_NUMBER = {"type": ["number", "null"]}
 FLAG = {"type": "boolean"}
+MAYBE_FLAG = {"type": ["boolean", "null"]}
 ANYTHING: dict[str, Any] = {}

@@ -33,8 +33,10 @@ export function gitBadges(git) {
   const badge = (kind, number, sign, word) =>
     number ? h("span", { class: kind, title: `${number} ${word}` }, `${sign}${number}`, h("span", { class: "visually-hidden" }, ` ${word}`)) : null;
   const badges = [
+    git.ahead == null ? h("span", { title: "how far it is from its base is not known" }, git.missing ? `? ${git.missing} gone` : "?") : null,
     badge("ahead", git.ahead, "+", "commits ahead of the base"),
     badge("behind", git.behind, "−", "commits behind the base"),
+    git.landed && git.ahead ? h("span", { title: "all its commits are on the base or a remote" }, "landed") : null,
     badge("dirty", git.dirty, "~", "changed files"),
     badge("untracked", git.untracked, "?", "untracked files"),
   ].filter(Boolean);

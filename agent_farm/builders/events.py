@@ -73,6 +73,17 @@ def last_state(path: Path, run: str) -> Event | None:
     return None
 
 
+def last_moment(path: Path) -> float | None:
+    """When anything was last written down of a builder, in whichever run."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            moments = [event.at for event in _parse(file.read().splitlines())]
+    except FileNotFoundError:
+        return None
+    return moments[-1] if moments else None
+
+
 def _open_question(found: list[Event]) -> Event | None:
     """A turn that asked and then ended waits for the answer; a message or a next turn is one."""
     if found[-1].state != "idle":

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agent_farm.builders.events import Usage, last_state, load_exit, load_usage
+from agent_farm.builders.events import Usage, last_moment, last_state, load_exit, load_usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
@@ -71,6 +71,8 @@ def read_status(farm: Farm, record: BuilderRecord) -> Status:
 def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
     status = judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)
+    if status.at is None:
+        status = replace(status, at=last_moment(run.events))
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status
 
 

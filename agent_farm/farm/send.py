@@ -12,6 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
 from agent_farm.processes import load_runtime_pid
@@ -34,7 +35,7 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
     adapter = _adapter(farm, record)
     patterns = adapter.screen
     events, event = farm.run(record.id).events, adapter.submit_event
-    return found.server.deliver(
+    delivery = found.server.deliver(
         pane.pane_id,
         text,
         lock=farm.paths.delivery_lock(record.id),
@@ -42,6 +43,9 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
         watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,
         runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
+    if delivery.outcome != "held":
+        note(farm, record, "sent", f"{delivery.outcome}, {len(text.encode())} bytes")
+    return delivery
 
 
 def press(farm: Farm, record: BuilderRecord, keys: Sequence[str]) -> Delivery:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
@@ -19,6 +20,7 @@ def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
         if not read_status(farm, record).is_finished:  # how a runtime ended by itself stays on record
             record = _mark_stopped(farm, record)
         end_processes(farm, record)
+        note(farm, record, "stopped")
         return record
 
 

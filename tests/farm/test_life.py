@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -270,3 +271,15 @@ def test_an_interruption_that_no_hook_tells_is_seen_on_the_screen(af: Af) -> Non
         return status["state"], status["source"]
 
     wait_until(lambda: told() == ("idle", "screen"), what="the screen to correct the state")
+
+
+def test_what_af_did_is_on_record_and_gives_a_stopped_builder_its_age(spawn: Spawn, af: Af) -> None:
+    builder = spawn("[[nocommit]]")
+    wait_until(lambda: builder.state == "idle", what="the turn to end")
+    before = time.time()
+    assert af("send", builder.id, "hello").returncode == 0
+    assert af("stop", builder.id).returncode == 0
+    assert before <= float(status_of(af, builder.id)["status"]["at"]) <= time.time()
+    told = [line.split("  ", 1)[1] for line in af("logs", builder.id).stdout.splitlines()]
+    done = [line.split(maxsplit=1) for line in told if line.startswith("af ")]
+    assert done == [["af", "sent: submitted, 5 bytes"], ["af", "stopped"]]

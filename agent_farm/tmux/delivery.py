@@ -32,7 +32,8 @@ _TAIL = 24
 class Delivery:
     """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
-    `pressed`: keys, which the reason names, without a word on what they did. `by_dialog`: an open one held it.
+    `pressed`: keys, which the reason names, without a word on what they did. `by_dialog`: an open one held
+    it.
     """
 
     outcome: Literal["submitted", "held", "failed", "pressed"]

@@ -285,7 +285,7 @@ def test_notify_is_told_once_when_a_builder_waits(repo: Path, af: Af, tmp_path: 
 def test_notify_sees_the_desktop_and_no_key(repo: Path, af: Af, tmp_path: Path) -> None:
     log = tmp_path / "told"
     command = f"env >{log}.new; mv {log}.new {log}"
-    settings = f"[notify]\ncommand = '{command}'\non = [\"idle\"]\n[env]\npass = [\"HOOK\"]\n"
+    settings = f'[notify]\ncommand = \'{command}\'\non = ["idle"]\n[env]\npass = ["HOOK"]\n'
     write_files(repo, {"agent-farm.toml": settings})
     keys = {"ANTHROPIC_API_KEY": "secret", "OTHER": "secret"}
     done = af("spawn", "--runtime", "demo", "--yes", "Fix", env={"DISPLAY": ":7", "HOOK": "passed", **keys})

@@ -48,7 +48,7 @@ KEYS = (
     Key("tmux.socket", str, None, "tmux server: a name, or a path with a slash", env="AF_TMUX_SOCKET"),
     Key("merge.strategy", str, "merge", "How `af merge` lands a branch", choices=STRATEGIES),
     Key("merge.check", str, None, "Command run by sh in the builder's worktree before its branch lands"),
-    Key("limits.max_builders", int, 0, "Most builders at once; 0 sets no limit"),
+    Key("limits.max_builders", int, 0, "Most builders that run at once; 0 sets no limit"),
     Key("notify.command", str, None, "Command run by sh when a builder enters a state of notify.on"),
     Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),

@@ -45,10 +45,9 @@ def landed_plainly(
 
 
 def _only_fork(candidates: Candidates, commits: Collection[str]) -> str | None:
-    """Where a single line of commits left the targets; None where there are merges or several lines."""
-    parents = [candidates.parents[commit] for commit in commits]
-    outer = {parent for few in parents for parent in few} - set(commits)
-    return next(iter(outer)) if len(outer) == 1 and all(len(few) == 1 for few in parents) else None
+    """Where the commits left the targets; None where that are several places, as after taking a target in."""
+    outer = {parent for commit in commits for parent in candidates.parents[commit]} - set(commits)
+    return next(iter(outer)) if len(outer) == 1 else None
 
 
 def _touched(

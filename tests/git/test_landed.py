@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.landed import landing_targets, unlanded_commits
+from agent_farm.git.landed import have_landed, landing_targets, unlanded_commits
 from agent_farm.git.landed_at_once import landed_plainly
 from agent_farm.git.patches import changed_paths, patch_ids
 from agent_farm.git.repository import find_repository
@@ -290,6 +290,19 @@ def test_patches_without_text_have_an_identity_of_their_own(branch: Path) -> Non
         (empty, one): {"binary"},
         (one, two): {"binary"},
     }
+
+
+def test_what_cannot_be_compared_is_neither_landed_nor_not(branch: Path) -> None:
+    tip = commit_files(branch, {"long.txt": "work\n"}, "one")
+    on_main(branch)
+    main = commit_files(branch, {"long.txt": "main\n"}, "other")
+    repository = find_repository(branch)
+    assert have_landed(repository, [tip], [main], timeout=20) is False
+    assert have_landed(repository, [main], [main], timeout=20) is True
+    blob = git(branch, "rev-parse", f"{tip}:long.txt")
+    (branch / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    assert have_landed(repository, [tip], [main], timeout=20) is None
+    assert unlanded(branch) == ["one"]
 
 
 def plainly(repo: Path, *branches: str) -> dict[str, bool]:

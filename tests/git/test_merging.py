@@ -177,3 +177,26 @@ def test_a_diff_shows_commits_changes_and_new_files_and_leaves_the_index(forked:
     assert "4 files changed" in diff_worktree(repository, start, tree, stat=True)
     assert "\033[" in diff_worktree(repository, start, tree, color=True)
     assert "2 files changed" in diff_commits(repository, start, tip, stat=True)
+
+
+def test_the_builders_own_work_starts_where_it_began_or_took_its_base_in(repo: Path) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    began = commit_files(repo, {"main": "1\n"})
+    git(repo, "switch", "-q", "-c", "work")
+    tip = commit_files(repo, {"own": "1\n"})
+    repository = find_repository(repo)
+
+    def start(tip: str, *bases: str) -> str:
+        return start_of_work(repository, began, tip, bases)
+
+    assert start(tip) == start(tip, "main") == began
+    git(repo, "branch", "-q", "-f", "main", first)
+    assert start(tip, "main") == began  # the base was set back
+    git(repo, "switch", "-q", "main")
+    theirs = commit_files(repo, {"main": "rewritten\n"})
+    git(repo, "switch", "-q", "work")
+    git(repo, "rebase", "-q", "--onto", "main", began)
+    rebased = git(repo, "rev-parse", "HEAD")
+    assert start(rebased, "main") == theirs
+    git(repo, "branch", "-q", "-f", "main", rebased)
+    assert start(rebased, "main") == first  # it has landed

@@ -15,7 +15,7 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import lock_of
-from agent_farm.farm.trash import Kept, delete_tree, list_kept, set_aside, thin_out
+from agent_farm.farm.trash import Kept, delete_tree, list_kept, move, set_aside, thin_out
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
 from agent_farm.git.restoring import restore_state
 from agent_farm.git.salvage import Salvaged, load_salvage
@@ -186,7 +186,7 @@ def _bring_back_files(kept: Kept, worktree: Path) -> None:
             target = place / name
             if not os.path.lexists(target):
                 make_directory(target.parent, mode=0o755)
-                os.rename(Path(directory) / name, target)
+                move(Path(directory) / name, target)
         folders[:] = [name for name in folders if (Path(directory) / name).is_dir()]
 
 

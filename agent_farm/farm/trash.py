@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import load_json, make_directory, replace_file
 from agent_farm.errors import DamagedFile, UsageError
+from agent_farm.farm import deletion
 from agent_farm.farm.farm import Farm
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
@@ -103,7 +105,7 @@ def thin_out(kept: Kept) -> None:
             target = saved / path
             if os.path.lexists(kept.worktree / path) and not os.path.lexists(target):
                 make_directory(target.parent)
-                _move(kept.worktree / path, target)
+                move(kept.worktree / path, target)
         delete_tree(kept.worktree)
     if saved.exists():
         os.rename(saved, kept.worktree)
@@ -112,7 +114,7 @@ def thin_out(kept: Kept) -> None:
         shutil.rmtree(admin, ignore_errors=True)
 
 
-def _move(path: Path, target: Path) -> None:
+def move(path: Path, target: Path) -> None:
     """A directory moves only if it may be written; afterwards it has the permissions it had."""
     mode = path.lstat().st_mode
     protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
@@ -130,14 +132,14 @@ def delete_tree(path: Path) -> None:
     os.rename(path, doomed)
     if _has_many_files(doomed):
         subprocess.Popen(
-            ["rm", "-rf", "--", str(doomed)],
+            [sys.executable, "-I", "-S", deletion.__file__, str(doomed)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
     else:
-        shutil.rmtree(doomed, ignore_errors=True)
+        deletion.delete(str(doomed))
 
 
 def set_aside(farm: Farm, kind: str, id: str) -> Path:

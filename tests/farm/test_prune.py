@@ -6,12 +6,15 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agent_farm.farm.trash import delete_tree, move
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import traces
@@ -311,6 +314,35 @@ def test_expired_outputs_are_deleted(spawn: Spawn, af: Af, repo: Path) -> None:
     prune(builder)
     assert af("prune", "--expire", "0").returncode == 0
     assert traces(repo).trash == frozenset()
+
+
+@pytest.fixture
+def readonly() -> Iterator[Path]:
+    """`mod` below it may not be written, nor may what is in it; the test is not root, whom nothing stops."""
+    place = Path(tempfile.mkdtemp())  # outside pytest's own, which only its user may enter
+    user, other = os.geteuid(), os.geteuid() or 65534
+    write_files(place, {"mod/a/go.mod": "x", "mod/b/go.mod": "x", "outside/file": "x"})
+    os.symlink(place / "outside", place / "mod/link")
+    for directory, _, _ in os.walk(place, topdown=False):
+        os.chown(directory, other, -1)
+        Path(directory).chmod(0o555 if "mod" in directory else 0o755)
+    os.seteuid(other)
+    yield place
+    os.seteuid(user)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def test_what_may_not_be_written_is_deleted_too(readonly: Path) -> None:
+    delete_tree(readonly / "mod")
+    assert [path.name for path in readonly.iterdir()] == ["outside"]
+    assert (readonly / "outside").stat().st_mode & 0o777 == 0o755
+    assert (readonly / "outside/file").exists()
+
+
+def test_what_may_not_be_written_is_moved_as_it_is(readonly: Path) -> None:
+    move(readonly / "mod", readonly / "outside/mod")
+    assert (readonly / "outside/mod").stat().st_mode & 0o777 == 0o555
+    assert (readonly / "outside/mod/a/go.mod").read_text() == "x"
 
 
 def test_a_detached_head_with_commits_is_refused(spawn: Spawn) -> None:

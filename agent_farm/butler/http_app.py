@@ -36,8 +36,13 @@ Event = dict[str, Any]
 
 def build_app(service: ButlerService, touch: Callable[[], None] = lambda: None) -> ASGIApp:
     server = build_mcp_server(service)
+    # As event streams: the headers of an answer come at once, and pings after them, however long a tool
+    # takes. Without, gemini gives up on it after a minute.
     mcp = server.streamable_http_app(
-        stateless_http=True, json_response=True, transport_security=_GUARDED, max_request_body_size=MOST_BYTES
+        stateless_http=True,
+        json_response=False,
+        transport_security=_GUARDED,
+        max_request_body_size=MOST_BYTES,
     )
     sse = server.sse_app(transport_security=_GUARDED, max_request_body_size=MOST_BYTES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -56,8 +57,18 @@ class Served:
         params = {"name": tool, "arguments": dict(arguments or {})}
         response = await self.rpc("tools/call", params, **more)
         assert response.status_code == 200, response.text
-        result: dict[str, Any] = response.json()["result"]
+        result: dict[str, Any] = document_of(response)["result"]
         return result
+
+
+def document_of(response: httpx2.Response) -> dict[str, Any]:
+    """The answer to a request: JSON, or the last event of a stream of them."""
+    if response.headers["content-type"].startswith("text/event-stream"):
+        events = [
+            line.removeprefix("data:") for line in response.text.splitlines() if line.startswith("data:")
+        ]
+        return dict(json.loads(events[-1]))
+    return dict(response.json())
 
 
 @asynccontextmanager

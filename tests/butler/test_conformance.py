@@ -33,7 +33,6 @@ PASS = {
     "resources-list": BOTH,
     "prompts-list": BOTH,
     "dns-rebinding-protection": BOTH,
-    "server-sse-polling": (OLD,),
     "server-sse-multiple-streams": BOTH,
     "sep-2164-resource-not-found": (NEW,),
     "caching": (NEW,),

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from agent_farm.butler.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
 from agent_farm.paths import FarmPaths
 from tests.butler.loop import in_loop
-from tests.butler.serving import ARCHITECT, Served, serving
+from tests.butler.serving import ARCHITECT, Served, document_of, serving
 
 MODERN = "2026-07-28"
 
@@ -35,8 +35,8 @@ async def test_both_protocol_eras_are_served(repo: Path) -> None:
             "clientInfo": {"name": "t", "version": "1"},
         }
         old = await served.rpc("initialize", hello)
-        assert old.json()["result"]["protocolVersion"] == "2025-11-25"
-        assert old.json()["result"]["serverInfo"]["name"] == "health"
+        assert document_of(old)["result"]["protocolVersion"] == "2025-11-25"
+        assert document_of(old)["result"]["serverInfo"]["name"] == "health"
         assert "mcp-session-id" not in old.headers
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -45,14 +45,14 @@ async def test_both_protocol_eras_are_served(repo: Path) -> None:
         }
         headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
         new = await served.rpc("server/discover", {"_meta": meta}, headers=headers)
-        assert MODERN in json.dumps(new.json()["result"]), new.text
+        assert MODERN in json.dumps(document_of(new)["result"]), new.text
 
 
 @in_loop
 async def test_unknown_methods_and_verbs(repo: Path) -> None:
     async with serving(repo) as served:
         unknown = await served.rpc("server/nothing")
-        assert unknown.json()["error"]["code"] == -32601
+        assert document_of(unknown)["error"]["code"] == -32601
         for verb in ("GET", "DELETE"):
             headers = {"Authorization": f"Bearer {ARCHITECT}", "Accept": "text/event-stream"}
             response = await served.http.request(verb, served.url(), headers=headers)
@@ -70,7 +70,7 @@ async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
             (ARCHITECT, None, TOOLS_OF["architect"]),
         ):
             listed = await served.rpc("tools/list", token=token, session=named)
-            assert {tool["name"] for tool in listed.json()["result"]["tools"]} == wanted
+            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == wanted
         refused = await served.call("trigger", {"prompt": "x"}, token=builder, session="task-a")
         assert refused["isError"]
         assert "not a tool for a builder" in refused["content"][0]["text"]

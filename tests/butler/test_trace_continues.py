@@ -15,7 +15,7 @@ from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_sessions
 from agent_farm.butler.telemetry import parse_traceparent
 from tests.butler.loop import in_loop
-from tests.butler.serving import ARCHITECT, serving
+from tests.butler.serving import ARCHITECT, document_of, serving
 from tests.butler.test_end_to_end import collector
 from tests.conftest import Af
 from tests.gitrepo import commit_files
@@ -119,7 +119,7 @@ async def test_the_header_of_each_http_door_is_continued(repo: Path) -> None:
             {"name": "trigger", "arguments": {"prompt": "[[env:TRACEPARENT]]"}},
             headers={"traceparent": GIVEN},
         )
-        inner = json.loads(called.json()["result"]["content"][0]["text"])
+        inner = json.loads(document_of(called)["result"]["content"][0]["text"])
         assert (inner["trace_id"], inner["tool_calls"][0]["result"]) == (TRACE, "set")
         headers = {"Authorization": f"Bearer {ARCHITECT}", "traceparent": GIVEN}
         body = {"prompt": "[[env:TRACEPARENT]]"}

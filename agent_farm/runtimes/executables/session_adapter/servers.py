@@ -53,11 +53,13 @@ def copilot_words() -> list[str]:
 
 def _codex_form(server: Mapping[str, Any]) -> dict[str, object]:
     form = {"url": server["url"], "default_tools_approval_mode": "approve", "omit_tools_from": ["deferred"]}
+    if "timeout" in server:
+        form["tool_timeout_sec"] = server["timeout"] // 1000
     return {**form, "bearer_token_env_var": MCP_TOKEN} if server.get("headers") else form
 
 
 def _copilot_form(server: Mapping[str, Any]) -> dict[str, object]:
-    return {**{key: server[key] for key in ("type", "url", "headers") if key in server}, "tools": ["*"]}
+    return {**{key: server[key] for key in ("type", "url", "headers", "timeout") if key in server}, "tools": ["*"]}
 
 
 def _places() -> list[Path]:

@@ -10,6 +10,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.stop import end_processes
@@ -50,9 +51,12 @@ def prune(
     waived = {"discard_changes": discard_changes, "discard_commits": discard_commits}
     with hold(farm, record.id) as record:
         require_prunable(farm, record, stop=stop, **waived)
-        if stop and not read_status(farm, record).is_finished:
+        runs = stop and not read_status(farm, record).is_finished
+        if runs:
             record = _mark_stopped(farm, record)
         end_processes(farm, record)
+        if runs:
+            note(farm, record, "stopped", "by af prune --stop")
         # Its runtime or its shell may have written something until it ended.
         require_prunable(farm, record, **waived)
         return _remove(farm, record)

@@ -56,12 +56,15 @@ def press(farm: Farm, record: BuilderRecord, keys: Sequence[str]) -> Delivery:
     found = find_pane(record)
     if found.pane is None:
         return Delivery("held", "its tmux session is gone")
-    return found.server.press(
+    delivery = found.server.press(
         found.pane.pane_id,
         keys,
         lock=farm.paths.delivery_lock(record.id),
         runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
+    if delivery.outcome != "held":
+        note(farm, record, "keys", f"{delivery.outcome}: {delivery.reason}")
+    return delivery
 
 
 def _adapter(farm: Farm, record: BuilderRecord) -> RuntimeAdapter:

@@ -180,6 +180,7 @@ def test_a_dialog_is_answered_with_keys(spawn: Spawn, af: Af, keys: str, answer:
 
     assert (done.returncode, done.stdout) == (0, f"{asking.id} pressed: {keys}\n")
     wait_until(lambda: f"{answer}: May I?" in screen(asking), what=answer)
+    assert f"keys: pressed: {keys}\n" in af("logs", asking.id).stdout
 
 
 def test_keys_are_not_pressed_where_no_runtime_reads_them(spawn: Spawn, af: Af) -> None:

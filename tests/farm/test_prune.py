@@ -93,6 +93,7 @@ def test_a_running_builder_is_stopped_and_removed(spawn: Spawn, repo: Path) -> N
     assert f"{builder.id} removed" in prune(builder, "--stop")
     assert not traces(repo).processes
     restore(builder)
+    assert "stopped: by af prune --stop\n" in builder.af("logs", builder.id).stdout
 
 
 def test_a_stopped_one_is_removed_with_stop_as_without(spawn: Spawn) -> None:

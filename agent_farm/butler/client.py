@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,19 +76,42 @@ def start_session(address: ServerAddress, request: RunRequest) -> SpawnerResult 
     raise AgentFarmError("The server gave no answer", hint="af butler logs")
 
 
-def _events(address: ServerAddress, request: RunRequest) -> Any:
+def call_tool(
+    address: ServerAddress, name: str, arguments: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What an MCP tool of a running server answers to the architect."""
+    params = {"name": name, "arguments": dict(arguments or {})}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {**_headers(address), "Accept": "application/json, text/event-stream"}
+    with _posted(address, "/mcp", body, headers) as response:
+        result = _last_message(response)["result"]
+    if result.get("isError"):
+        raise AgentFarmError(str(result["content"][0]["text"]))
+    return dict(result["structuredContent"])
+
+
+def _last_message(response: http.client.HTTPResponse) -> dict[str, Any]:
+    """The answer is the last event of a stream; what comes before it are pings and progress."""
+    events = [line.removeprefix(b"data:") for line in response if line.startswith(b"data:")]
+    return dict(json.loads(events[-1]))
+
+
+def _headers(address: ServerAddress) -> dict[str, str]:
+    return {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+
+
+@contextmanager
+def _posted(
+    address: ServerAddress, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("localhost", address.port)
-    headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
-    if trace := parse_traceparent(request.traceparent):
-        headers["traceparent"] = trace.traceparent
     try:
-        connection.request("POST", "/run", json.dumps(request.to_json()), headers)
+        connection.request("POST", path, json.dumps(body), dict(headers))
         response = connection.getresponse()
         if response.status != 200:
             detail = response.read().decode(errors="replace")
             raise AgentFarmError(f"The server answered {response.status}", why=detail, hint="af butler logs")
-        while line := response.readline():
-            yield json.loads(line)
+        yield response
     except (OSError, http.client.HTTPException) as error:
         raise AgentFarmError(
             f"The connection to the server on port {address.port} was lost",
@@ -96,6 +120,15 @@ def _events(address: ServerAddress, request: RunRequest) -> Any:
         ) from error
     finally:
         connection.close()
+
+
+def _events(address: ServerAddress, request: RunRequest) -> Iterator[Event]:
+    headers = _headers(address)
+    if trace := parse_traceparent(request.traceparent):
+        headers["traceparent"] = trace.traceparent
+    with _posted(address, "/run", request.to_json(), headers) as response:
+        while line := response.readline():
+            yield json.loads(line)
 
 
 def _error(event: Event) -> AgentFarmError:

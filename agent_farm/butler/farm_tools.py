@@ -1,4 +1,4 @@
-"""MCP tools for an architect: what `af spawn`, `status`, `send`, `wait`, `diff` and `prune` do."""
+"""MCP tools for an architect: start builders, see how they are, talk to them, wait for them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from typing import Any
 from mcp.server import MCPServer
 
 from agent_farm.builders.modes import Flags, choose_mode
+from agent_farm.butler.agreement import agreed_before, require_agreed_runtime
+from agent_farm.butler.landing_tools import add_landing_tools
+from agent_farm.butler.life_tools import add_life_tools
+from agent_farm.butler.look_tools import add_look_tools
 from agent_farm.butler.tool_box import tool
 from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
+from agent_farm.farm.plan import SpawnOrder
+from agent_farm.runtimes.base import Permissions
+from agent_farm.tmux.delivery import Delivery
 
 OpenFarm = Callable[[], Farm]
 LONGEST_WAIT = 600.0
@@ -21,6 +28,16 @@ LOOK_SECONDS = 0.3
 
 
 def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
+    """What `af` does with builders, for an architect that is a program."""
+    _add_spawn(server, open_farm)
+    _add_talk(server, open_farm)
+    _add_wait(server, open_farm)
+    add_look_tools(server, open_farm)
+    add_landing_tools(server, open_farm)
+    add_life_tools(server, open_farm)
+
+
+def _add_spawn(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def spawn(
         task: str | None = None,
@@ -31,14 +48,39 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         runtime: str | None = None,
         model: str | None = None,
         base: str | None = None,
+        permissions: Permissions | None = None,
+        branch: str | None = None,
+        role: str | None = None,
+        shell: bool = False,
+        ephemeral: bool = False,
     ) -> dict[str, Any]:
-        """Start a builder in its own worktree: give one of `task` (text), `project` (spec id) or `protocol`.
+        """Start a builder in its own worktree: `task` (text), `project` (spec id), `protocol` or `shell`.
 
-        `args` is a JSON object for the protocol, `files` are paths that matter for the task.
+        `args` is a JSON object for the protocol, `files` are paths that matter for the task. `permissions`:
+        ask, edit (files of its worktree, no command) or all. `branch` goes on with one that exists, `role`
+        is the file of another system prompt, relative to the repository; `ephemeral` removes the builder
+        when its runtime has ended and its work has landed.
         """
-        flags = Flags(None, task, project, protocol, False, tuple(files or ()), args)
-        return await asyncio.to_thread(_spawn, open_farm, flags, runtime, model, base)
+        flags = Flags(None, task, project, protocol, shell, tuple(files or ()), args)
 
+        def start() -> dict[str, Any]:
+            farm = open_farm()
+            order = SpawnOrder(
+                choose_mode(flags),
+                runtime,
+                model,
+                permissions,
+                base,
+                branch,
+                farm.root / role if role else None,
+                ephemeral=ephemeral,
+            )
+            return _spawn(farm, order)
+
+        return await asyncio.to_thread(start)
+
+
+def _add_talk(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def status(ids: list[str] | None = None) -> dict[str, Any]:
         """All builders, or those named: state with its source and age, branch, ahead, behind, dirty."""
@@ -55,8 +97,13 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         """Deliver `text` to a running builder. `outcome` is submitted, held or failed, with the reason."""
         return await asyncio.to_thread(send_text, open_farm, id, text)
 
-    _add_wait(server, open_farm)
-    _add_landing(server, open_farm)
+    @tool(server)
+    async def send_keys(id: str, keys: str) -> dict[str, Any]:
+        """Press keys in a builder's runtime, to answer a dialog: look by `capture` before and after.
+
+        `keys`, separated by spaces: Enter Escape Tab Up Down Left Right Space BSpace C-c, or one character.
+        """
+        return await asyncio.to_thread(_press, open_farm, id, keys)
 
 
 def _add_wait(server: MCPServer[Any], open_farm: OpenFarm) -> None:
@@ -78,33 +125,14 @@ def _add_wait(server: MCPServer[Any], open_farm: OpenFarm) -> None:
             await asyncio.sleep(LOOK_SECONDS)  # no thread is held meanwhile: there may be many who wait
 
 
-def _add_landing(server: MCPServer[Any], open_farm: OpenFarm) -> None:
-    @tool(server)
-    async def diff(id: str, stat: bool = False) -> dict[str, Any]:
-        """What a builder changed since its base, uncommitted work included; `stat`: only which files."""
-        return await asyncio.to_thread(_diff, open_farm, id, stat)
-
-    @tool(server)
-    async def prune(
-        ids: list[str] | None = None, discard_changes: bool = False, discard_commits: bool = False
-    ) -> dict[str, Any]:
-        """Remove builders (whole ids), or without ids all that are finished and landed.
-
-        Refused with the evidence when work exists nowhere else; the flags waive one thing each, and even
-        then it can be brought back by `af restore`.
-        """
-        return await asyncio.to_thread(_prune, open_farm, ids, discard_changes, discard_commits)
-
-
-def _spawn(
-    open_farm: OpenFarm, flags: Flags, runtime: str | None, model: str | None, base: str | None
-) -> dict[str, Any]:
-    from agent_farm.farm.plan import SpawnOrder, preflight
+def _spawn(farm: Farm, order: SpawnOrder) -> dict[str, Any]:
+    from agent_farm.farm.plan import preflight
     from agent_farm.farm.spawn import spawn
 
-    farm = open_farm()
-    mode = choose_mode(flags)
-    record = spawn(farm, preflight(farm, SpawnOrder(mode, runtime, model, base=base)))
+    with agreed_before("af spawn --yes …"):
+        require_agreed_runtime(farm, order.runtime)
+        plan = preflight(farm, order)
+    record = spawn(farm, plan)
     return {"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()}
 
 
@@ -113,8 +141,21 @@ def send_text(open_farm: OpenFarm, id: str, text: str) -> dict[str, Any]:
 
     farm = open_farm()
     record = farm.require(id)
-    delivery = send(farm, record, text)
-    return {"id": record.id, "outcome": delivery.outcome, "reason": delivery.reason}
+    return _delivery(record.id, send(farm, record, text))
+
+
+def _press(open_farm: OpenFarm, id: str, keys: str) -> dict[str, Any]:
+    from agent_farm.farm.send import press
+    from agent_farm.tmux.keys import parse_keys
+
+    pressed = parse_keys(keys)
+    farm = open_farm()
+    record = farm.require(id)
+    return _delivery(record.id, press(farm, record, pressed))
+
+
+def _delivery(id: str, delivery: Delivery) -> dict[str, Any]:
+    return {"id": id, "outcome": delivery.outcome, "reason": delivery.reason}
 
 
 def _look(open_farm: OpenFarm, ids: Sequence[str], states: str | None, any_is_enough: bool) -> dict[str, Any]:
@@ -125,25 +166,3 @@ def _look(open_farm: OpenFarm, ids: Sequence[str], states: str | None, any_is_en
     chosen = [farm.require(id).id for id in ids]
     found = wait(farm, chosen, parse_states(states), any_is_enough=any_is_enough, timeout=0)
     return {"states": {id: {"state": status.state, "reason": status.reason} for id, status in found.items()}}
-
-
-def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:
-    from agent_farm.farm.land import diff
-
-    farm = open_farm()
-    record = farm.require(id)
-    return {"id": record.id, "diff": diff(farm, record, committed=False, stat=stat, color=False)}
-
-
-def _prune(
-    open_farm: OpenFarm, ids: Sequence[str] | None, discard_changes: bool, discard_commits: bool
-) -> dict[str, Any]:
-    from agent_farm.farm.prune import finished_and_landed, prune
-
-    farm = open_farm()
-    chosen = [farm.require_exact(id) for id in ids] if ids else finished_and_landed(farm)[0]
-    pruned = [
-        prune(farm, record, discard_changes=discard_changes, discard_commits=discard_commits)
-        for record in chosen
-    ]
-    return {"pruned": [{"id": one.id, "branch": one.branch, "kept": one.ref} for one in pruned]}

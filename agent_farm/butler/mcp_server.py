@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from mcp.server import MCPServer
@@ -12,6 +13,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ListToolsResult, TextContent
 
 from agent_farm.butler.builder_tools import add_builder_tools
+from agent_farm.butler.desk import Desk, open_desk
 from agent_farm.butler.farm_tools import add_farm_tools
 from agent_farm.butler.order import Progress
 from agent_farm.butler.requests import caller_in
@@ -27,8 +29,9 @@ INSTRUCTIONS = (
     "Sessions: state_get and state_set keep facts, trigger starts another session."
 )
 ARCHITECT_INSTRUCTIONS = (
-    "You are the architect of an agent-farm: spawn builders, watch their status, send them messages, "
-    "wait for them, look at their diff, prune those whose work has landed."
+    "You are the architect of an agent-farm: spawn builders, wait for them, see their status, screen and "
+    "diff, send them messages, merge what is done, stop and prune those whose work has landed. "
+    "trigger runs a headless session; state_*, schedule_* and sessions_* are the farm's butler's."
 )
 
 
@@ -38,35 +41,44 @@ def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
     from agent_farm.farm.farm import open_farm
 
     server: MCPServer[Any] = MCPServer(
-        service.butler.name,
+        service.name,
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
         middleware=[_Permissions(), _Recording(service)],
     )
-
-    def farm() -> Farm:
-        return open_farm(service.root)
-
-    add_session_tools(server, service)
-    add_state_tools(server, service)
-    add_schedule_tools(server, service)
-    add_builder_tools(server, farm)
-    add_farm_tools(server, farm)
-    add_source_tools(server)
+    _add_tools(server, lambda: service, lambda: open_farm(service.root))
     return server
 
 
 def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
-    """What `af mcp` serves over stdio."""
+    """What `af mcp` serves over stdio: the tools that the architect's token is good for over HTTP."""
     from agent_farm import __version__
 
     server: MCPServer[Any] = MCPServer(
-        "agent-farm", version=__version__, instructions=ARCHITECT_INSTRUCTIONS, log_level="WARNING"
+        "agent-farm",
+        version=__version__,
+        instructions=ARCHITECT_INSTRUCTIONS,
+        log_level="WARNING",
+        middleware=[_Permissions()],
     )
+
+    @cache
+    def desk() -> Desk:
+        return open_desk(open_farm().root)
+
+    _add_tools(server, desk, open_farm)
+    return server
+
+
+def _add_tools(server: MCPServer[Any], open_desk: Callable[[], Desk], open_farm: Callable[[], Farm]) -> None:
+    """All there are; which of them a caller may use is the token's to say."""
+    add_session_tools(server, open_desk)
+    add_state_tools(server, open_desk)
+    add_schedule_tools(server, open_desk)
+    add_builder_tools(server, open_farm)
     add_farm_tools(server, open_farm)
     add_source_tools(server)
-    return server
 
 
 class _Permissions:
@@ -77,7 +89,8 @@ class _Permissions:
             caller, name = caller_in(ctx), _tool_name(ctx.params)
             if not caller.may(name):
                 _logger().warning("Refused %s %s the tool %r", caller.kind, caller.id, name)
-                return _error(f"{name!r} is not a tool for a {caller.kind}")
+                article = "an" if caller.kind == "architect" else "a"
+                return _error(f"{name!r} is not a tool for {article} {caller.kind}")
         result = await call_next(ctx)
         if ctx.method == "tools/list":
             return _listed_for(caller_in(ctx), result)

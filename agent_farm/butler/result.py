@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
 @dataclass(frozen=True)  # no slots: the MCP SDK reads the defaults from the class for the tool's schema
 class SpawnerResult:
-    """`success`: the run completed without error. `output` is kept either way, partial or whole."""
+    """`success`: the run completed without error. `output` is kept either way, partial or whole.
+
+    `failure` is the kind of the error, one of `runtimes.result.FailureKind`.
+    """
 
     output: str = ""
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
@@ -21,6 +25,7 @@ class SpawnerResult:
     output_tokens: int | None = None
     cost: float | None = None
     trace_id: str | None = None
+    failure: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -29,3 +34,9 @@ class SpawnerResult:
 def refused(reason: str) -> SpawnerResult:
     """A trigger that was never accepted; no session exists for it."""
     return SpawnerResult(success=False, error=reason)
+
+
+def result_of(record: Mapping[str, Any]) -> SpawnerResult:
+    """What the record of an ended session says."""
+    kept = {one.name: record[one.name] for one in fields(SpawnerResult) if record.get(one.name) is not None}
+    return SpawnerResult(**{**kept, "session_id": record["id"]})

@@ -48,6 +48,14 @@ class ButlerService:
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.schedules, self._fire)
 
+    @property
+    def name(self) -> str:
+        return self.butler.name
+
+    async def tick(self) -> list[str]:
+        """Fire the schedules that are due now."""
+        return await self.scheduler.tick()
+
     async def trigger(
         self,
         prompt: str,

@@ -27,7 +27,14 @@ SESSION_TOOLS = frozenset(
 BUILDER_TOOLS = frozenset(
     {"report", "ask_architect", "list_builders", "message_builder", "state_get", "state_list"}
 )
-FARM_TOOLS = frozenset({"spawn", "status", "send", "wait", "diff", "prune"})
+FARM_TOOLS = frozenset(
+    {
+        *("spawn", "status", "send", "send_keys", "wait"),
+        *("capture", "logs", "path"),
+        *("diff", "merge", "conflicts"),
+        *("stop", "resume", "prune"),
+    }
+)
 
 TOOLS_OF: Mapping[Kind, frozenset[str]] = {
     "architect": SESSION_TOOLS | FARM_TOOLS | {"tick", "message_builder"},

@@ -92,7 +92,7 @@ def logs(name: str | None, lines: int, follow: bool) -> None:
 
 @click.command()
 def mcp() -> None:
-    """Serve spawn, status, send, wait, diff and prune over stdio, so that an AI session can be the architect.
+    """Serve the architect's tools over stdio, so that an AI session can run the farm.
 
     \b
       claude mcp add farm -- af mcp

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 import pytest
 
 from agent_farm.builders.events import last_state
-from agent_farm.butler.tokens import FARM_TOOLS, mint_builder_token
+from agent_farm.butler.tokens import mint_builder_token
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.pane.journal import record_event
 from agent_farm.paths import FarmPaths
+from tests.butler.architect import architect_over_stdio
 from tests.butler.loop import in_loop
 from tests.butler.serving import Served, serving
 from tests.conftest import Af
@@ -143,7 +143,8 @@ def test_the_architects_tools_work_end_to_end(repo: Path, over: str) -> None:
     @in_loop
     async def act() -> None:
         if over == "stdio":
-            await _over_stdio(repo)
+            async with architect_over_stdio(repo) as architect:
+                await _architect_round(architect.call)
             return
         async with serving(repo) as served:
 
@@ -154,28 +155,6 @@ def test_the_architects_tools_work_end_to_end(repo: Path, over: str) -> None:
             await _architect_round(call_tool)
 
     act()
-
-
-async def _over_stdio(repo: Path) -> None:
-    import sys
-
-    from mcp import ClientSession
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "agent_farm", "mcp"], cwd=repo, env=dict(os.environ)
-    )
-    async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
-        listed = await session.list_tools()
-        assert {tool.name for tool in listed.tools} == FARM_TOOLS | {"list_sources", "ask_sources"}
-
-        async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
-            result = await session.call_tool(name, arguments)
-            text = result.content[0].text if result.content else ""  # type: ignore[union-attr]
-            return result.is_error, result.structured_content or text
-
-        await _architect_round(call_tool)
 
 
 async def _architect_round(call_tool: Any) -> None:

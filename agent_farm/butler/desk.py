@@ -1,0 +1,91 @@
+"""Desk: what the tools of a butler work through, in the server's process and in another."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent_farm.butler.client import RunRequest, call_tool, start_session
+from agent_farm.butler.database import Database
+from agent_farm.butler.identity import load_butler
+from agent_farm.butler.order import RunOptions
+from agent_farm.butler.result import SpawnerResult, result_of
+from agent_farm.butler.schedules import ScheduleStore
+from agent_farm.butler.service import open_sessions
+from agent_farm.butler.sessions import SessionLog
+from agent_farm.butler.state import StateStore
+
+LOOK_SECONDS = 0.2
+
+
+class Desk(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def database(self) -> Database: ...
+    @property
+    def sessions(self) -> SessionLog: ...
+    @property
+    def state(self) -> StateStore: ...
+    @property
+    def schedules(self) -> ScheduleStore: ...
+
+    async def trigger(
+        self, prompt: str, context: str | None = None, *, trigger_source: str, options: RunOptions | None
+    ) -> SpawnerResult: ...
+
+    async def tick(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FarDesk:
+    """For `af mcp`: what is on record is read and written here, what runs, runs in the farm's server."""
+
+    root: Path
+    name: str
+    sessions: SessionLog
+    state: StateStore
+    schedules: ScheduleStore
+
+    @property
+    def database(self) -> Database:
+        return self.sessions.database
+
+    async def trigger(
+        self, prompt: str, context: str | None = None, *, trigger_source: str, options: RunOptions | None
+    ) -> SpawnerResult:
+        """No thread is held until the session has ended: this process can be ended meanwhile."""
+        parent = options.parent if options else None
+        request = RunRequest(prompt, context, source=trigger_source, parent=parent)
+        started = await asyncio.to_thread(self._start, request)
+        if not isinstance(started, str):
+            return started
+        while True:
+            record = await self.database.run(self.sessions.get, started)
+            if record["ended_at"] is not None:
+                return result_of(record)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def tick(self) -> list[str]:
+        return await asyncio.to_thread(self._tick)
+
+    def _start(self, request: RunRequest) -> SpawnerResult | str:
+        from agent_farm.butler.server_handle import ensure_server
+
+        return start_session(ensure_server(self.root, None), request)
+
+    def _tick(self) -> list[str]:
+        from agent_farm.butler.server_handle import ensure_server
+
+        return list(call_tool(ensure_server(self.root, None), "tick")["fired"])
+
+
+def open_desk(root: Path) -> FarDesk:
+    """The desk of the farm's own butler."""
+    butler = load_butler(root)
+    sessions = open_sessions(root)
+    schedules = ScheduleStore(sessions.database, butler.name)
+    schedules.take_from_file(butler.schedules)
+    return FarDesk(root, butler.name, sessions, StateStore(sessions.database, butler.name), schedules)

@@ -1,0 +1,93 @@
+"""MCP tools for an architect: what `af diff`, `merge` and `conflicts` do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from mcp.server import MCPServer
+
+from agent_farm.butler.agreement import agreed_before
+from agent_farm.butler.tool_box import tool
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.launch import as_command
+
+OpenFarm = Callable[[], Farm]
+
+
+def add_landing_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
+    @tool(server)
+    async def diff(id: str, stat: bool = False) -> dict[str, Any]:
+        """What a builder changed since its base, uncommitted work included; `stat`: only which files."""
+        return await asyncio.to_thread(_diff, open_farm, id, stat)
+
+    @tool(server)
+    async def merge(
+        ids: list[str],
+        strategy: Literal["merge", "squash", "rebase", "ff"] | None = None,
+        message: str | None = None,
+        here: bool = False,
+    ) -> dict[str, Any]:
+        """Land builders' commits on the main checkout's branch, in the order given, or change nothing.
+
+        Refused with the reason when it would conflict, or when the farm's merge.check fails; `left_behind`
+        are files that are not committed, and so did not land. `here` lands on a branch that is not the base.
+        """
+        return await asyncio.to_thread(_merge, open_farm, ids, strategy, message, here)
+
+    @tool(server)
+    async def conflicts(ids: list[str] | None = None) -> dict[str, Any]:
+        """Which builders' committed work conflicts, with each other and with their base; default: all."""
+        return await asyncio.to_thread(_conflicts, open_farm, ids)
+
+
+def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:
+    from agent_farm.farm.land import diff
+
+    farm = open_farm()
+    record = farm.require(id)
+    return {"id": record.id, "diff": diff(farm, record, committed=False, stat=stat, color=False)}
+
+
+def _merge(
+    open_farm: OpenFarm, ids: Sequence[str], strategy: str | None, message: str | None, here: bool
+) -> dict[str, Any]:
+    from agent_farm.farm.land import land
+
+    farm = open_farm()
+    chosen = [farm.require(id) for id in dict.fromkeys(ids)]
+    rows: list[dict[str, Any]] = []
+    for record in chosen:
+        try:
+            with agreed_before(as_command("af", "merge", "--yes", record.id)):
+                landed = land(farm, record, strategy=strategy, message=message, here=here)
+        except AgentFarmError as error:
+            error.evidence = (*error.evidence, *(f"{row['id']} has landed before" for row in rows))
+            raise
+        merged = landed.merged
+        rows.append(
+            {
+                "id": record.id,
+                "into": merged.into,
+                "before": merged.before,
+                "after": merged.after,
+                "left_behind": list(landed.left_behind),
+            }
+        )
+    return {"merged": rows}
+
+
+def _conflicts(open_farm: OpenFarm, ids: Sequence[str] | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from agent_farm.farm.land import foresee_conflicts
+
+    farm = open_farm()
+    chosen = [farm.require(id) for id in dict.fromkeys(ids)] if ids else list(farm.records().values())
+    found = foresee_conflicts(farm, chosen)
+    return {
+        "conflicts": [asdict(one) for one in found.conflicts],
+        "unknown": [asdict(one) for one in found.unknown],
+    }

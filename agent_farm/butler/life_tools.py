@@ -1,0 +1,96 @@
+"""MCP tools for an architect: what `af stop`, `resume` and `prune` do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mcp.server import MCPServer
+
+from agent_farm.butler.agreement import agreed_before
+from agent_farm.butler.tool_box import text_of, tool
+from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import list_builders
+from agent_farm.launch import as_command
+
+OpenFarm = Callable[[], Farm]
+
+
+def add_life_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
+    @tool(server)
+    async def stop(ids: list[str]) -> dict[str, Any]:
+        """End the builders' runtimes; worktree, branch and conversation stay for `resume`."""
+        return await asyncio.to_thread(_stop, open_farm, ids)
+
+    @tool(server)
+    async def resume(id: str) -> dict[str, Any]:
+        """Start a builder's runtime again; `continues` says whether its conversation goes on."""
+        return await asyncio.to_thread(_resume, open_farm, id)
+
+    @tool(server)
+    async def prune(
+        ids: list[str] | None = None,
+        discard_changes: bool = False,
+        discard_commits: bool = False,
+        stop: bool = False,
+    ) -> dict[str, Any]:
+        """Remove builders (whole ids), or without ids all that are finished and landed.
+
+        Refused with the evidence when work exists nowhere else; the flags waive one thing each, and even
+        then it can be brought back by `af restore`. `stop` ends the named builders first, if they run and
+        can be removed.
+        """
+        waived = {"discard_changes": discard_changes, "discard_commits": discard_commits, "stop": stop}
+        return await asyncio.to_thread(_prune, open_farm, ids, waived)
+
+
+def _stop(open_farm: OpenFarm, ids: Sequence[str]) -> dict[str, Any]:
+    from agent_farm.farm.stop import stop
+
+    farm = open_farm()
+    chosen = [farm.require(id) for id in dict.fromkeys(ids)]
+    if not chosen:
+        raise UsageError("ids is empty")
+    stopped, failed = list[str](), list[str]()
+    for record in chosen:
+        try:
+            stopped.append(stop(farm, record).id)
+        except AgentFarmError as error:
+            if len(chosen) == 1:
+                raise
+            failed.append(text_of(error))  # the others are stopped all the same
+    return {"stopped": stopped, "failed": failed}
+
+
+def _resume(open_farm: OpenFarm, id: str) -> dict[str, Any]:
+    from agent_farm.farm.resume import resume
+
+    farm = open_farm()
+    record = farm.require(id)
+    with agreed_before(as_command("af", "resume", "--yes", record.id)):
+        resumed = resume(farm, record)
+    builder = list_builders(farm, [record.id], with_git=False)[0].to_json()
+    return {"builder": builder, "continues": resumed.continues}
+
+
+def _prune(open_farm: OpenFarm, ids: Sequence[str] | None, waived: dict[str, bool]) -> dict[str, Any]:
+    from agent_farm.farm.prune import finished_and_landed, prune
+
+    if waived["stop"] and not ids:
+        raise UsageError("stop takes the ids of builders")
+    farm = open_farm()
+    named = [farm.require_exact(id) for id in dict.fromkeys(ids or ())]
+    chosen = named if ids else finished_and_landed(farm)[0]
+    pruned, refused = list[dict[str, Any]](), list[str]()
+    for record in chosen:
+        try:
+            one = prune(farm, record, **waived)
+        except WorkWouldBeLost as error:
+            if len(chosen) == 1:
+                raise
+            refused.append(text_of(error))
+        else:
+            pruned.append({"id": one.id, "branch": one.branch, "kept": one.ref})
+    return {"pruned": pruned, "refused": refused}

@@ -13,6 +13,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, Request, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status
 from agent_farm.git.changes import tree_state
@@ -93,13 +94,15 @@ def land(
         _run_check(farm, record, yes, ask)
         chosen = cast(Strategy, strategy or farm.settings.text("merge.strategy"))
         try:
-            return Landed(merge_branch(farm.repository, record.branch, chosen, message), left)
+            merged = merge_branch(farm.repository, record.branch, chosen, message)
         except MergeConflicts as error:
             error.hint = _resolving(farm, record, chosen, error.evidence)
             raise
         except NoFastForward as error:
             error.hint = as_command("af", "merge", "--strategy", "merge", record.id)
             raise
+        note(farm, record, "merged", f"into {merged.into}, now {merged.after[:12]}")
+        return Landed(merged, left)
 
 
 def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> Foreseen:

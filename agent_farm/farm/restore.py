@@ -14,6 +14,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
 from agent_farm.farm.holding import lock_of
 from agent_farm.farm.trash import Kept, delete_tree, list_kept, move, set_aside, thin_out
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
@@ -144,6 +145,7 @@ def _complete(farm: Farm, kept: Kept) -> BuilderRecord:
     record = replace(old, state="stopped", reason="restored", ports=ports)
     with farm.registry.edit() as records:
         records[old.id] = record
+    note(farm, record, "restored")
     delete_tree(kept.directory)
     return record
 

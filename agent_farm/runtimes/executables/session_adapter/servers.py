@@ -59,7 +59,10 @@ def _codex_form(server: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _copilot_form(server: Mapping[str, Any]) -> dict[str, object]:
-    return {**{key: server[key] for key in ("type", "url", "headers", "timeout") if key in server}, "tools": ["*"]}
+    return {
+        **{key: server[key] for key in ("type", "url", "headers", "timeout") if key in server},
+        "tools": ["*"],
+    }
 
 
 def _places() -> list[Path]:

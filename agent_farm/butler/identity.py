@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -47,7 +48,10 @@ class ScheduleEntry:
 
 @dataclass(frozen=True, slots=True)
 class Butler:
-    """`directory` is where its sessions run; `roster` is what its includes are relative to."""
+    """`directory` is where its sessions run; `roster` is what its includes are relative to.
+
+    `runtime` and `model` are what its own file says; the farm's settings come after them, at each session.
+    """
 
     name: str
     directory: Path
@@ -94,10 +98,9 @@ def load_butler(root: Path, name: str | None = None) -> Butler:
         return _from_file(root, roster_directory(root) / name)
     if name == farm_butler_name(root):
         return _packaged(root, name)
-    close = nearest(name, [*names, farm_butler_name(root)])
     raise NotFound(
         f"No butler {name}",
-        why=f"Did you mean {close}?" if close else f"Known: {', '.join([*names, farm_butler_name(root)])}",
+        why=choices(name, [*names, farm_butler_name(root)]),
         hint=f"$EDITOR codev/roster/{name}/{FILE_NAME}",
     )
 
@@ -118,6 +121,7 @@ def packaged_claude_md() -> str:
 
 def _packaged(root: Path, name: str) -> Butler:
     settings = load_settings(root)
+    configured_runtime(root, settings)
     directory = FarmPaths(root).state / "butler"
     roster = roster_directory(root)
     return Butler(
@@ -125,8 +129,6 @@ def _packaged(root: Path, name: str) -> Butler:
         directory=directory,
         roster=roster if roster.is_dir() else directory,
         port=settings.number("server.port"),
-        runtime=_configured_runtime(root, settings),
-        model=settings.text("spawn.model"),
         optional_env=settings.items("env.pass"),
     )
 
@@ -143,18 +145,19 @@ def _from_file(root: Path, directory: Path) -> Butler:
     if name != directory.name:
         raise table.error(f"butler.name is {name}", f"Its directory is called {directory.name}.")
     settings = load_settings(root)
-    runtime = _runtime(root, table) or _configured_runtime(root, settings)
+    runtime = _runtime(root, table)
+    in_force = runtime or configured_runtime(root, settings)
     return Butler(
         name=name,
         directory=directory,
         roster=directory.parent,
         port=table.number("port", settings.number("server.port"), least=0),
         runtime=runtime,
-        model=table.text_or_none("model") or settings.text("spawn.model"),
+        model=table.text_or_none("model"),
         max_concurrent_sessions=table.number("max_concurrent_sessions", 1, least=1),
         max_queued_sessions=table.number("max_queued_sessions", 100, least=0),
         session_timeout=table.number("session_timeout", 3600, least=1),
-        transport=_transport(root, table, runtime),
+        transport=_transport(root, table, in_force),
         required_env=env.variables("required"),
         optional_env=(*env.variables("optional"), *settings.items("env.pass")),
         module_credentials=_module_credentials(modules),
@@ -170,7 +173,8 @@ def _runtime(root: Path, table: Table) -> str | None:
     return name
 
 
-def _configured_runtime(root: Path, settings: Settings) -> str | None:
+def configured_runtime(root: Path, settings: Settings) -> str | None:
+    """`[spawn] runtime`, which a butler without one of its own has."""
     name = settings.text("spawn.runtime")
     if name is not None and (problem := _runtime_problem(root, name)):
         source = settings.source("spawn.runtime")
@@ -182,8 +186,11 @@ def _configured_runtime(root: Path, settings: Settings) -> str | None:
 
 def _runtime_problem(root: Path, name: str) -> str | None:
     known = adapter_names(root)
-    if name in known:
-        return None
+    return None if name in known else choices(name, known)
+
+
+def choices(name: str, known: Sequence[str]) -> str:
+    """What there is in the place of `name`, the one that was probably meant first."""
     close = nearest(name, known)
     return f"{f'Did you mean {close}? ' if close else ''}There are: {', '.join(known)}"
 

@@ -97,4 +97,7 @@ MIGRATIONS = (
         VALUES ('delete', old.number, old.prompt, old.output);
     END;
     """,
+    """
+    ALTER TABLE sessions ADD COLUMN failure TEXT;
+    """,
 )

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import cast
 
 from agent_farm.butler.credentials import CredentialStore
-from agent_farm.butler.identity import Butler
+from agent_farm.butler.identity import Butler, choices, configured_runtime
 from agent_farm.butler.order import RunOptions
 from agent_farm.butler.transport import transport_problem
 from agent_farm.consent import require_consent
-from agent_farm.errors import ToolMissing, UsageError, nearest
+from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
 from agent_farm.runtimes.origin import repository_program
-from agent_farm.settings import load_settings
+from agent_farm.settings import Settings, load_settings
 
 
 def choose(
@@ -30,10 +30,13 @@ def choose(
     permissions: str | None = None,
     options: RunOptions | None = None,
 ) -> RunOptions:
-    """`options` with the runtime asked for, else the butler's, else the first that is usable."""
+    """`options` with the runtime asked for, else the butler's, else the farm's, else the first usable.
+
+    The farm's settings are those of now: a server lives longer than they do.
+    """
     given = options or RunOptions()
     settings = load_settings(root, environ)
-    name = runtime or butler.runtime
+    name = runtime or butler.runtime or configured_runtime(root, settings)
     adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
     if problem := transport_problem(adapter, butler.transport):
         raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
@@ -46,10 +49,22 @@ def choose(
     return replace(
         given,
         adapter=adapter,
-        model=given.model or own.model or butler.model,
+        model=given.model or _own_model(settings, butler, adapter.name, named=runtime is not None),
         permissions=cast(Permissions, chosen),
         command=command,
         runtime_args=own.args or None,
+    )
+
+
+def _own_model(settings: Settings, butler: Butler, name: str, *, named: bool) -> str | None:
+    """A model is for the runtime it stands beside: no other knows one of that name."""
+    configured = settings.text("spawn.runtime")
+    is_farms = name == configured or (configured is None and butler.runtime is None and not named)
+    is_butlers = name == (butler.runtime or configured) or (is_farms and butler.runtime is None)
+    return (
+        settings.runtime(name).model
+        or (butler.model if is_butlers else None)
+        or (settings.text("spawn.model") if is_farms else None)
     )
 
 
@@ -57,13 +72,8 @@ def _named(root: Path, name: str) -> RuntimeAdapter:
     try:
         return get_adapter(name, root)
     except ValueError as error:
-        known = adapter_names(root)
-        close = nearest(name, known)
-        raise UsageError(
-            f"No runtime {name}",
-            why=f"Did you mean {close}?" if close else f"There are: {', '.join(known)}",
-            hint="af runtimes",
-        ) from error
+        why = choices(name, adapter_names(root))
+        raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
 
 
 def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:

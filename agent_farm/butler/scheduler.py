@@ -24,15 +24,21 @@ Fire = Callable[[str, str], Awaitable[SpawnerResult]]
 
 @dataclass(slots=True)
 class Scheduler:
-    """`fire(prompt, trigger_source)` runs one session. A schedule never runs twice at the same time."""
+    """`fire(prompt, trigger_source)` runs one session. A schedule never runs twice at the same time.
+
+    `refresh` brings the store up to date before it is looked at.
+    """
 
     store: ScheduleStore
     fire: Fire
     clock: Callable[[], float] = time.time
+    refresh: Callable[[], Awaitable[None]] | None = None
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def tick(self) -> list[str]:
         """Fire what is due now; the names of the schedules that this call fired."""
+        if self.refresh:
+            await self.refresh()
         schedules = await self.store.database.run(self.store.all)
         return [schedule.name for schedule in schedules if schedule.enabled and await self._look(schedule)]
 

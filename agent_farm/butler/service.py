@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class ButlerService:
     watchers: Watchers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.scheduler = Scheduler(self.schedules, self._fire)
+        self.scheduler = Scheduler(self.schedules, self._fire, refresh=self._refresh_for_schedules)
 
     @property
     def name(self) -> str:
@@ -69,6 +69,7 @@ class ButlerService:
         observer: Observer | None = None,
     ) -> SpawnerResult:
         """A session on the runtime asked for, else on the butler's own."""
+        await self.refresh()
 
         def pick() -> RunOptions:
             return choose(
@@ -91,6 +92,31 @@ class ButlerService:
             options=chosen,
             observer=watch,
         )
+
+    async def refresh(self) -> None:
+        """Take from the butler's file and the settings what can change while sessions run."""
+        new = await self.database.run(self._reload)
+        if new != self.butler:
+            await self.database.run(self.schedules.take_from_file, new.schedules)
+            self.butler = new
+            self.spawner.become(new)
+
+    def _reload(self) -> Butler:
+        """Port, transport and slots were set up with the server, and stay what they were."""
+        old = self.butler
+        return replace(
+            load_butler(self.root, old.name),
+            port=old.port,
+            transport=old.transport,
+            max_concurrent_sessions=old.max_concurrent_sessions,
+        )
+
+    async def _refresh_for_schedules(self) -> None:
+        """With a file that is wrong, those that are known fire, and their sessions say what is wrong."""
+        try:
+            await self.refresh()
+        except AgentFarmError as error:
+            log_failure(_logger(), self.name, error)
 
     def tell(self, progress: Progress) -> None:
         """Something happened in a session that somebody may be watching."""

@@ -65,5 +65,6 @@ class SessionRecord:
             input_tokens=end.input_tokens,
             output_tokens=end.output_tokens,
             cost=end.cost,
+            failure=end.failure,
             trace_id=self.trace.trace_id if self.trace else None,
         )

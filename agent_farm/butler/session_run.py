@@ -20,7 +20,7 @@ from agent_farm.butler.sessions import Completion
 from agent_farm.butler.system_prompt import compose_system_prompt
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
-from agent_farm.runtimes.result import RuntimeResult, Usage
+from agent_farm.runtimes.result import RuntimeResult, Usage, failure_of
 
 RESET_SECONDS = 10.0
 
@@ -49,6 +49,7 @@ class SessionRunner:
                 state="failed",
                 success=False,
                 error=reason_of(error),
+                failure=failure_of(error).kind,
                 duration=time.monotonic() - began,
             )
         seconds = time.monotonic() - began
@@ -139,6 +140,7 @@ def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
         cached_tokens=usage.cache_read_tokens,
         cost=result.cost,
         conversation_id=result.conversation_id,
+        failure=result.failure.kind if result.failure else None,
     )
 
 
@@ -147,7 +149,7 @@ def cancelled_completion(partial: RuntimeResult, reason: str) -> Completion:
     told = completion_of(partial, None)
     if partial.usage == Usage():
         told = replace(told, input_tokens=None, output_tokens=None, cached_tokens=None)
-    return replace(told, state="cancelled", success=False, error=reason)
+    return replace(told, state="cancelled", success=False, error=reason, failure=None)
 
 
 def _call(call: Any) -> dict[str, Any]:

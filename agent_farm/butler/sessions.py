@@ -13,6 +13,7 @@ from agent_farm.butler.database import Database, Row
 from agent_farm.butler.ownership import forget_owner, is_alive
 from agent_farm.butler.tool_calls import ServedCall, merge_calls
 from agent_farm.errors import NotFound, UsageError
+from agent_farm.runtimes.result import FailureKind
 
 SessionState = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 SESSION_STATES = ("queued", "running", "completed", "failed", "cancelled", "interrupted")
@@ -41,7 +42,8 @@ class NewSession:
 class Completion:
     """How a session ended. `tool_calls` is what the runtime reported.
 
-    Without a `duration` it is the time since the start, or none for a session that never started.
+    `failure` is the kind of the error; without a `duration` it is the time since the start, or none for a
+    session that never started.
     """
 
     state: SessionState
@@ -55,6 +57,7 @@ class Completion:
     cached_tokens: int | None = None
     cost: float | None = None
     conversation_id: str | None = None
+    failure: FailureKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,12 @@ def _complete(database: Database, session_id: str, end: Completion) -> Completed
         connection.execute(
             "UPDATE sessions SET state = ?, success = ?, output = ?, tool_calls = ?, error = ?,"
             " duration = coalesce(?, max(0.0, ? - started_at)), input_tokens = ?, output_tokens = ?,"
-            " cached_tokens = ?, cost = ?, conversation_id = ?, ended_at = ? WHERE id = ?",
+            " cached_tokens = ?, cost = ?, conversation_id = ?, failure = ?, ended_at = ? WHERE id = ?",
             (
                 *(end.state, int(end.success), end.output, json.dumps(calls)),
                 *(end.error, end.duration, now),
                 *(end.input_tokens, end.output_tokens, end.cached_tokens, end.cost, end.conversation_id),
-                *(now, session_id),
+                *(end.failure, now, session_id),
             ),
         )
         row = connection.execute("SELECT duration FROM sessions WHERE id = ?", (session_id,)).fetchone()

@@ -7,7 +7,7 @@ import re
 from agent_farm.errors import UsageError
 
 PLAIN_SOURCES = ("tick", "external", "trigger", "route")
-# What a caller may say for itself; "trigger" is found out, schedules have their own way in.
+# What a caller may say for itself; "trigger" is found out, a schedule is named by `af schedule run`.
 CHOSEN_SOURCES = ("external", "tick", "route")
 SCHEDULE_PREFIX = "schedule:"
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

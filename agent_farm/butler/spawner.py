@@ -6,6 +6,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,7 @@ from agent_farm.errors import UsageError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.interruption import Interrupted
 from agent_farm.runtimes.process import held_by_guards
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.result import RuntimeResult, failure_of
 
 
 class Spawner:
@@ -107,9 +108,18 @@ class Spawner:
             model=self.butler.model,
             trace_id=trace.trace_id if trace else None,
         )
+        end = Completion("failed", success=False, error=reason, failure="failed")
         await session_create(self.database, new)
-        await session_complete(self.database, new.id, Completion("failed", success=False, error=reason))
-        return SpawnerResult(success=False, error=reason, session_id=new.id, trace_id=new.trace_id)
+        await session_complete(self.database, new.id, end)
+        return SpawnerResult(
+            success=False, error=reason, session_id=new.id, trace_id=new.trace_id, failure=end.failure
+        )
+
+    def become(self, butler: Butler) -> None:
+        """Its file says something else now: that holds from the next session on."""
+        self.butler = butler
+        self._runner = replace(self._runner, butler=butler)
+        self.admission.queue = butler.max_queued_sessions
 
     def stop_accepting(self) -> None:
         """Every later trigger is refused; what was accepted goes on."""
@@ -142,7 +152,7 @@ class Spawner:
             trigger_source=source,
             max_turns=max_turns,
             adapter=options.adapter or self._adapter,
-            model=options.model or self.butler.model,
+            model=options.model or (None if options.adapter else self.butler.model),
             cwd=options.cwd or self.butler.directory,
             options=options,
         )
@@ -187,7 +197,8 @@ class Spawner:
     def _end_by(self, error: BaseException) -> Completion:
         if isinstance(error, Exception):
             log_failure(_logger(), "A session", error)
-            return Completion("failed", success=False, error=reason_of(error))
+            kind = failure_of(error).kind
+            return Completion("failed", success=False, error=reason_of(error), failure=kind)
         reason = "the caller went away" if self.admission.accepting else "the butler shut down"
         partial = error.partial if isinstance(error, Interrupted) else RuntimeResult()
         return cancelled_completion(partial, f"Cancelled: {reason}")

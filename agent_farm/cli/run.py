@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent_farm.butler.sources import CHOSEN_SOURCES
+from agent_farm.butler.sources import CHOSEN_SOURCES, SCHEDULE_PREFIX
 from agent_farm.cli.options import complete_runtimes, current_farm, json_option, text_of
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.settings import PERMISSIONS
 
 if TYPE_CHECKING:
     from agent_farm.butler.client import RunRequest
     from agent_farm.butler.result import SpawnerResult
+    from agent_farm.butler.schedules import Schedule
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,11 +91,26 @@ def trigger(
       af trigger --no-wait "Tidy the changelog"
       af trigger --source route --context "From: the mailbox" "File this"
     """
+    root = current_farm().root
+    request = _request(root, prompt, options, source=source, waits=not no_wait)
+    return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
+
+
+def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, as_json: bool) -> int:
+    """A session of a schedule that is not waited for to be due; one that asks for it stays its parent."""
+    from dataclasses import replace
+
+    root = current_farm().root
+    request = _request(root, schedule.prompt, {}, waits=not no_wait)
+    if request.source == "external":
+        request = replace(request, source=SCHEDULE_PREFIX + schedule.name)
+    return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
+
+
+def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: bool, as_json: bool) -> int:
     from agent_farm.butler.client import request_session, start_session
     from agent_farm.butler.server_handle import ensure_server
 
-    root = current_farm().root
-    request = _request(root, prompt, options, source=source, waits=not no_wait)
     address = ensure_server(root, butler)
     if not no_wait:
         return _show(request_session(address, request, _narrate), as_json)
@@ -161,12 +177,15 @@ def _narrate(event: Mapping[str, Any]) -> None:
 
 
 def _show(result: SpawnerResult, as_json: bool) -> int:
+    timed_out = result.failure == "time-limit"
     if as_json:
         answer_json({"result": result.to_json()})
-        return 0 if result.success else 1
+        return 0 if result.success else TimedOut.exit_code if timed_out else 1
     if result.output:
         answer(printable(result.output) if sys.stdout.isatty() else result.output.removesuffix("\n"))
     if not result.success:
         hint = f"af sessions {result.session_id}" if result.session_id else "af sessions"
+        if timed_out:
+            raise TimedOut("The session timed out", why=result.error, hint=hint)
         raise AgentFarmError("The session failed", why=result.error, hint=hint)
     return 0

@@ -104,12 +104,29 @@ def disable(name: str, butler: str | None, as_json: bool) -> None:
 def history(name: str, butler: str | None, as_json: bool) -> None:
     """List when a schedule was due, and what became of it."""
     store = _store(butler)
-    fires = store.fires(store.get(name).name)
+    entry = store.get(name).to_json()
+    fires = store.fires(name)
     if as_json:
         answer_json({"fires": fires})
         return
     for fire in fires:
         answer(f"{_when(fire['due'])}  {fire['outcome']}")
+    if not fires:
+        when = f"next {_next(entry)}" if entry["enabled"] else "it is disabled"
+        narrate(f"{name} was never due; {when}.")
+
+
+@schedule.command(name="run")
+@click.argument("name")
+@click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
+@_butler
+@json_option
+def run_command(name: str, no_wait: bool, butler: str | None, as_json: bool) -> int:
+    """Run a schedule's prompt now, due or not, as `af trigger` would. Its due times stay as they are."""
+    from agent_farm.cli.run import run_schedule
+
+    store = _store(butler)
+    return run_schedule(store.butler, store.get(name), no_wait=no_wait, as_json=as_json)
 
 
 def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:

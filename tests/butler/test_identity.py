@@ -8,6 +8,7 @@ import pytest
 from agent_farm.butler.identity import (
     ButlerError,
     butler_names,
+    configured_runtime,
     load_butler,
     packaged_claude_md,
     require_claude_md,
@@ -16,6 +17,7 @@ from agent_farm.butler.server_files import server_files
 from agent_farm.errors import NotFound
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names
+from agent_farm.settings import load_settings
 from tests.gitrepo import write_files
 
 FULL = """
@@ -65,7 +67,8 @@ def test_a_farm_without_a_roster_has_one_butler_named_after_itself(tmp_path: Pat
     butler = load_butler(tmp_path)
     assert butler.name == FarmPaths(tmp_path).farm_name
     assert butler.directory == tmp_path / ".agent-farm/butler"
-    assert (butler.runtime, butler.optional_env) == ("demo", ("EXTRA",))
+    assert (butler.runtime, butler.optional_env) == (None, ("EXTRA",))
+    assert configured_runtime(tmp_path, load_settings(tmp_path)) == "demo"
     require_claude_md(butler)
     assert (butler.directory / "CLAUDE.md").read_text() == packaged_claude_md()
     (butler.directory / "CLAUDE.md").write_text("mine")
@@ -82,8 +85,9 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
     assert server_files(tmp_path, "b").address == tmp_path / ".agent-farm/butlers/b/server.json"
     own = FarmPaths(tmp_path).farm_name
     assert server_files(tmp_path, own).address == tmp_path / ".agent-farm/server.json"
-    with pytest.raises(NotFound, match="No butler c"):
-        load_butler(tmp_path, "c")
+    with pytest.raises(NotFound, match="No butler aa") as caught:
+        load_butler(tmp_path, "aa")
+    assert caught.value.why == f"Did you mean a? There are: a, b, {own}"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
 
 BUSY_SECONDS = 15.0
+_RETRY_SECONDS = 0.02
 _THREADS = 2
 
 T = TypeVar("T")
@@ -77,7 +79,7 @@ def _open(path: Path) -> sqlite3.Connection:
         raise _named(path, error) from error
     try:
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         _migrate(path, connection)
     except sqlite3.Error as error:
@@ -87,6 +89,19 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite waits for nobody when it turns a new file to WAL: two that open it at once have to try again."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 def _version(connection: sqlite3.Connection) -> int:

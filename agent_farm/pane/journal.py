@@ -43,7 +43,7 @@ def _last_state(descriptor: int, run: object) -> str | None:
     for line in reversed(tail.split(b"\n")):
         try:
             event = json.loads(line) if line else None
-        except ValueError:  # the first line of the tail is cut
+        except (ValueError, RecursionError):  # the first line of the tail is cut; or somebody scribbled
             continue
         if isinstance(event, dict) and event.get("run") == run and event.get("state"):
             return str(event["state"])

@@ -69,11 +69,17 @@ def test_a_line_that_is_no_event_is_passed_over(file: Path, broken: str) -> None
     assert [event.state for event in load_events(file)] == ["idle"]
 
 
-def test_the_conversation_the_runtime_named_last(file: Path) -> None:
-    rows = [line(conversation_id="c1"), line(conversation_id="c2"), line("r0", conversation_id="c3"), line()]
+def test_the_conversation_that_was_spoken_in_last(file: Path) -> None:
+    rows = [
+        line(event="said", conversation_id="c1"),
+        line("r2", event="said", conversation_id="c2"),
+        line("r3", event="began", conversation_id="c3"),
+        line("r3", event="said"),
+    ]
     file.write_text("\n".join(rows) + "\n")
-    assert last_conversation(load_events(file), "r1") == "c2"
-    assert last_conversation(load_events(file), "r9") is None
+    assert last_conversation(load_events(file), "said") == "c2"
+    assert last_conversation(load_events(file), "") == "c3"
+    assert last_conversation(load_events(file), "never") is None
 
 
 def test_how_it_ended(tmp_path: Path) -> None:

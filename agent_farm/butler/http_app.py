@@ -23,7 +23,7 @@ from agent_farm.butler.order import Progress, RunOptions
 from agent_farm.butler.requests import caller_of
 from agent_farm.butler.result import refused
 from agent_farm.butler.service import ButlerService
-from agent_farm.butler.sources import CHOSEN_SOURCES, SCHEDULE_PREFIX
+from agent_farm.butler.sources import is_callers_source
 from agent_farm.butler.tool_box import text_of
 from agent_farm.errors import AgentFarmError
 
@@ -90,7 +90,7 @@ class Asked:
 def _asked(body: dict[str, Any]) -> Asked:
     cwd, timeout = body.get("cwd"), body.get("timeout")
     source, parent = body.get("source", "external"), body.get("parent")
-    if source not in (*CHOSEN_SOURCES, "trigger") and not str(source).startswith(SCHEDULE_PREFIX):
+    if not is_callers_source(source):
         raise ValueError(f"{source!r} is not a source that a caller may name")
     return Asked(
         prompt=str(body["prompt"]),

@@ -13,10 +13,18 @@ SCHEDULE_PREFIX = "schedule:"
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
+def is_callers_source(source: object) -> bool:
+    """Whether a request may name it; what `af run` finds out of itself is among them."""
+    return source in (*CHOSEN_SOURCES, "trigger") or (isinstance(source, str) and _is_schedule(source))
+
+
+def _is_schedule(source: str) -> bool:
+    name = source.removeprefix(SCHEDULE_PREFIX)
+    return name != source and TASK_NAME.fullmatch(name) is not None
+
+
 def require_trigger_source(source: str) -> None:
-    if source in PLAIN_SOURCES:
-        return
-    if source.startswith(SCHEDULE_PREFIX) and TASK_NAME.fullmatch(source.removeprefix(SCHEDULE_PREFIX)):
+    if source in PLAIN_SOURCES or _is_schedule(source):
         return
     raise UsageError(
         f"{source!r} is not a trigger source",

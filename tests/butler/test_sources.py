@@ -42,7 +42,7 @@ def test_trigger_writes_down_the_source_that_it_is_given(farm: Path, af: Af) -> 
 async def test_the_server_refuses_a_source_that_is_none_to_name(repo: Path) -> None:
     async with serving(repo) as served:
         headers = {"Authorization": f"Bearer {ARCHITECT}"}
-        for source in ("schedule:daily", "cron", 5):
+        for source in ("schedule:", "schedule:a b", "cron", 5):
             body = {"prompt": "x", "source": source}
             answer = await served.http.post(served.url("/run"), json=body, headers=headers)
             assert answer.status_code == 400

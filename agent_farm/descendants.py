@@ -41,6 +41,7 @@ def end_children(grace: float, groups: Iterable[int] = ()) -> None:
     told: set[int] = set()
     beyond: set[int] = set()
     left = list(groups)
+    is_empty = False
     for group in left:
         _tell_group(group, signal.SIGTERM)
     while True:
@@ -49,8 +50,11 @@ def end_children(grace: float, groups: Iterable[int] = ()) -> None:
         beyond |= {pid for pid in children if pid not in told and stands_alone(pid)}
         children = [pid for pid in children if pid not in beyond]
         now = time.monotonic()
-        if not (children or left) or now > deadline + _GIVE_UP_SECONDS:
+        if now > deadline + _GIVE_UP_SECONDS or (is_empty and not (children or left)):
             return
+        is_empty = not (children or left)
+        if is_empty:
+            continue  # one look is no proof: an orphan may come to us from a process that was read before it
         if now >= deadline:
             for group in left:
                 _tell_group(group, signal.SIGKILL)

@@ -36,7 +36,7 @@ format: setup-dev
 
 test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
-	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 2 -rR $(ARGS)
+	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 1 -rR $(ARGS)
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_farm.butler.memory import fetch_memory_context as fetch_memory_context
     from agent_farm.butler.memory import store_session_episode as store_session_episode
     from agent_farm.butler.mock import MockSpawner as MockSpawner
+    from agent_farm.butler.order import Endpoint as Endpoint
     from agent_farm.butler.result import SpawnerResult as SpawnerResult
     from agent_farm.butler.sessions import session_complete as session_complete
     from agent_farm.butler.sessions import session_create as session_create
@@ -24,6 +25,7 @@ _HOMES = {
     "Butler": "identity",
     "CredentialStore": "credentials",
     "Database": "database",
+    "Endpoint": "order",
     "MockSpawner": "mock",
     "Spawner": "spawner",
     "SpawnerResult": "result",
@@ -38,6 +40,7 @@ __all__ = [
     "Butler",
     "CredentialStore",
     "Database",
+    "Endpoint",
     "MockSpawner",
     "Spawner",
     "SpawnerResult",

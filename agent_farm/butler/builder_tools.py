@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.butler import messages
 from agent_farm.butler.farm_tools import send_text
 from agent_farm.butler.requests import caller_in
-from agent_farm.butler.tool_box import tool
+from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders as list_all
 
@@ -44,14 +43,14 @@ def add_builder_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def list_builders() -> dict[str, Any]:
         """The builders of this farm: id, what each works on, how it is."""
-        return {"builders": await asyncio.to_thread(_summaries, open_farm)}
+        return {"builders": await in_thread("look", _summaries, open_farm)}
 
     @tool(server)
     async def message_builder(id: str, text: str, ctx: Context[Any, Any]) -> dict[str, Any]:
         """Type a message into another builder's session; `outcome` is submitted, held or failed."""
         caller = caller_in(ctx.request_context)
         signed = f"Message from builder {caller.id}: {text}" if caller.kind == "builder" else text
-        return await asyncio.to_thread(send_text, open_farm, id, signed)
+        return await in_thread("send", send_text, open_farm, id, signed)
 
 
 async def _as_builder(
@@ -59,11 +58,11 @@ async def _as_builder(
 ) -> None:
     caller = caller_in(ctx.request_context)
 
-    def in_thread() -> None:
+    def say() -> None:
         farm = open_farm()
         work(farm, farm.require_exact(caller.id))
 
-    await asyncio.to_thread(in_thread)
+    await in_thread("report", say)
 
 
 def _summaries(open_farm: OpenFarm) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from agent_farm.butler.agreement import agreed_before, require_agreed_runtime
 from agent_farm.butler.landing_tools import add_landing_tools
 from agent_farm.butler.life_tools import add_life_tools
 from agent_farm.butler.look_tools import add_look_tools
-from agent_farm.butler.tool_box import tool
+from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
@@ -77,7 +77,7 @@ def _add_spawn(server: MCPServer[Any], open_farm: OpenFarm) -> None:
             )
             return _spawn(farm, order)
 
-        return await asyncio.to_thread(start)
+        return await in_thread("start", start)
 
 
 def _add_talk(server: MCPServer[Any], open_farm: OpenFarm) -> None:
@@ -90,12 +90,12 @@ def _add_talk(server: MCPServer[Any], open_farm: OpenFarm) -> None:
             chosen = [farm.require(id).id for id in ids] if ids else None
             return [builder.to_json() for builder in list_builders(farm, chosen)]
 
-        return {"builders": await asyncio.to_thread(read)}
+        return {"builders": await in_thread("look", read)}
 
     @tool(server)
     async def send(id: str, text: str) -> dict[str, Any]:
         """Deliver `text` to a running builder. `outcome` is submitted, held or failed, with the reason."""
-        return await asyncio.to_thread(send_text, open_farm, id, text)
+        return await in_thread("send", send_text, open_farm, id, text)
 
     @tool(server)
     async def send_keys(id: str, keys: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _add_talk(server: MCPServer[Any], open_farm: OpenFarm) -> None:
 
         `keys`, separated by spaces: Enter Escape Tab Up Down Left Right Space BSpace C-c, or one character.
         """
-        return await asyncio.to_thread(_press, open_farm, id, keys)
+        return await in_thread("send", _press, open_farm, id, keys)
 
 
 def _add_wait(server: MCPServer[Any], open_farm: OpenFarm) -> None:
@@ -118,7 +118,7 @@ def _add_wait(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         deadline = time.monotonic() + min(timeout, LONGEST_WAIT)
         while True:
             try:
-                return await asyncio.to_thread(_look, open_farm, ids, states, any_is_enough)
+                return await in_thread("wait", _look, open_farm, ids, states, any_is_enough)
             except TimedOut as error:
                 if time.monotonic() >= deadline:
                     raise TimedOut(f"Not there after {timeout:g} s", evidence=error.evidence) from error

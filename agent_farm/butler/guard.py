@@ -83,7 +83,8 @@ class Guard:
         return self._tokens.caller(token, named)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
-        _log.warning("Refused %s %s: %d, %s", scope["method"], scope["path"], status, reason)
+        if status == 405:  # a caller that has shown its token; of anybody else no log takes a line
+            _log.warning("Refused a %s: %s", MCP_PATH, reason)
         extra = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}.get(status, {})
         await JSONResponse({"error": reason}, status_code=status, headers=extra)(scope, receive, send)
 

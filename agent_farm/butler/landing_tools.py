@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from mcp.server import MCPServer
 
 from agent_farm.butler.agreement import agreed_before
-from agent_farm.butler.tool_box import tool
+from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
@@ -21,7 +20,7 @@ def add_landing_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def diff(id: str, stat: bool = False) -> dict[str, Any]:
         """What a builder changed since its base, uncommitted work included; `stat`: only which files."""
-        return await asyncio.to_thread(_diff, open_farm, id, stat)
+        return await in_thread("diff", _diff, open_farm, id, stat)
 
     @tool(server)
     async def merge(
@@ -35,12 +34,12 @@ def add_landing_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         Refused with the reason when it would conflict, or when the farm's merge.check fails; `left_behind`
         are files that are not committed, and so did not land. `here` lands on a branch that is not the base.
         """
-        return await asyncio.to_thread(_merge, open_farm, ids, strategy, message, here)
+        return await in_thread("merge", _merge, open_farm, ids, strategy, message, here)
 
     @tool(server)
     async def conflicts(ids: list[str] | None = None) -> dict[str, Any]:
         """Which builders' committed work conflicts, with each other and with their base; default: all."""
-        return await asyncio.to_thread(_conflicts, open_farm, ids)
+        return await in_thread("conflicts", _conflicts, open_farm, ids)
 
 
 def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp.server import MCPServer
 
 from agent_farm.butler.agreement import agreed_before
-from agent_farm.butler.tool_box import text_of, tool
+from agent_farm.butler.tool_box import in_thread, text_of, tool
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
@@ -22,12 +21,12 @@ def add_life_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def stop(ids: list[str]) -> dict[str, Any]:
         """End the builders' runtimes; worktree, branch and conversation stay for `resume`."""
-        return await asyncio.to_thread(_stop, open_farm, ids)
+        return await in_thread("stop", _stop, open_farm, ids)
 
     @tool(server)
     async def resume(id: str) -> dict[str, Any]:
         """Start a builder's runtime again; `continues` says whether its conversation goes on."""
-        return await asyncio.to_thread(_resume, open_farm, id)
+        return await in_thread("start", _resume, open_farm, id)
 
     @tool(server)
     async def prune(
@@ -43,7 +42,7 @@ def add_life_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         can be removed.
         """
         waived = {"discard_changes": discard_changes, "discard_commits": discard_commits, "stop": stop}
-        return await asyncio.to_thread(_prune, open_farm, ids, waived)
+        return await in_thread("prune", _prune, open_farm, ids, waived)
 
 
 def _stop(open_farm: OpenFarm, ids: Sequence[str]) -> dict[str, Any]:

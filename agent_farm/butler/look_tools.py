@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from mcp.server import MCPServer
 
-from agent_farm.butler.tool_box import tool
+from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
 
@@ -19,12 +18,12 @@ def add_look_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
     async def capture(id: str, history: int = 0) -> dict[str, Any]:
         """What a builder's screen shows now, with `history` lines above it."""
-        return await asyncio.to_thread(_capture, open_farm, id, history)
+        return await in_thread("look", _capture, open_farm, id, history)
 
     @tool(server)
     async def logs(id: str, limit: int = 100) -> dict[str, Any]:
         """The newest events of a builder's launcher and runtime, oldest first; `limit` 0 gives all."""
-        return await asyncio.to_thread(_logs, open_farm, id, limit)
+        return await in_thread("look", _logs, open_farm, id, limit)
 
     @tool(server)
     async def path(id: str) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def add_look_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
             record = open_farm().require(id)
             return {"id": record.id, "path": record.worktree}
 
-        return await asyncio.to_thread(find)
+        return await in_thread("look", find)
 
 
 def _capture(open_farm: OpenFarm, id: str, history: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from agent_farm.butler.server_files import (
     server_files,
     store_address,
 )
+from agent_farm.butler.server_log import start_log
 from agent_farm.butler.tokens import Tokens, hash_token
 from agent_farm.errors import AgentFarmError
 from agent_farm.paths import FarmPaths
@@ -41,13 +42,7 @@ def _as_it_is(app: Any, root: Path, files: ServerFiles) -> Any:
 def main(argv: list[str], extend: Extend = _as_it_is) -> int:
     """`extend` may put other routes beside the butler's."""
     root, butler, lock, *descriptors = argv
-    logging.basicConfig(
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        datefmt="%Y-%m-%d %H:%M:%S",
-    )
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("mcp").setLevel(logging.WARNING)
+    start_log()
     for descriptor in (int(lock), *map(int, descriptors)):
         os.set_inheritable(descriptor, False)  # no session inherits the lock or a socket
     sockets = [socket.socket(fileno=int(word)) for word in descriptors]

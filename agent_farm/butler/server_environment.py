@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-# What the server may see: it passes on to a session only what that session's butler declares.
-NAMES = (
-    *("PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TMPDIR", "TMUX_TMPDIR", "SSH_AUTH_SOCK"),
-    *("GH_TOKEN", "GITHUB_TOKEN", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"),
-)
-PREFIXES = (
-    *("LC_", "AF_", "XDG_", "OTEL_", "ANTHROPIC_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
-    *(
-        "OPENAI_",
-        "CODEX_",
-        "GEMINI_",
-        "GOOGLE_",
-        "COPILOT_",
-        "OPENCODE_",
-        "OPENROUTER_",
-        "GROQ_",
-        "MISTRAL_",
-        "XAI_",
-    ),
-)
+from agent_farm.runtimes import ADAPTERS, get_adapter
+from agent_farm.runtimes.environment import ALWAYS
+
+# Of a terminal's variables only these: it passes on to a session what its runtime and its butler declare.
+NAMES = (*ALWAYS, "TMUX_TMPDIR", "SSH_AUTH_SOCK", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
+PREFIXES = ("LC_", "AF_", "XDG_", "OTEL_")
+TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE", "TRACEPARENT")
 PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN", "AF_RUN_DIR", "AF_WORKTREE")
 
 
-def server_environment(environ: Mapping[str, str], declared: tuple[str, ...] = ()) -> dict[str, str]:
+def server_environment(environ: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
     """The server's own environment: what a session may ask for, and nothing of the terminal it came from."""
+    names = {*NAMES, *declared, *runtime_variables()} - {*TERMINAL, *PRIVATE}
+    asked = asked_variables(environ)
     return {
         name: value
         for name, value in environ.items()
-        if (name in NAMES or name in declared or name.startswith(PREFIXES)) and name not in PRIVATE
+        if name in names or name in asked or (name.startswith(PREFIXES) and name not in PRIVATE)
     }
+
+
+def runtime_variables() -> set[str]:
+    """What any runtime reads: a new one is known here by its adapter alone."""
+    return {key for name in ADAPTERS for key in get_adapter(name).every_key}
+
+
+def asked_variables(environ: Mapping[str, str]) -> set[str]:
+    """What the CLIs of `ask_sources` read, which run in the server, too."""
+    from agent_farm.lctx.environment import user_variables
+
+    return set(user_variables(environ))

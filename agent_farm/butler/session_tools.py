@@ -47,10 +47,12 @@ def add_session_tools(server: MCPServer[Any], open_desk: OpenDesk) -> None:
         return {"sessions": found}
 
     @tool(server)
-    async def sessions_get(session_id: str) -> dict[str, Any]:
+    async def sessions_get(session_id: str, ctx: Context[Any, Any] | None = None) -> dict[str, Any]:
         """The whole record of one session, by id or a prefix of it."""
         desk = open_desk()
-        return {"session": await desk.database.run(desk.sessions.get, session_id)}
+        # what another butler's sessions were told is for nobody but the architect
+        butler = None if caller_in(ctx.request_context if ctx else None).kind == "architect" else desk.name
+        return {"session": await desk.database.run(lambda: desk.sessions.get(session_id, butler=butler))}
 
     @tool(server)
     async def tick() -> dict[str, list[str]]:

@@ -190,12 +190,13 @@ class SessionLog:
         )
         return [session_json(row, whole=False) for row in rows]
 
-    def get(self, session_id: str) -> dict[str, Any]:
-        """The whole record, by id or by a prefix that only one has."""
+    def get(self, session_id: str, *, butler: str | None = None) -> dict[str, Any]:
+        """The whole record, by id or by a prefix that only one has; of `butler` alone, where one is given."""
         self.heal()
         rows = self.database.query(
-            "SELECT * FROM sessions WHERE substr(id, 1, ?) = ? ORDER BY number DESC LIMIT 2",
-            (len(session_id), session_id),
+            "SELECT * FROM sessions WHERE substr(id, 1, ?) = ? AND butler = coalesce(?, butler)"
+            " ORDER BY number DESC LIMIT 2",
+            (len(session_id), session_id, butler),
         )
         exact = [row for row in rows if row["id"] == session_id] or rows
         if not session_id or not exact:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from mcp.server import MCPServer
 
-from agent_farm.butler.tool_box import tool
+from agent_farm.butler.tool_box import in_thread, tool
 
 
 def add_source_tools(server: MCPServer[Any]) -> None:
@@ -16,11 +15,11 @@ def add_source_tools(server: MCPServer[Any]) -> None:
         """The user's local sources (repositories, directories, files) that questions can be asked about."""
         from agent_farm.lctx.tools import list_sources as found
 
-        return {"sources": await asyncio.to_thread(found)}
+        return {"sources": await in_thread("sources", found)}
 
     @tool(server)
     async def ask_sources(sources: list[str], question: str) -> dict[str, Any]:
         """Have the user's AI CLI answer a question from the named sources; it sees them and no MCP server."""
         from agent_farm.lctx.tools import ask_sources as ask
 
-        return dict(await asyncio.to_thread(ask, sources, question))
+        return dict(await in_thread("ask", ask, sources, question))

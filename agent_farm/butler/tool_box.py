@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from mcp.server import MCPServer
@@ -28,6 +30,20 @@ def tool(server: MCPServer[Any]) -> Callable[[Callable[P, Awaitable[R]]], Callab
         return answer
 
     return add
+
+
+_AT_ONCE = 8
+
+
+@functools.cache
+def _threads(kind: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"tool {kind}")
+
+
+async def in_thread(kind: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """On a thread for calls of this kind: those that take long hold up their own kind and no other."""
+    work = functools.partial(function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_threads(kind), work)
 
 
 def text_of(error: AgentFarmError) -> str:

@@ -7,7 +7,6 @@ Origin and login are right.
 
 from __future__ import annotations
 
-import logging
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -27,8 +26,6 @@ _SAFE_METHODS = ("GET", "HEAD")
 _OWN_SITES = ("same-origin", "none")
 _POLICY_VIOLATION = 4403
 
-_log = logging.getLogger(__name__)
-
 
 class Door:
     """ASGI middleware around the whole dashboard."""
@@ -47,7 +44,6 @@ class Door:
         if refusal is None:
             await self._app(scope, receive, _with_headers(send, headers.get("host", "")))
             return
-        _log.warning("Refused %s %s: %s", scope.get("method", "WebSocket"), scope["path"], refusal[1])
         if scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": refusal[1]})

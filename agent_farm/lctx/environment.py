@@ -48,6 +48,11 @@ def agent_environment(source: Mapping[str, str], command: str, passes: Iterable[
     return {**allowed_environment(source, declared=_names(source, wanted)), INSIDE: "1"}
 
 
+def user_variables(source: Mapping[str, str]) -> Iterator[str]:
+    """What of `source` any of the known CLIs may need."""
+    return _names(source, (*_USER, *(name for names in _OWN.values() for name in names)))
+
+
 def require_outside(source: Mapping[str, str]) -> None:
     """An agent that answers a question does not ask one: that would be a loop."""
     if source.get(INSIDE):

@@ -1,17 +1,43 @@
 """AI coding CLIs as runtimes: what each one needs to be started, locked, followed and resumed.
 
 `get_adapter(name)` is the way in. One literal table, no discovery; an adapter's module is imported only
-when it is asked for, so that `af --help` pays for none of them.
+when it is asked for, so that `af --help` pays for none of them. So it is with the classes named here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_farm.runtimes.base import RuntimeAdapter
+    from agent_farm.runtimes.base import RuntimeAdapter as RuntimeAdapter
+    from agent_farm.runtimes.claude_code import ClaudeCodeAdapter as ClaudeCodeAdapter
+    from agent_farm.runtimes.codex import CodexAdapter as CodexAdapter
+    from agent_farm.runtimes.external import ExternalAdapter as ExternalAdapter
+    from agent_farm.runtimes.gemini import GeminiAdapter as GeminiAdapter
+    from agent_farm.runtimes.result import RuntimeResult as RuntimeResult
+
+__all__ = [
+    "ADAPTERS",
+    "ClaudeCodeAdapter",
+    "CodexAdapter",
+    "ExternalAdapter",
+    "GeminiAdapter",
+    "RuntimeAdapter",
+    "RuntimeResult",
+    "adapter_names",
+    "get_adapter",
+]
+
+_HOMES = {
+    "ClaudeCodeAdapter": "claude_code",
+    "CodexAdapter": "codex",
+    "ExternalAdapter": "external",
+    "GeminiAdapter": "gemini",
+    "RuntimeAdapter": "base",
+    "RuntimeResult": "result",
+}
 
 # name -> (module, class); the order is the order in which a default is looked for, demo never being one
 ADAPTERS = {
@@ -39,6 +65,14 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
         assert root is not None
         return ExternalAdapter.declared(root, name)
     raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def _load(module: str, class_name: str) -> RuntimeAdapter:

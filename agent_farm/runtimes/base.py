@@ -145,6 +145,11 @@ class RuntimeAdapter(ABC):
         """The environment variables it may have for `model`, never another vendor's."""
         return self.key_names
 
+    @property
+    def every_key(self) -> tuple[str, ...]:
+        """Those it may have for any model."""
+        return self.key_names
+
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
         """What of a headless run's environment is for this runtime."""
         return without_foreign_keys(env, self.keys_for(model))

@@ -14,12 +14,11 @@ from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line,
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
+from agent_farm.runtimes.skills import skill_commands
 
 # -E -P instead of -I: the package may be installed for the user only
 WORKER = (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.claude_worker")
 MODES: Mapping[Permissions, str] = {"ask": "dontAsk", "edit": "acceptEdits", "all": "bypassPermissions"}
-# what may run unasked with `edit`: scripts of the directory's own skills
-SKILLS = tuple(f"Bash({runner}skills/*)" for runner in ("", "./", "sh ", "bash ", "python ", "python3 "))
 _REFUSALS = (
     "No conversation found",
     "already in use",
@@ -45,6 +44,8 @@ async def run_claude(order: HeadlessOrder, env: Mapping[str, str]) -> RuntimeRes
 def _worker_order(order: HeadlessOrder) -> dict[str, object]:
     servers = (order.mcp_server,) if order.mcp_server else ()
     allowed = [f"mcp__{server.name}" for server in servers]
+    if order.permissions == "edit":  # run unasked
+        allowed += [f"Bash({command}:*)" for command in skill_commands(order.cwd)]
     return {
         "prompt": order.prompt,
         "cli_path": _program(order),
@@ -54,7 +55,7 @@ def _worker_order(order: HeadlessOrder) -> dict[str, object]:
         "model": order.model,
         "max_turns": order.max_turns,
         "permission_mode": MODES[order.permissions],
-        "allowed_tools": [*allowed, *(SKILLS if order.permissions == "edit" else ())],
+        "allowed_tools": allowed,
         "mcp_servers": claude_form(servers)["mcpServers"],
         "resume": order.conversation_id if order.resume else None,
         "session_id": None if order.resume else order.conversation_id,

@@ -13,13 +13,13 @@ from agent_farm.runtimes.ledger import spent_since
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
+from agent_farm.runtimes.skills import skill_scripts
 
 PERMISSIONS: Mapping[Permissions, tuple[str, ...]] = {
     "ask": (),
     "edit": ("--allow-tool=write",),
     "all": ("--allow-all-tools", "--allow-all-paths", "--allow-all-urls"),
 }
-_MOST_SCRIPTS = 400
 _REFUSALS = ("unknown option", "No session", "not found", "Invalid", "argument")
 
 
@@ -111,16 +111,7 @@ class CopilotLines(LineParser):
 
 def _skill_scripts(cwd: Path) -> list[str]:
     """Its rules match a command's first word, so each script that may run is named; `sh FILE` is not."""
-    import os
-
-    found: list[str] = []
-    for directory, _, names in os.walk(cwd / "skills"):
-        for name in sorted(names):
-            path = Path(directory, name)
-            if os.access(path, os.X_OK):
-                relative = path.relative_to(cwd).as_posix()
-                found += [relative, f"./{relative}"]
-    return found[:_MOST_SCRIPTS]
+    return [start + script for script in skill_scripts(cwd, executable=True) for start in ("", "./")]
 
 
 def _text(result: object) -> str:

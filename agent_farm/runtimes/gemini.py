@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,20 +24,9 @@ from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_comm
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.skills import skill_commands
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-# what may run unasked with `edit`, headless: scripts of the directory's own skills
-# (a rule each: it refuses regular expressions in which one repetition holds another)
-SKILLS_POLICY = "".join(
-    f"""\
-[[rule]]
-toolName = "run_shell_command"
-commandRegex = '{runner}skills/[A-Za-z0-9_./= -]*"'
-decision = "allow"
-priority = 900
-"""
-    for runner in ("", "\\./", "sh ", "bash ", "python ", "python3 ")
-)
 INTERACTIVE: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
 
 
@@ -133,7 +123,7 @@ class GeminiAdapter(RuntimeAdapter):
         replace_file(home / ".gemini" / "settings.json", json.dumps(settings))
         replace_file(home / ".gemini" / "GEMINI.md", order.system_prompt)
         make_directory(home / ".gemini" / "policies")
-        policy = SKILLS_POLICY if order.permissions == "edit" else ""
+        policy = skills_policy(order.cwd) if order.permissions == "edit" else ""
         replace_file(home / ".gemini" / "policies" / "skills.toml", policy)
         self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
         env = self._env(order.env, home, order.mcp_server)
@@ -171,6 +161,21 @@ class GeminiAdapter(RuntimeAdapter):
             "hooksConfig": {"enabled": True, "notifications": False, "disabled": foreign_hooks(top, cwd)},
             "mcpServers": servers,
         }
+
+
+def skills_policy(cwd: Path) -> str:
+    """A rule for each way to start each script: one repetition within another it refuses."""
+    return "".join(
+        f"""\
+[[rule]]
+toolName = "run_shell_command"
+commandRegex = '{re.escape(command).replace(chr(92) + " ", " ")}{given}"'
+decision = "allow"
+priority = 900
+"""
+        for command in skill_commands(cwd)
+        for given in ("", " [A-Za-z0-9_./= -]*")
+    )
 
 
 def auth_type(env: Mapping[str, str]) -> str | None:

@@ -10,11 +10,9 @@ from agent_farm.runtimes.base import HeadlessOrder, Permissions
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
+from agent_farm.runtimes.skills import skill_scripts
 
 MODES: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
-SKILLS = tuple(
-    f"run_shell_command({runner}skills/)" for runner in ("./", "sh ", "bash ", "python ", "python3 ")
-)
 _NOT_LOGGED_IN, _BAD_INPUT, _UNTRUSTED = 41, 42, 55
 
 
@@ -22,8 +20,9 @@ async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[st
     argv = [*order.command, "--approval-mode", MODES[order.permissions], "-o", "stream-json", *lock]
     argv += ["--extensions", "none"]
     if order.permissions == "edit":
-        # offers the shell tool at all; what may run is said by the policy file
-        argv += ["--allowed-tools", "run_shell_command(skills/)"]
+        # one is enough to be offered the shell tool at all; what may run is said by the policy file
+        for script in skill_scripts(order.cwd)[:1]:
+            argv += ["--allowed-tools", f"run_shell_command({script})"]
     if order.model:
         argv += ["--model", order.model]
     if order.conversation_id:

@@ -23,6 +23,7 @@ from agent_farm.runtimes.opencode_lock import foreign_servers
 from agent_farm.runtimes.opencode_plugin import report_plugin
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.skills import skill_commands
 from agent_farm.runtimes.worktree_files import directories_between
 
 # the vendor in `vendor/model` -> the variables it reads
@@ -37,7 +38,6 @@ PROVIDERS = {
 }
 # its input box: the draft or nothing, an empty line, its agent's name, the lower edge; beside it a side bar
 _INPUT_BOX = r"^ *┃(?:  %s)?(?: {12,}\S.*)? *\n *┃(?: {12,}\S.*)? *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀"
-_SKILLS = tuple(f"{runner}skills/*" for runner in ("", "./", "sh ", "bash ", "python ", "python3 "))
 INTERACTIVE: Mapping[Permissions, Mapping[str, object]] = {
     "ask": {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
     "edit": {"edit": "allow", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
@@ -47,7 +47,7 @@ HEADLESS: Mapping[Permissions, Mapping[str, object]] = {
     "ask": {"edit": "deny", "bash": "deny", "webfetch": "deny", "external_directory": "deny"},
     "edit": {
         "edit": "allow",
-        "bash": {"*": "deny", **dict.fromkeys(_SKILLS, "allow")},
+        "bash": "deny",
         "webfetch": "deny",
         "external_directory": "deny",
     },
@@ -88,11 +88,16 @@ class OpencodeAdapter(RuntimeAdapter):
         vendor = (model or "").partition("/")[0]
         return (*self.key_names, *PROVIDERS.get(vendor, ()))
 
+    @property
+    def every_key(self) -> tuple[str, ...]:
+        return (*self.key_names, *(name for names in PROVIDERS.values() for name in names))
+
     def permission_words(self, permissions: Permissions) -> str:
         return f"`{json.dumps(INTERACTIVE[permissions])}`"
 
     def headless_permission_words(self, permissions: Permissions) -> str:
-        return f"`{json.dumps(HEADLESS[permissions])}`"
+        skills = ", `bash` allowed for each script of `skills/`" if permissions == "edit" else ""
+        return f"`{json.dumps(HEADLESS[permissions])}`{skills}"
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         home = order.run_directory / "opencode"
@@ -132,7 +137,7 @@ class OpencodeAdapter(RuntimeAdapter):
         role = home / "role.md" if order.system_prompt else None
         if role:
             replace_file(role, order.system_prompt)
-        config = settings(order.mcp_server, HEADLESS[order.permissions], role, order.cwd, order.cwd)
+        config = settings(order.mcp_server, _headless_permissions(order), role, order.cwd, order.cwd)
         replace_file(home / "opencode.json", json.dumps(config))
         for file in config_home_files(home):
             make_directory(file.path.parent)
@@ -148,6 +153,14 @@ class OpencodeAdapter(RuntimeAdapter):
         form = {"mcp": {server.name: server_form(server) for server in as_servers(mcp_servers)}}
         replace_file(path, json.dumps(form, indent=2))
         return path
+
+
+def _headless_permissions(order: HeadlessOrder) -> Mapping[str, object]:
+    words = HEADLESS[order.permissions]
+    if order.permissions != "edit":
+        return words
+    allowed = [form for command in skill_commands(order.cwd) for form in (command, f"{command} *")]
+    return {**words, "bash": {"*": "deny", **dict.fromkeys(allowed, "allow")}}
 
 
 def settings(

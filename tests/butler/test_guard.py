@@ -15,7 +15,7 @@ from tests.butler.serving import ARCHITECT, serving
 
 
 @in_loop
-async def test_refusals_are_answered_and_logged_without_the_token(
+async def test_refusals_are_answered_and_leave_no_line_in_the_log(
     repo: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs = FarmPaths(repo).runs
@@ -35,13 +35,13 @@ async def test_refusals_are_answered_and_logged_without_the_token(
             (ARCHITECT, None, {"Origin": "null"}, 403),
             (ARCHITECT, None, {"Origin": "http://localhost.evil.example"}, 403),
         ]
-        with caplog.at_level(logging.WARNING, "agent_farm.butler.guard"):
+        with caplog.at_level(logging.WARNING):
             for token, named, headers, status in cases:
                 response = await served.rpc("ping", token=token, session=named, headers=headers)
                 assert response.status_code == status, (token, named, headers, response.text)
-        assert len(caplog.records) == len(cases)
-        for secret in (mine, other, session, ARCHITECT):
-            assert secret not in caplog.text
+            forged = served.url("/x%0a2026-01-01 00:00:00 INFO agent_farm.butler: forged%1b[31m")
+            assert (await served.http.get(forged)).status_code == 401
+        assert caplog.records == []
         for token, named in ((ARCHITECT, None), (mine, "task-a"), (session, "s-1")):
             assert (await served.rpc("ping", token=token, session=named)).status_code == 200
         for origin in ("http://localhost:3000", "http://127.0.0.1", "http://[::1]:5"):

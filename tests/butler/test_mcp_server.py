@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from mcp import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agent_farm.butler.sessions import NewSession, session_create
 from agent_farm.butler.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
+from agent_farm.lctx import tools
 from agent_farm.paths import FarmPaths
 from tests.butler.loop import in_loop
 from tests.butler.serving import ARCHITECT, Served, document_of, serving
@@ -258,3 +262,49 @@ async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: boo
         while not (ended := served.service.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         assert ended[0]["state"] == state
+
+
+@in_loop
+async def test_a_session_reads_the_records_of_its_own_butler_alone(repo: Path) -> None:
+    async with serving(repo) as served:
+        database = served.service.database
+        for id, butler in (("c0ffee-1", "mail"), ("c0ffee-2", "health")):
+            await session_create(
+                database, NewSession(id, butler, "nobody", "external", "the PIN is 4711", "demo")
+            )
+        token = served.service.tokens.mint_for_session("s-1")
+        for asked in ("c0ffee-1", "c0ffee", "c"):
+            answer = await served.call("sessions_get", {"session_id": asked}, token=token, session="s-1")
+            seen = json.dumps(answer)
+            assert "c0ffee-1" not in seen or answer["isError"], answer
+            assert '"mail"' not in seen
+        listed = structured(await served.call("sessions_list", {}, token=token, session="s-1"))
+        assert [one["id"] for one in listed["sessions"]] == ["c0ffee-2"]
+        whole = structured(await served.call("sessions_get", {"session_id": "c0ffee-1"}))
+        assert whole["session"]["butler"] == "mail"
+
+
+@in_loop
+async def test_long_calls_hold_up_neither_status_nor_builders(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = threading.Event()
+
+    def answer_late(sources: list[str], question: str) -> dict[str, str]:
+        end.wait(60)
+        return {"answer": question}
+
+    monkeypatch.setattr(tools, "ask_sources", answer_late)
+    async with serving(repo) as served:
+        asked = {"sources": ["x"], "question": "why"}
+        many = (
+            min(32, (os.cpu_count() or 1) + 4) + 8
+        )  # more than any executor that they could share has threads
+        calls = [asyncio.ensure_future(served.call("ask_sources", asked)) for _ in range(many)]
+        try:
+            for quick in ("list_sources", "status", "list_builders", "conflicts"):
+                assert "isError" not in (done := await served.call(quick)) or not done["isError"], done
+            assert not any(call.done() for call in calls)
+        finally:
+            end.set()
+        assert [structured(await call) for call in calls] == [{"answer": "why"}] * many

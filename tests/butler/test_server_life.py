@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 
@@ -24,6 +25,7 @@ from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_sessions
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.paths import user_state_directory
+from agent_farm.runtimes import ADAPTERS, get_adapter
 from tests.conftest import Af
 from tests.gitrepo import commit_files, make_repo
 from tests.waiting import wait_until
@@ -177,6 +179,31 @@ def test_its_environment_is_clean(farm: Path, monkeypatch: pytest.MonkeyPatch) -
         assert not [name for name in seen if name.startswith("SECRET_")]
         assert "TMUX" not in seen
         assert seen["ANTHROPIC_API_KEY"] == "key"
+
+
+def test_every_variable_that_a_runtime_reads_reaches_the_server(
+    farm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {key for name in ADAPTERS for key in get_adapter(name).every_key}
+    names |= {"HTTPS_PROXY", "no_proxy", "SSL_CERT_FILE"}  # of what `ask_sources` starts
+    for name in names:
+        monkeypatch.setenv(name, str(farm))
+    ensure_server(farm)
+    seen = psutil.Process(up(farm).pid).environ()
+    assert names - seen.keys() == set()
+    assert "CLAUDE_CODE_USE_BEDROCK" in names
+
+
+def test_requests_without_a_login_leave_nothing_in_the_log(farm: Path) -> None:
+    ensure_server(farm)
+    address = up(farm)
+    log = server_files(farm).log
+    before = log.read_text()
+    for path in ("/api/x%0a2026-01-01 INFO forged", "/mcp%0aforged", "/x%1b[31mforged"):
+        answer = httpx2.get(f"http://localhost:{address.port}{path}", follow_redirects=False)
+        assert answer.status_code in (303, 401, 404)
+    httpx2.post(f"http://localhost:{address.port}/mcp", headers={"Host": "forged"})
+    assert log.read_text() == before
 
 
 def test_a_file_in_the_repository_cannot_stand_in_for_a_module(farm: Path) -> None:

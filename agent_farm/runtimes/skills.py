@@ -1,0 +1,35 @@
+"""The scripts of a directory's `skills/`: each by its own path, so that no other file runs in their name."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+RUNNERS = ("", "./", "sh ", "bash ", "python ", "python3 ")
+_MOST_SCRIPTS = 400
+# no character that the rules of a CLI or a shell would read as their own
+_PLAIN = re.compile(r"skills/[A-Za-z0-9_.+/-]+")
+
+
+def skill_scripts(directory: Path, *, executable: bool = False) -> tuple[str, ...]:
+    """Those that lie there now, relative to `directory`; what a link brings in from elsewhere is none."""
+    inside = os.path.join(os.path.realpath(directory), "skills", "")
+    found: list[str] = []
+    for place, subdirectories, names in os.walk(directory / "skills"):
+        subdirectories.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            script = path.relative_to(directory).as_posix()
+            if not _PLAIN.fullmatch(script) or not os.path.realpath(path).startswith(inside):
+                continue
+            if path.is_file() and (not executable or os.access(path, os.X_OK)):
+                found.append(script)
+        if len(found) >= _MOST_SCRIPTS:
+            break
+    return tuple(found[:_MOST_SCRIPTS])
+
+
+def skill_commands(directory: Path) -> tuple[str, ...]:
+    """How each may be started."""
+    return tuple(runner + script for script in skill_scripts(directory) for runner in RUNNERS)

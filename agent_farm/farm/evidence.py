@@ -143,6 +143,14 @@ def _other_branch(record: BuilderRecord, tree: Worktree) -> list[Obstacle]:
 
 def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) -> list[Obstacle]:
     path = record.worktree
+    if tree.unread:
+        more = f" (and {len(tree.unread) - 1} more)" if len(tree.unread) > 1 else ""
+        return [
+            Obstacle(
+                f"git cannot see all that is in it: {tree.unread[0]}{more}",
+                as_command("git", "-C", path, "status"),
+            )
+        ]
     if tree.operation:
         return [
             Obstacle(f"a {tree.operation} is in progress", as_command("git", "-C", path, "status")),

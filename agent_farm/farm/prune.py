@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
@@ -21,6 +22,7 @@ from agent_farm.git.ignoring import ignored_entries, same_content
 from agent_farm.git.nested import nested_repositories
 from agent_farm.git.salvage import salvage
 from agent_farm.git.worktrees import delete_branch, find_worktree, remove_worktree
+from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
 
@@ -113,10 +115,11 @@ def finish_removal(farm: Farm, kept: Kept) -> Pruned:
 
 
 def _remove(farm: Farm, record: BuilderRecord) -> Pruned:
-    place = new_place(farm, record)
     tip = farm.repository.branch_commit(record.branch)
-    salvage(record.worktree_path, place.ref, branch_tip=tip)
     remaining, left_out = _not_in_git(farm, record)
+    _require_movable(record, remaining)
+    place = new_place(farm, record)
+    salvage(record.worktree_path, place.ref, branch_tip=tip)
     kept = replace(place, tip=tip, remaining=remaining, left_out=left_out)
     store_kept(kept)
     return finish_removal(farm, kept)
@@ -137,6 +140,25 @@ def _not_in_git(farm: Farm, record: BuilderRecord) -> tuple[tuple[str, ...], tup
     chosen = sorted({*nested, *own})
     outermost = [path for path in chosen if not any(path.startswith(f"{other}/") for other in chosen)]
     return tuple(outermost), tuple(left_out)
+
+
+def _require_movable(record: BuilderRecord, paths: Sequence[str]) -> None:
+    """While everything stands: a directory of another user (a container's, say) cannot be renamed."""
+    foreign = sorted(
+        {
+            str(one)
+            for path in paths
+            for one in (record.worktree_path / path, (record.worktree_path / path).parent)
+            if one.is_dir() and not one.is_symlink() and one.stat().st_uid != os.geteuid()
+            if not os.access(one, os.W_OK)
+        }
+    )
+    if foreign:
+        raise WorkWouldBeLost(
+            f"{record.id} is not removed: it has directories that only another user may write",
+            evidence=foreign,
+            hint=as_command("sudo", "chown", "-R", str(os.geteuid()), foreign[0]),
+        )
 
 
 def _is_copy(farm: Farm, worktree: Path, path: str) -> bool:

@@ -115,14 +115,18 @@ def thin_out(kept: Kept) -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """A directory moves only if it may be written; afterwards it has the permissions it had."""
-    mode = path.lstat().st_mode
+    """A directory moves, and lets go of what is in it, only if it may be written; both keep their modes."""
+    parent, mode = path.parent.stat().st_mode, path.lstat().st_mode
     protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
+    if not parent & stat.S_IWUSR:
+        path.parent.chmod(parent | stat.S_IWUSR)
     if protected:
         path.chmod(mode | stat.S_IWUSR)
     os.rename(path, target)
     if protected:
         target.chmod(mode)
+    if not parent & stat.S_IWUSR:
+        path.parent.chmod(parent)
 
 
 def delete_tree(path: Path) -> None:

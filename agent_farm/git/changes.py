@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Literal
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.command import paths_of, run_git_warned
 from agent_farm.git.finding import linked_git_dir
 
 Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
@@ -30,7 +30,10 @@ _OPERATIONS: tuple[tuple[str, Operation], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached."""
+    """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached.
+
+    `unread` is what git warned about: a directory it may not read, say, of which it then says nothing.
+    """
 
     dirty: tuple[str, ...]
     untracked: tuple[str, ...]
@@ -38,15 +41,16 @@ class TreeState:
     operation: Operation | None
     head: str | None
     branch: str | None
+    unread: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
-        return not self.dirty and not self.untracked and self.operation is None
+        return not (self.dirty or self.untracked or self.unread) and self.operation is None
 
 
 def tree_state(worktree: Path, *, timeout: float | None = None, each_file: bool = False) -> TreeState:
     """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
-    output = run_git(
+    output, warnings = run_git_warned(
         worktree,
         "status",
         "--porcelain=v2",
@@ -58,7 +62,7 @@ def tree_state(worktree: Path, *, timeout: float | None = None, each_file: bool 
         "--untracked-files=all" if each_file else "--untracked-files=normal",
         timeout=timeout,
     )
-    return _parsed(output, operation_of(worktree))
+    return replace(_parsed(output, operation_of(worktree)), unread=warnings)
 
 
 def states(

@@ -72,6 +72,17 @@ def run_git(
     return output.decode("utf-8", "surrogateescape")
 
 
+def run_git_warned(cwd: Path, *args: Argument, timeout: float | None = None) -> tuple[str, tuple[str, ...]]:
+    """stdout as text, and what git warned about although it succeeded: what it could not read, say."""
+    status, output, stderr = ask_git(cwd, *args, timeout=timeout)
+    said = stderr.decode("utf-8", "replace").strip()
+    if status:
+        _raise_git_error(args, status, said)
+    marked = (line.partition(": ") for line in said.splitlines())
+    warnings = tuple(text for kind, _, text in marked if kind in ("warning", "error"))
+    return output.decode("utf-8", "surrogateescape"), warnings
+
+
 def run_git_bytes(
     cwd: Path,
     *args: Argument,

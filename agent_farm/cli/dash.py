@@ -9,27 +9,31 @@ from agent_farm.cli.output import answer, answer_json, narrate
 
 
 @click.command()
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--no-browser", "--print", is_flag=True, help="Only print the address.")
 @json_option
 def dash(no_browser: bool, as_json: bool) -> None:
     """Open the dashboard: all builders and sessions in the browser, live.
 
     It is served by the farm's server, on this machine alone. The address that is printed is good once,
-    for two minutes; the browser stays logged in. From another machine, forward the port that it names:
+    for two minutes; the browser stays logged in. The browser is given a file that only you can read, not
+    the address: other users of the machine see its command line. From another machine, forward the port
+    that the address names, and open the address there:
 
     \b
       ssh -L 8123:localhost:8123 HOST
     """
-    from agent_farm.dashboard.tickets import login_address
+    from agent_farm.dashboard.tickets import invite
 
-    address = login_address(current_farm().root)
+    invitation = invite(current_farm().root, with_page=not (no_browser or as_json))
     if as_json:
-        answer_json({"address": address})
+        answer_json({"address": invitation.address})
     else:
-        answer(address)
-    if no_browser or as_json:
+        answer(invitation.address)
+    if invitation.page is None:
         return
     import webbrowser
 
-    if not webbrowser.open(address):
+    if webbrowser.open(invitation.page):
+        narrate("If the browser shows no dashboard, open the address above in it.")
+    else:
         narrate("No browser was found; open the address yourself.")

@@ -27,6 +27,7 @@ from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.door import Door
 from agent_farm.dashboard.entry import entry_routes
 from agent_farm.dashboard.live import Live
+from agent_farm.dashboard.login_pages import LoginPages
 from agent_farm.dashboard.logins import Logins
 from agent_farm.dashboard.openapi import describe
 from agent_farm.dashboard.operations import Call, Operation
@@ -76,6 +77,7 @@ def dashboard_app(
     )
     cookie = f"af-{paths.farm_name}"  # cookies do not tell ports apart, and there may be several farms
     desk, live = Desk(root, clock), Live(root, farm_facts)
+    pages = LoginPages(paths.state / "dashboard-login")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -84,14 +86,14 @@ def dashboard_app(
         desk.close()
 
     return Starlette(
-        routes=_routes(desk, live, logins, cookie),
+        routes=_routes(desk, live, logins, pages, cookie),
         middleware=[Middleware(Door, logins=logins, cookie=cookie)],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
 
 
-def _routes(desk: Desk, live: Live, logins: Logins, cookie: str) -> list[BaseRoute]:
+def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages, cookie: str) -> list[BaseRoute]:
     description = describe(OPERATIONS)
 
     async def events(request: Request) -> Response:
@@ -111,7 +113,7 @@ def _routes(desk: Desk, live: Live, logins: Logins, cookie: str) -> list[BaseRou
         Route("/api/openapi.json", openapi),
         Route("/api/events", events),
         WebSocketRoute("/api/builders/{id}/terminal", terminal),
-        *entry_routes(logins, cookie),
+        *entry_routes(logins, pages, cookie),
         *(operation.route(desk) for operation in OPERATIONS),
     ]
 

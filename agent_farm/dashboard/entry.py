@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent_farm.dashboard.answers import answer, refuse
+from agent_farm.dashboard.answers import answer, answer_error, refuse
 from agent_farm.dashboard.door import LOGIN_KEY
+from agent_farm.dashboard.login_pages import LoginPages
 from agent_farm.dashboard.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
+from agent_farm.errors import AgentFarmError
 
 _MOST_BYTES = 10_000
 
 
-def entry_routes(logins: Logins, cookie: str) -> list[Route]:
+def entry_routes(logins: Logins, pages: LoginPages, cookie: str) -> list[Route]:
     async def issue(request: Request) -> Response:
         """Only with the architect's token: a page that is logged in cannot make further logins."""
         if LOGIN_KEY in request.scope:
             return refuse(403, "foreign", "Refused: only the architect's token gives tickets", hint="af dash")
-        return answer({"ticket": logins.issue_ticket(), "seconds": TICKET_SECONDS})
+        ticket = logins.issue_ticket()
+        document: dict[str, object] = {"ticket": ticket, "seconds": TICKET_SECONDS}
+        if (await _document(request)).get("page") is True:
+            try:
+                page = pages.write(ticket, f"http://{request.headers['host']}/login#{ticket}")
+            except AgentFarmError as error:
+                return answer_error(error)
+            asyncio.get_running_loop().call_later(TICKET_SECONDS, pages.remove, ticket)
+            document["page"] = str(page)
+        return answer(document)
 
     async def session(request: Request) -> Response:
         return answer({"logged_in": LOGIN_KEY in request.scope})
 
     async def enter(request: Request) -> Response:
-        login = logins.redeem(await _ticket(request))
+        ticket = (await _document(request)).get("ticket")
+        login = logins.redeem(ticket) if isinstance(ticket, str) else None
         if login is None:
             why = "Each address is good once, and for two minutes."
             return refuse(401, "login", "This address is used up or too old", why, "af dash")
+        assert isinstance(ticket, str)
+        pages.remove(ticket)
         response = answer({"logged_in": True})
         response.set_cookie(
             cookie, login, max_age=int(LOGIN_SECONDS), path="/", httponly=True, samesite="strict"
@@ -51,15 +66,15 @@ def entry_routes(logins: Logins, cookie: str) -> list[Route]:
     ]
 
 
-async def _ticket(request: Request) -> str:
+async def _document(request: Request) -> dict[str, object]:
+    """Empty, whatever else was sent."""
     data = bytearray()
     async for piece in request.stream():
         data += piece
         if len(data) > _MOST_BYTES:
-            return ""
+            return {}
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return ""
-    ticket = document.get("ticket") if isinstance(document, dict) else None
-    return ticket if isinstance(ticket, str) else ""
+        return {}
+    return document if isinstance(document, dict) else {}

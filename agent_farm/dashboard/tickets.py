@@ -1,10 +1,12 @@
-"""A login for the browser: the farm's server is asked for an address that is good once."""
+"""A login for the browser: the farm's server is asked for an address, or a page, that is good once."""
 
 from __future__ import annotations
 
 import http.client
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent_farm.butler.server_files import ServerAddress
 from agent_farm.butler.server_handle import ensure_server
@@ -14,17 +16,32 @@ _SECONDS = 20.0
 _AGAIN = "af butler stop && af dash"
 
 
-def login_address(root: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """`address` is for a person's eyes: it holds the ticket, which no command line may.
+
+    `page` leads there, a file that only this user can read.
+    """
+
+    address: str
+    page: str | None
+
+
+def invite(root: Path, *, with_page: bool) -> Invitation:
     """Starts the server when it does not run. The ticket is in the fragment: no request, no log has it."""
     address = ensure_server(root)
-    return f"http://localhost:{address.port}/login#{_ticket(address)}"
+    document = _ask(address, {"page": with_page})
+    page = Path(document["page"]).as_uri() if with_page else None
+    return Invitation(f"http://localhost:{address.port}/login#{document['ticket']}", page)
 
 
-def _ticket(address: ServerAddress) -> str:
+def _ask(address: ServerAddress, body: dict[str, Any]) -> dict[str, Any]:
     """A server that is being started holds the connection until it is up."""
     connection = http.client.HTTPConnection("localhost", address.port, timeout=_SECONDS)
     try:
-        connection.request("POST", "/api/tickets", b"{}", {"Authorization": f"Bearer {address.token}"})
+        connection.request(
+            "POST", "/api/tickets", json.dumps(body), {"Authorization": f"Bearer {address.token}"}
+        )
         response = connection.getresponse()
         data = response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -38,4 +55,5 @@ def _ticket(address: ServerAddress) -> str:
     if response.status != 200:
         why = "It may be of an older version." if response.status in (401, 404, 405) else None
         raise AgentFarmError(f"The farm's server answered {response.status}", why=why, hint=_AGAIN)
-    return str(json.loads(data)["ticket"])
+    document: dict[str, Any] = json.loads(data)
+    return document

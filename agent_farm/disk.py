@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shlex
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,6 +70,21 @@ def append_line(path: Path, line: str) -> None:
             os.close(descriptor)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def read_plain(path: Path, *, limit: int) -> bytes:
+    """A file that somebody else may have put there: OSError when it is no regular one, or holds more.
+
+    A link is not followed, and a FIFO or a device waited for by nobody.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
 
 
 def make_directory(path: Path, *, mode: int = 0o700) -> None:

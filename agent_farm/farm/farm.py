@@ -10,6 +10,7 @@ from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
 from agent_farm.errors import UsageError
+from agent_farm.git.builder_tree import BuilderTree, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, load_settings
@@ -37,6 +38,10 @@ class Farm:
 
     def run(self, builder_id: str) -> RunPaths:
         return RunPaths(self.paths.run(builder_id))
+
+    def tree(self, record: BuilderRecord) -> BuilderTree:
+        """For git in the builder's worktree; WorktreeMismatch when that is not what the record says."""
+        return builder_tree(self.repository, record.id, record.worktree_path)
 
     def records(self) -> Records:
         """All records; what a killed `af` left half done is finished or undone first."""

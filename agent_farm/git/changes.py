@@ -11,7 +11,8 @@ from threading import Thread
 from typing import Literal
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.command import paths_of, run_git_warned
+from agent_farm.git.builder_tree import BuilderTree
+from agent_farm.git.command import ask_git, paths_of, with_warnings
 from agent_farm.git.finding import linked_git_dir
 
 Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
@@ -48,21 +49,28 @@ class TreeState:
         return not (self.dirty or self.untracked or self.unread) and self.operation is None
 
 
-def tree_state(worktree: Path, *, timeout: float | None = None, each_file: bool = False) -> TreeState:
-    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
-    output, warnings = run_git_warned(
-        worktree,
+def tree_state(
+    where: Path | BuilderTree, *, timeout: float | None = None, each_file: bool = False
+) -> TreeState:
+    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`).
+
+    `where` is a checkout that its user alone writes to, or a builder's.
+    """
+    question = (
         "status",
         "--porcelain=v2",
         "-z",
         "--branch",
         "--no-renames",
         "--no-ahead-behind",
-        "--ignore-submodules=none",
         "--untracked-files=all" if each_file else "--untracked-files=normal",
-        timeout=timeout,
     )
-    return replace(_parsed(output, operation_of(worktree)), unread=warnings)
+    if isinstance(where, BuilderTree):
+        answer, path = where.ask(*question, timeout=timeout), where.path
+    else:
+        answer, path = ask_git(where, *question, "--ignore-submodules=none", timeout=timeout), where
+    output, warnings = with_warnings(question, answer)
+    return replace(_parsed(output, operation_of(path)), unread=warnings)
 
 
 def states(

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypedDict, Unpack
 
 from agent_farm.errors import AgentFarmError, TimedOut, ToolMissing
 
@@ -29,6 +29,10 @@ _KEPT = frozenset(
         "GIT_CONFIG_SYSTEM",
         "GIT_CONFIG_NOSYSTEM",
     }
+)
+# What a filter such as git-lfs needs, too; and the variables that begin with GIT_ (of _KEPT) and LC_.
+_SMALL = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}
 )
 
 
@@ -51,6 +55,19 @@ class GitError(AgentFarmError):
         self.stderr = stderr
 
 
+class Options(TypedDict, total=False):
+    """How a git process is run; the same for every function that runs one.
+
+    `env` is added to `base`, which is the caller's own environment (`git_environment`) unless it is given.
+    """
+
+    input: bytes | None
+    env: Mapping[str, str] | None
+    base: Mapping[str, str] | None
+    pass_fds: Sequence[int]
+    timeout: float | None
+
+
 def git_environment() -> dict[str, str]:
     """The process's environment without what would make git answer for another repository."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
@@ -58,65 +75,53 @@ def git_environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
-def run_git(
-    cwd: Path,
-    *args: Argument,
-    input: bytes | None = None,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
-    ok: Sequence[int] = (0,),
-    timeout: float | None = None,
-) -> str:
+def small_environment() -> dict[str, str]:
+    """What git needs where others may have had a say in what it runs: no key, no token, no agent's socket."""
+    whole = git_environment()
+    names = [name for name in whole if name in _SMALL or name.startswith(("GIT_", "LC_"))]
+    small = {name: whole[name] for name in names if not name.startswith("GIT_SSH")}
+    # a relative entry would be looked up where git runs: in the worktree
+    small["PATH"] = os.pathsep.join(
+        entry for entry in whole.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)
+    )
+    return small
+
+
+def run_git(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
     """stdout as text; bytes that are no UTF-8 survive as surrogates, as they do in paths."""
-    output = run_git_bytes(cwd, *args, input=input, env=env, pass_fds=pass_fds, ok=ok, timeout=timeout)
-    return output.decode("utf-8", "surrogateescape")
+    return run_git_bytes(cwd, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
 
 
-def run_git_warned(cwd: Path, *args: Argument, timeout: float | None = None) -> tuple[str, tuple[str, ...]]:
+def with_warnings(args: Sequence[Argument], answer: tuple[int, bytes, bytes]) -> tuple[str, tuple[str, ...]]:
     """stdout as text, and what git warned about although it succeeded: what it could not read, say."""
-    status, output, stderr = ask_git(cwd, *args, timeout=timeout)
-    said = stderr.decode("utf-8", "replace").strip()
+    status, output, stderr = answer
     if status:
-        _raise_git_error(args, status, said)
-    marked = (line.partition(": ") for line in said.splitlines())
+        raise_git_error(args, status, stderr)
+    marked = (line.partition(": ") for line in stderr.decode("utf-8", "replace").strip().splitlines())
     warnings = tuple(text for kind, _, text in marked if kind in ("warning", "error"))
     return output.decode("utf-8", "surrogateescape"), warnings
 
 
-def run_git_bytes(
-    cwd: Path,
-    *args: Argument,
-    input: bytes | None = None,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
-    ok: Sequence[int] = (0,),
-    timeout: float | None = None,
-) -> bytes:
+def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> bytes:
     """stdout; GitError unless the exit status is one of `ok`, TimedOut (and git ended) after `timeout` s."""
-    status, output, stderr = ask_git(cwd, *args, input=input, env=env, pass_fds=pass_fds, timeout=timeout)
+    status, output, stderr = ask_git(cwd, *args, **options)
     if status not in ok:
-        _raise_git_error(args, status, stderr.decode("utf-8", "replace").strip())
+        raise_git_error(args, status, stderr)
     return output
 
 
-def ask_git(
-    cwd: Path,
-    *args: Argument,
-    input: bytes | None = None,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
-    timeout: float | None = None,
-) -> tuple[int, bytes, bytes]:
+def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
+    input, timeout, base = options.get("input"), options.get("timeout"), options.get("base")
     try:
         process = subprocess.Popen(
             ["git", *(os.fspath(arg) for arg in args)],
             cwd=cwd,
-            env=git_environment() | dict(env or {}),
+            env={**(git_environment() if base is None else base), **(options.get("env") or {})},
             stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=tuple(pass_fds),
+            pass_fds=tuple(options.get("pass_fds", ())),
             # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
             # which lets git remove its own lock files.
             process_group=None if timeout is None else 0,
@@ -128,7 +133,7 @@ def ask_git(
             output, stderr = process.communicate(input, timeout)
         except subprocess.TimeoutExpired:
             _end_group(process)
-            raise TimedOut(f"git {args[0]} took longer than {timeout:g} s in {cwd}") from None
+            raise TimedOut(f"git {args[command_at(args)]} took longer than {timeout:g} s in {cwd}") from None
         except BaseException:
             process.kill()
             raise
@@ -155,15 +160,20 @@ def _raise_cannot_start(cwd: Path, error: OSError) -> NoReturn:
     raise ToolMissing("git cannot be run", why=error.strerror, hint="sudo apt-get install git") from error
 
 
-def _raise_git_error(args: Sequence[Argument], status: int, stderr: str) -> NoReturn:
+def raise_git_error(args: Sequence[Argument], status: int, output: bytes) -> NoReturn:
+    name, words = args[command_at(args)], output.decode("utf-8", "replace").strip()
     if status < 0:
-        raise GitError(
-            f"git {args[0]} was ended by {signal.Signals(-status).name}", status=status, stderr=stderr
-        )
-    command = next((str(arg) for arg in args if not str(arg).startswith("-") and "=" not in str(arg)), "")
-    raise GitError(
-        f"git {command} failed", why=_meaning(stderr), hint=_hint(stderr), status=status, stderr=stderr
-    )
+        what = f"git {name} was ended by {signal.Signals(-status).name}"
+        raise GitError(what, status=status, stderr=words)
+    raise GitError(f"git {name} failed", why=_meaning(words), hint=_hint(words), status=status, stderr=words)
+
+
+def command_at(args: Sequence[Argument]) -> int:
+    """Where the name of the command stands, after options of git itself."""
+    at = 0
+    while str(args[at]).startswith("-"):
+        at += 2 if args[at] == "-c" else 1
+    return at
 
 
 def _meaning(stderr: str) -> str | None:

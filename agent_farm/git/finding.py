@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git
 
 # rev-parse echoes options it does not know. Such a mark keeps paths with line breaks whole.
 _MARK = "--agent-farm-next-answer"
+_LONGEST = 16_384  # bytes of a `.git` file
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def _points_to(git_file: Path, git_dir: Path) -> bool:
 def linked_git_dir(git_file: Path) -> Path | None:
     """Where a `.git` file points; None when it is no such file."""
     try:
-        content = os.fsdecode(git_file.read_bytes())
+        content = os.fsdecode(read_plain(git_file, limit=_LONGEST))
     except OSError:
         return None
     if not content.startswith("gitdir: "):

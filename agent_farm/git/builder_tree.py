@@ -1,0 +1,182 @@
+"""The only way git is run in a worktree that somebody else writes to.
+
+Whoever works in a worktree may replace its `.git`, and a git directory names commands that git runs: a file
+system monitor, hooks, filters. So git is never left to find its directory there. It is told which one to
+use, after `.git`, git's own record of the worktree and the path name each other; these are read as plain,
+short files. It gets a small environment, and what is configured to run on its own is off, except filters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Unpack
+
+from agent_farm.disk import read_plain
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.command import (
+    Argument,
+    GitError,
+    Options,
+    ask_git,
+    command_at,
+    raise_git_error,
+    small_environment,
+)
+from agent_farm.git.repository import Head, Repository
+from agent_farm.launch import as_command
+from agent_farm.paths import WORKTREES_NAME
+
+_LONGEST = 16_384  # bytes of a file that holds one path or one name
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_PREFIX = "refs/heads/"
+
+# On the command line they win over every file, and git hands them on to the gits it starts.
+_SETTINGS = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "log.showSignature=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+# Looking into a submodule is running git by what is configured there; and files may name programs that show
+# their differences. Only an option keeps every command from it.
+_NOT_INTO = "--ignore-submodules=dirty"
+_OPTIONS = dict.fromkeys(
+    ("diff", "diff-files", "diff-index", "diff-tree", "log", "show"),
+    ("--no-ext-diff", "--no-textconv", _NOT_INTO),
+) | {"status": (_NOT_INTO,)}
+
+# What status shows in place of a git state that nobody may ask for.
+Word = Literal["no tree", "not ours"]
+
+
+class WorktreeMismatch(AgentFarmError):
+    """git is not run there; `word` says it in a table."""
+
+    code = "worktree-mismatch"
+
+    def __init__(
+        self, what: str, *, why: str | None = None, hint: str | None = None, word: Word = "not ours"
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.word = word
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOut:
+    """What HEAD says: a branch, or a commit when it is detached."""
+
+    branch: str | None
+    commit: str | None
+
+    @property
+    def name(self) -> str:
+        """How git is asked for its commit, in the repository."""
+        return f"{_PREFIX}{self.branch}" if self.branch is not None else self.commit or ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderTree:
+    """A linked worktree that is this repository's; `git_dir` is the directory git keeps about it."""
+
+    path: Path
+    git_dir: Path
+    common_dir: Path
+
+    def run(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
+        """As `run_git`; the working directory is the top of the worktree."""
+        return self.run_bytes(*args, ok=ok, **options).decode("utf-8", "surrogateescape")
+
+    def run_bytes(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> bytes:
+        status, output, stderr = self.ask(*args, **options)
+        if status not in ok:
+            raise_git_error(args, status, stderr)
+        return output
+
+    def ask(self, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
+        """As `ask_git`. `add` wants paths that are no submodules: it looks into those whatever it is told."""
+        at = command_at(args) + 1
+        own = _OPTIONS.get(str(args[at - 1]), ())
+        return ask_git(self.path, *self._own(), *args[:at], *own, *args[at:], **self._in(options))
+
+    def checked_out(self) -> CheckedOut:
+        """Read from HEAD, without a process."""
+        try:
+            text = os.fsdecode(read_plain(self.git_dir / "HEAD", limit=_LONGEST)).strip()
+        except OSError as error:
+            raise GitError(f"HEAD of {self.path} cannot be read", why=error.strerror) from error
+        if text.startswith(f"ref: {_PREFIX}") and not text.endswith("/.invalid"):
+            return CheckedOut(text.removeprefix(f"ref: {_PREFIX}"), None)
+        if _COMMIT.fullmatch(text):
+            return CheckedOut(None, text)
+        head = self.head()  # references that are kept in no plain file
+        return CheckedOut(head.branch, head.commit)
+
+    def head(self) -> Head:
+        """The commit that is checked out, and its branch unless HEAD is detached."""
+        output = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        commit, name = output.splitlines()
+        return Head(commit, name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None)
+
+    def _own(self) -> tuple[str, ...]:
+        settings = (argument for setting in _SETTINGS for argument in ("-c", setting))
+        return (f"--git-dir={self.git_dir}", f"--work-tree={self.path}", "--no-pager", *settings)
+
+    def _in(self, options: Options) -> Options:
+        # Else git would take the place of the configuration from a file in `git_dir`, which a builder may be
+        # able to write after it was checked.
+        own = {"GIT_COMMON_DIR": str(self.common_dir), **(options.get("env") or {})}
+        base = options.get("base")
+        return {**options, "env": own, "base": small_environment() if base is None else base}
+
+
+def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:
+    """The worktree that a record (its id and path) is about; WorktreeMismatch when it is not this farm's."""
+    if not os.path.lexists(path):
+        raise WorktreeMismatch(f"{path} is gone", hint="af doctor --fix", word="no tree")
+    own = os.path.join(os.path.realpath(repository.root), WORKTREES_NAME, id)
+    if os.path.realpath(path) != own or not path.is_dir():
+        raise WorktreeMismatch(
+            f"{path} is not the worktree of {id}",
+            why=f"It leads to {os.path.realpath(path)}, and the worktree of {id} is the directory {own}.",
+            hint="af doctor",
+        )
+    return linked_tree(repository, path)
+
+
+def linked_tree(repository: Repository, path: Path) -> BuilderTree:
+    """A linked worktree wherever it lies; WorktreeMismatch unless it and the repository name each other."""
+    common = Path(os.path.realpath(repository.common_dir))
+    target = _only_line(path / ".git", path)
+    if not target.startswith("gitdir: "):
+        raise _mismatch(path, f"{path / '.git'} does not name a git directory.")
+    git_dir = Path(os.path.realpath(path / target.removeprefix("gitdir: ")))
+    if git_dir.parent != common / "worktrees":
+        raise _mismatch(
+            path, f"{path / '.git'} names {git_dir}, which is not one of {common / 'worktrees'}.", repair=True
+        )
+    back = _only_line(git_dir / "gitdir", path)
+    if os.path.realpath(git_dir / back) != os.path.join(os.path.realpath(path), ".git"):
+        raise _mismatch(path, f"{path / '.git'} names {git_dir}, and that belongs to {back}.", repair=True)
+    shared = os.path.realpath(git_dir / _only_line(git_dir / "commondir", path))
+    if shared != str(common):
+        raise _mismatch(path, f"{git_dir} belongs to the repository {shared}.")
+    return BuilderTree(path, git_dir, common)
+
+
+def _only_line(file: Path, worktree: Path) -> str:
+    try:
+        return os.fsdecode(read_plain(file, limit=_LONGEST)).rstrip("\r\n")
+    except OSError as error:
+        raise _mismatch(worktree, f"{file} cannot be read: {error.strerror}") from error
+
+
+def _mismatch(path: Path, why: str, *, repair: bool = False) -> WorktreeMismatch:
+    hint = as_command("git", "worktree", "repair", path) if repair else "af doctor"
+    return WorktreeMismatch(f"{path} is no worktree of this repository", why=why, hint=hint)

@@ -18,6 +18,7 @@ from agent_farm.farm.panes import find_pane
 from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.plain_text import as_text
 from agent_farm.tmux.delivery import Delivery, require_deliverable
 from agent_farm.tmux.screen import ScreenRules
 
@@ -37,7 +38,7 @@ def send(farm: Farm, record: BuilderRecord, text: str) -> Delivery:
     events, event = farm.run(record.id).events, adapter.submit_event
     delivery = found.server.deliver(
         pane.pane_id,
-        text,
+        as_text(text, adapter.own_words),
         lock=farm.paths.delivery_lock(record.id),
         screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
         watch=(lambda: _Reports.from_now(events, record.run, event).has_come) if event else None,

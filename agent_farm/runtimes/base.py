@@ -14,6 +14,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, Transport, config_directory, one_server
+from agent_farm.runtimes.plain_text import OwnWords
 from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
 
 Permissions = Literal["ask", "edit", "all"]
@@ -111,6 +112,7 @@ class RuntimeAdapter(ABC):
     # whether it says so when its MCP server is dead or refuses the token; else that is asked before the start
     notices_dead_mcp: ClassVar[bool] = True
     screen: ClassVar[ScreenPatterns] = ScreenPatterns()
+    own_words: ClassVar[OwnWords] = OwnWords()
     resumes: ClassVar[bool] = True
     # the MCP transports it speaks headless, the one to prefer first
     transports: ClassVar[tuple[Transport, ...]] = ("http", "sse")

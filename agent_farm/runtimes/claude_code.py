@@ -19,6 +19,7 @@ from agent_farm.runtimes.base import (
 )
 from agent_farm.runtimes.hook_forms import argv_hooks, hook_events
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 
@@ -51,6 +52,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         "SessionStart:resume": "idle",
         "SessionStart:clear": "idle",
     }
+    own_words = INPUT_LINE
     screen = ScreenPatterns(
         ready=r"^\s*❯\s*$",
         draft=r"^\s*❯\s+(?!\d\. )\S",
@@ -111,7 +113,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         if order.conversation_id:
             argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
         if order.prompt is not None:
-            argv += ["--", argument_for(order)]
+            argv += ["--", argument_for(order, self.own_words)]
         return Launch(tuple(argv), order.cwd, env, tuple(files))
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:

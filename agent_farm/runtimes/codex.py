@@ -21,6 +21,7 @@ from agent_farm.runtimes.codex_role import config_with_role, role_argument
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
+from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.toml_inline import inline_toml
@@ -50,6 +51,7 @@ class CodexAdapter(RuntimeAdapter):
     submit_event = "UserPromptSubmit"
     transports = ("http",)
     unsure_events = ("PermissionRequest",)
+    own_words = INPUT_LINE
     screen = ScreenPatterns(
         ready=r"^› *$",
         draft=r"^› (?!\d\. )\S",
@@ -84,7 +86,7 @@ class CodexAdapter(RuntimeAdapter):
         if order.resume and order.conversation_id:
             argv.append(order.conversation_id)
         if order.prompt is not None:
-            argv += ["--", argument_for(order, escapes="!")]
+            argv += ["--", argument_for(order, self.own_words)]
         env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
         role = order.role_text or ""
         if key_of(order.env):

@@ -21,6 +21,7 @@ from agent_farm.runtimes.copilot_lock import foreign_servers
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
+from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 
@@ -60,6 +61,7 @@ class CopilotAdapter(RuntimeAdapter):
     submit_event = "UserPromptSubmit"
     unsure_events = ("Notification",)
     notices_dead_mcp = False
+    own_words = INPUT_LINE
     screen = ScreenPatterns(
         ready=r"^ *[❯>] *$",
         draft=r"^ *[❯>] +(?!\d\. )\S",
@@ -107,7 +109,7 @@ class CopilotAdapter(RuntimeAdapter):
             argv.append(f"--{'resume' if order.resume else 'session-id'}={order.conversation_id}")
         argv += order.extra_args
         if order.prompt is not None:
-            argv.append("--interactive=" + argument_for(order, prefix="--interactive=", escapes="!"))
+            argv.append("--interactive=" + argument_for(order, self.own_words, prefix="--interactive="))
         events = hook_events(self.states, ("SessionStart", "SessionEnd"))
         hook = {"type": "command", "bash": shell_command(order), "timeoutSec": HOOK_SECONDS}
         files = home_files(

@@ -18,6 +18,7 @@ from agent_farm.runtimes.base import (
 )
 from agent_farm.runtimes.lines import Event, LineParser, last_line, run_lines
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.plain_text import OwnWords
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
 
@@ -45,6 +46,7 @@ class DemoAdapter(RuntimeAdapter):
         "SessionStart:startup": "idle",
         "SessionStart:resume": "idle",
     }
+    own_words = OwnWords(whole="/exit")
     screen = ScreenPatterns(
         ready=r"^demo>\s*$",
         draft=r"^demo> \S",

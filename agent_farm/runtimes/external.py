@@ -23,6 +23,7 @@ from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtimes
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.plain_text import OwnWords
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.prompts import argument_for, fits_argument
 from agent_farm.runtimes.result import RuntimeResult
@@ -45,6 +46,7 @@ class ExternalAdapter(RuntimeAdapter):
     tells_version = False
     calls_tools = False
     notices_dead_mcp = False
+    own_words = OwnWords(whole="/exit")
     screen = ScreenPatterns(ready=r"^> *$", draft=r"^> \S", working=r"^● active")
 
     def __init__(self, runtime: ExternalRuntime) -> None:
@@ -92,7 +94,7 @@ class ExternalAdapter(RuntimeAdapter):
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         directory = order.run_directory
-        prompt = argument_for(order) if order.prompt is not None else ""
+        prompt = argument_for(order, OwnWords()) if order.prompt is not None else ""
         document = self._order_document(directory, order.cwd, prompt)
         document["hook"] = list(order.hook_argv("-"))
         document["session"] = order.conversation_id if order.resume else None

@@ -22,6 +22,7 @@ from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.gemini_lock import foreign_hooks
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
+from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.skills import skill_commands
@@ -55,6 +56,7 @@ class GeminiAdapter(RuntimeAdapter):
     submit_event = "BeforeAgent"
     unsure_events = ("Notification", "AfterAgent")
     notices_dead_mcp = False
+    own_words = INPUT_LINE
     screen = ScreenPatterns(
         ready=r"^ *> +Type your message",
         draft=r"^ *> +(?!Type your message)\S",
@@ -99,7 +101,9 @@ class GeminiAdapter(RuntimeAdapter):
             argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
         argv += order.extra_args
         if order.prompt is not None:
-            argv.append("--prompt-interactive=" + argument_for(order, prefix="--prompt-interactive="))
+            argv.append(
+                "--prompt-interactive=" + argument_for(order, self.own_words, prefix="--prompt-interactive=")
+            )
         settings = self._settings(order.env, order.mcp_server, order.run, order.worktree, order.cwd)
         command = {
             "name": "agent-farm",  # what it shows while the hook runs, instead of the whole command

@@ -21,6 +21,7 @@ from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
 from agent_farm.runtimes.opencode_lock import foreign_servers
 from agent_farm.runtimes.opencode_plugin import report_plugin
+from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.skills import skill_commands
@@ -76,6 +77,7 @@ class OpencodeAdapter(RuntimeAdapter):
     submit_event = "chat.message"
     unsure_events = ("permission.asked", "question.asked")
     notices_dead_mcp = False
+    own_words = INPUT_LINE
     screen = ScreenPatterns(
         ready=_INPUT_BOX % r"(?:Ask anything.*?)?",
         draft=_INPUT_BOX % r"(?!Ask anything| )\S.*?",
@@ -111,7 +113,7 @@ class OpencodeAdapter(RuntimeAdapter):
         if order.resume and order.conversation_id and order.prompt_file:
             resumed = (order.conversation_id, order.prompt_file) if order.prompt is not None else None
         elif order.prompt is not None:
-            argv.append("--prompt=" + argument_for(order, prefix="--prompt="))
+            argv.append("--prompt=" + argument_for(order, self.own_words, prefix="--prompt="))
         plugin = home / "report.js"
         role = home / "role.md" if order.role_text else None
         config = settings(order.mcp_server, INTERACTIVE[order.permissions], role, order.worktree, order.cwd)

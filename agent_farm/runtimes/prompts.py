@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.plain_text import OwnWords, as_text
 
 # Linux refuses a single argument of 128 KiB (MAX_ARG_STRLEN, the closing NUL included)
 ARGUMENT_LIMIT = 128 * 1024 - 1
@@ -14,18 +15,15 @@ def fits_argument(text: str, *, prefix: str = "") -> bool:
     return len((prefix + text).encode()) <= ARGUMENT_LIMIT
 
 
-def argument_for(order: InteractiveOrder, *, prefix: str = "", escapes: str = "") -> str:
-    """The prompt itself, or, where no argument can hold it, the order to read it from its file.
-
-    A prompt that begins with one of `escapes`, which the CLI would execute instead, gets a blank before it.
-    """
-    prompt = order.prompt or ""
-    if prompt[:1] and prompt[0] in escapes:
-        prompt = " " + prompt
+def argument_for(order: InteractiveOrder, words: OwnWords, *, prefix: str = "") -> str:
+    """The prompt, as the text that it is, or, where no argument can hold it, the order to read its file."""
+    given = order.prompt or ""
+    given = order.prompt or ""
+    prompt = as_text(given, words)
     if fits_argument(prompt, prefix=prefix) or order.prompt_file is None:
         return prompt
     return (
-        f"Your task is the whole content of the file {order.prompt_file} ({len(prompt.encode())} bytes; "
+        f"Your task is the whole content of the file {order.prompt_file} ({len(given.encode())} bytes; "
         "it is too long for a command line). Read all of it before you start, then do what it says."
     )
 

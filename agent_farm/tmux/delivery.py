@@ -26,6 +26,10 @@ Watch = Callable[[], Callable[[], bool]]
 
 _POLL_SECONDS = 0.03
 _TAIL = 24
+# Ours, and not `paste-buffer -p`: a CLI that is just starting shows its input line before it asks tmux for
+# brackets, and would take the letters for keys.
+_PASTE_BEGINS = ("1b", "5b", "32", "30", "30", "7e")
+_PASTE_ENDS = ("1b", "5b", "32", "30", "31", "7e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +190,15 @@ class _Attempt:
             self.socket,
             (
                 ("load-buffer", "-b", buffer, "-"),
-                ("paste-buffer", "-p", "-d", "-b", buffer, "-t", self.pane_id),
+                ("copy-mode", "-q", "-t", self.pane_id),
+                ("send-keys", "-t", self.pane_id, "-H", *_PASTE_BEGINS),
+                ("paste-buffer", "-d", "-b", buffer, "-t", self.pane_id),
+                ("send-keys", "-t", self.pane_id, "-H", *_PASTE_ENDS),
             ),
             stdin=self.text.encode(),
         )
         if answer.code:
+            self.call(("send-keys", "-t", self.pane_id, "-H", *_PASTE_ENDS))
             self.call(("delete-buffer", "-b", buffer))
             raise _Ended(Delivery("failed", f"tmux did not paste: {answer.err}"))
 

@@ -149,7 +149,7 @@ def test_a_short_name_from_inside_a_builder(terminal: Terminal, builder: str, af
     af("wait", other, "--timeout", "20")
     terminal.type(f"unset TMUX; {AF} attach {other}")
     wait_until(shows_builder(other), what="a client")
-    assert af("send", other, "/exit").returncode in (0, 5)
+    assert af("send", other, "[[exit:0]]").returncode in (0, 5)
     wait_until(lambda: "exited" in af("status", other).stdout, what="the runtime to end")
     terminal.keys("Enter")
     terminal.type(f"{AF} attach {builder}")

@@ -89,7 +89,7 @@ def test_resume_of_a_running_builder_is_refused(spawn: Spawn, af: Af) -> None:
 
 def test_a_killed_session_is_lost_and_recover_brings_it_back(spawn: Spawn, af: Af) -> None:
     lost, stopped, ended = spawn(), spawn().stop(), spawn()
-    af("send", ended.id, "/exit")
+    af("send", ended.id, "[[exit:0]]")
     wait_until(lambda: ended.state == "exited", what="the runtime to end")
     subprocess.run(["tmux", "kill-server"], check=True)
     wait_until(lambda: lost.state == "lost", what="the loss to be seen")
@@ -145,6 +145,15 @@ def test_send_arrives_byte_for_byte_at_several_builders(spawn: Spawn, af: Af) ->
     assert not list(one.repo.rglob("x"))
 
 
+def test_a_word_of_the_runtime_s_own_arrives_as_text(spawn: Spawn, af: Af) -> None:
+    """/exit ends the demo agent when a person types it."""
+    builder = spawn()
+    assert af("send", builder.id, "/exit").returncode == 0
+    digest = hashlib.sha256(b"Message:\n/exit").hexdigest()
+    wait_until(lambda: digest in screen(builder), what="the message's hash", timeout=60)
+    assert builder.state == "idle"
+
+
 def test_send_of_100_kb(spawn: Spawn, af: Af) -> None:
     builder = spawn()
     text = "".join(f"{number:06d} some words of a long message\n" for number in range(3000)).strip()
@@ -156,7 +165,7 @@ def test_send_of_100_kb(spawn: Spawn, af: Af) -> None:
 
 def test_send_holds_back_from_an_ended_runtime_and_from_a_dialog(spawn: Spawn, af: Af) -> None:
     ended, asking = spawn(), spawn("[[ask:May I?]]")
-    af("send", ended.id, "/exit")
+    af("send", ended.id, "[[exit:0]]")
     wait_until(lambda: ended.state == "exited", what="the runtime to end")
     before = screen(ended)
     held = af("send", ended.id, "rm -rf /tmp/never")
@@ -192,7 +201,7 @@ def test_keys_are_not_pressed_where_no_runtime_reads_them(spawn: Spawn, af: Af) 
     assert document["deliveries"] == [
         {"id": builder.id, "outcome": "pressed", "reason": "Enter", "source": None}
     ]
-    af("send", builder.id, "/exit")
+    af("send", builder.id, "[[exit:0]]")
     wait_until(lambda: builder.state == "exited", what="the end")
     done = af("send", builder.id, "--keys", "y")
     assert (done.returncode, done.stdout) == (5, f"{builder.id} held: its runtime has ended (exited)\n")
@@ -211,7 +220,7 @@ def test_send_refuses_control_characters(spawn: Spawn, af: Af) -> None:
 def test_an_ephemeral_builder_leaves_when_its_work_has_landed(af: Af, repo: Path) -> None:
     id = af("spawn", "--shell", "--ephemeral", "--runtime", "demo").stdout.strip()
     af("wait", id, "--timeout", "20")
-    af("send", id, "/exit")
+    af("send", id, "[[exit:0]]")
     wait_until(lambda: id not in traces(repo).records, what="the builder to leave")
     found = traces(repo)
     wait_until(lambda: traces(repo).sessions == frozenset(), what="its session to end")
@@ -221,7 +230,7 @@ def test_an_ephemeral_builder_leaves_when_its_work_has_landed(af: Af, repo: Path
 
 def test_an_ephemeral_builder_stays_when_its_work_has_not_landed(spawn: Spawn, af: Af, repo: Path) -> None:
     builder = spawn("work", "--ephemeral")
-    af("send", builder.id, "/exit")
+    af("send", builder.id, "[[exit:0]]")
     wait_until(lambda: builder.state == "exited", what="the runtime to end")
     assert builder.id in traces(repo).records
     assert builder.worktree.is_dir()

@@ -127,7 +127,7 @@ def test_stopping_wants_ids_and_a_dry_run_stops_nothing(spawn: Spawn, af: Af) ->
 def test_what_is_written_while_it_is_stopped_keeps_the_builder(spawn: Spawn, tmp_path: Path) -> None:
     """It is looked at once more when nothing can write any more."""
     builder = spawn("--shell")
-    builder.af("send", builder.id, "/exit")
+    builder.af("send", builder.id, "[[exit:0]]")
     wait_until(lambda: builder.state == "exited", what="the runtime to end")
     ready = tmp_path / "ready"
     program = f"trap 'touch late.txt; exit' HUP TERM; touch {ready}; while :; do read -t 1; done"

@@ -49,7 +49,7 @@ def test_a_command_that_changed_since_the_spawn_is_asked_about(af: Af, repo: Pat
 def test_two_at_once_start_it_once(af: Af, spawn: Spawn) -> None:
     """Also of a builder that ended by itself, whose shell is there still."""
     builder = spawn()
-    af("send", builder.id, "/exit")
+    af("send", builder.id, "[[exit:0]]")
     wait_until(lambda: builder.state == "exited", what="the runtime to end")
     with ThreadPoolExecutor(4) as threads:
         codes = sorted(done.returncode for done in threads.map(lambda _: af("resume", builder.id), range(4)))

@@ -16,6 +16,7 @@ import psutil
 from agent_farm.pane.command import launcher_argv, report_argv
 from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.plain_text import as_text
 from agent_farm.tmux.delivery import Delivery
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
@@ -95,7 +96,7 @@ class Pane:
         event = self.adapter.submit_event
         return self.tmux.deliver(
             self.pane_id,
-            text,
+            as_text(text, self.adapter.own_words),
             lock=self.order.run_directory / "delivery.lock",
             screen=ScreenRules(ready=rules.ready, draft=rules.draft, dialog=rules.dialog),
             watch=(lambda: lambda: any(e["event"] == event for e in self.events[before:])) if event else None,

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.plain_text import BEFORE, as_text
 from tests.runtimes.panes import Pane, pane_of, pane_order, seconds_alone
 from tests.runtimes.real.clis import CLIS
 from tests.runtimes.subjects import LONG_ROLE, Subject
@@ -22,6 +23,24 @@ from tests.waiting import wait_until
 
 MESSAGE = "-x $(touch x) `touch x` 'a' \"b\"\n\tand a second line 🐝 \\ %s"
 PROMPT = "-rf $(touch x) `touch x` 'a' \"b\"\n\ttab 🐝 \\ %s {}\nlast line"
+# what the input lines of CLIs take for commands of their own, or change
+OBEYED = ("!touch x", "/clear the cache", "exit", "look at @READ")
+TYPED = (
+    *OBEYED,
+    " !touch x",
+    "\ufeff!touch x",
+    "!",
+    "/",
+    "/init",
+    "/health returns 500",
+    "/exit",
+    "quit",
+    ":q",
+    "? why",
+    "# heading",
+    "ends with \\",
+    "see $x",
+)
 READY_SECONDS, READY_OVER_OWN = 5.0, 0.5
 # a prompt on which it has to ask a person, with --permissions ask
 ASKS = {
@@ -116,16 +135,49 @@ def _texts(subject: Subject) -> list[str]:
     return [text for request in subject.api.model_requests() for text in _strings(request.body)]
 
 
-@pytest.mark.parametrize("prompt", [PROMPT, "/etc/hosts is wrong", "!ls", "# heading", "@x y"])
-def test_the_prompt_of_a_pane_arrives_byte_for_byte(subject: Subject, prompt: str) -> None:
+@pytest.mark.parametrize("prompt", [PROMPT, "/etc/hosts is wrong", "# heading", "@x y", *OBEYED])
+def test_the_prompt_of_a_pane_arrives_as_text(subject: Subject, prompt: str) -> None:
     with pane_of(subject.adapter, order_of(subject, prompt)) as pane:
         pane.wait_for_state("idle")
-        if subject.name == "demo":
+        if subject.name == "demo":  # it reads its file
             pane.wait_for_screen(hashlib.sha256(prompt.encode()).hexdigest())
         elif subject.real:
-            assert any(prompt in text for text in _texts(subject))
+            assert_heard_as_text(subject, pane, prompt)
         else:
             assert_heard(subject, pane, prompt)
+    assert not (subject.repo / "x").exists()
+
+
+def test_a_message_is_text_whatever_it_begins_and_ends_with(subject: Subject) -> None:
+    """Nothing runs, nothing is lost, nobody leaves; the first goes as soon as there is an input line."""
+    if subject.name == "lego":
+        pytest.skip("an executable has no session without a prompt")
+    (subject.repo / "README.md").write_text("a name that READ could become")
+    with pane_of(subject.adapter, order_of(subject, None)) as pane:
+        wait_until(lambda: pane.label == "ready", what="an input line", timeout=60)
+        runtime = pane.runtime_pid
+        for text in TYPED:
+            before = len(pane.events)
+            delivery = pane.send(text)
+            assert delivery.outcome == "submitted", (text, delivery, pane.screen)
+            pane.wait_for_state("idle", after=before)
+            assert_heard_as_text(subject, pane, text)
+        assert pane.runtime_pid == runtime
+    assert not (subject.repo / "x").exists()
+
+
+def assert_heard_as_text(subject: Subject, pane: Pane, text: str) -> None:
+    """The model has it, alone or after the line that makes it a message."""
+    words = subject.adapter.own_words
+    sent = as_text(text, words)
+    if subject.real:
+        wanted = BEFORE + text if words.would_obey(text) else text.strip()
+        assert any(wanted in part for part in _texts(subject)), (text, pane.screen)
+    elif subject.name == "demo":
+        said = pane.tmux.capture(pane.pane_id, history=500)
+        assert hashlib.sha256(sent.encode()).hexdigest() in said, text
+    else:
+        assert_heard(subject, pane, sent)
 
 
 def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:

@@ -40,6 +40,10 @@ class FarmPaths:
         """Held around `git worktree add`, which loses races on the repository's own files."""
         return self.locks / "worktrees.lock"
 
+    def merge_lock(self, worktree: str | None = None) -> Path:
+        """Held while a branch is landed on the main checkout, or on a linked worktree of that name."""
+        return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
+
     def builder_lock(self, builder_id: str) -> Path:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""
         return self.locks / f"builder-{builder_id}.lock"

@@ -19,7 +19,7 @@ ROOMS_OF_FLOOR = {
     "edge": {"git", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "consent", "descendants", "disk", "errors", "launch", "paths", "ports", "processes",
-        "settings", "settings_file", "settings_text",
+        "settings", "settings_file", "settings_text", "shield",
     },
 }  # fmt: skip
 HEIGHT = {"door": 3, "use case": 2, "edge": 1, "value": 0}

@@ -16,7 +16,7 @@ from agent_farm.settings import STRATEGIES
 
 if TYPE_CHECKING:
     from agent_farm.builders.record import BuilderRecord
-    from agent_farm.farm.land import Foreseen
+    from agent_farm.farm.land import Foreseen, Landed
     from agent_farm.git.merging import Merged
 
 
@@ -63,17 +63,28 @@ def merge(
     [merge] check fails.
     """
     from agent_farm.farm.land import land
+    from agent_farm.shield import Shield
 
     farm = current_farm()
     records = farm.records()
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
     rows: list[dict[str, str]] = []
-    for record in chosen:
+    for place, record in enumerate(chosen):
+        landed = None
         try:
-            landed = land(farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker())
+            with Shield() as shield:
+                landed = land(
+                    farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker(),
+                    shield=shield,
+                )  # fmt: skip
         except AgentFarmError as error:
             error.evidence = (*error.evidence, *(f"{row['id']} has landed before" for row in rows))
             raise
+        except KeyboardInterrupt:
+            _show_interrupted(landed, chosen[place:])
+            raise
+        if landed.settled:
+            narrate(printable(f"A merge was cut short before: {landed.settled.told}"))
         merged = landed.merged
         rows.append({"id": record.id, "into": merged.into, "before": merged.before, "after": merged.after})
         if not as_json:
@@ -93,6 +104,16 @@ def _show_landed(id: str, merged: Merged) -> None:
         answer(f"{id} has nothing to land")
     else:
         answer(f"{id} landed on {merged.into}, now at {merged.after[:10]}")
+
+
+def _show_interrupted(landed: Landed | None, rest: Sequence[BuilderRecord]) -> None:
+    """What is so after Ctrl-C: during the last step it waited for its end."""
+    if landed is not None:
+        narrate("")
+        _show_landed(rest[0].id, landed.merged)
+        rest = rest[1:]
+    if rest:
+        narrate(f"Interrupted. Not landed: {', '.join(record.id for record in rest)}")
 
 
 def _removal(record: BuilderRecord) -> str:

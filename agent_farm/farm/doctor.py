@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checks import builders, butlers, leftovers, processes, registry, tools
+from agent_farm.farm.checks import builders, butlers, leftovers, merges, processes, registry, tools
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 
@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     tools.check_runtimes,
     tools.check_environment,
     butlers.check_butlers,
+    merges.check_interrupted_merges,
     registry.check_registry,
     builders.check_interrupted_spawns,
     builders.check_interrupted_removals,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, NotFound
 from agent_farm.farm.farm import Farm
+from agent_farm.git.checkouts import Checkout
 
 LOCK_SECONDS = 30.0
+LANDING_SECONDS = 600.0  # each of those before may run merge.check
 
 
 @contextmanager
@@ -36,3 +39,23 @@ def lock_of(farm: Farm, id: str) -> Iterator[int]:
             why = "Another af command is working on it."
             raise LockTaken(f"{id} is busy", why=why, hint="af status") from error
         yield descriptor
+
+
+@contextmanager
+def landing_lock(farm: Farm, checkout: Checkout) -> Iterator[int]:
+    """One landing at a time on a checkout; it is taken before the lock of a builder."""
+    with ExitStack() as stack:
+        try:
+            path = landing_lock_path(farm, checkout)
+            descriptor = stack.enter_context(file_lock(path, wait=LANDING_SECONDS, inherit=True))
+        except LockTaken as error:
+            raise LockTaken(
+                f"Another merge into {checkout.path} is under way",
+                why=f"It did not end within {LANDING_SECONDS:g} s. Nothing was merged.",
+            ) from error
+        yield descriptor
+
+
+def landing_lock_path(farm: Farm, checkout: Checkout) -> Path:
+    linked = checkout.git_dir.parent == farm.repository.common_dir / "worktrees"
+    return farm.paths.merge_lock(checkout.git_dir.name if linked else None)

@@ -11,31 +11,38 @@ from typing import NamedTuple, cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, Request, require_consent
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
-from agent_farm.farm.holding import hold
+from agent_farm.farm.holding import hold, landing_lock
 from agent_farm.farm.listing import read_status
 from agent_farm.git.changes import tree_state
+from agent_farm.git.checkouts import main_checkout
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
-from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_branch
+from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_commit
 from agent_farm.git.remotes import Base, find_base
+from agent_farm.git.settling import Settled, settle_interrupted
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 from agent_farm.paths import SETTINGS_NAME
 from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.shield import Shield
 
 _NAMED = 5  # files that a message to a builder names
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """`left_behind` are files of the builder that are not committed, and so did not land."""
+    """`left_behind` are files of the builder that are not committed, and so did not land.
+
+    `settled` is a merge before it that was cut short.
+    """
 
     merged: Merged
     left_behind: tuple[str, ...]
+    settled: Settled | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +93,31 @@ def land(
     here: bool = False,
     yes: bool = False,
     ask: Ask | None = None,
+    shield: Shield | None = None,
 ) -> Landed:
-    """Bring the builder's commits into the branch of the main checkout, or change nothing."""
-    with hold(farm, record.id) as record:
+    """Bring the builder's commits into the branch of the main checkout, or change nothing.
+
+    Signals that come during the last step wait for the end of `shield`'s block.
+    """
+    checkout = main_checkout(farm.repository)
+    with landing_lock(farm, checkout) as lock, hold(farm, record.id) as record:
+        settled = settle_interrupted(checkout)
         _require_base(farm, record, here)
         left = _uncommitted(record)
+        tip = _tip(farm, record)
         _run_check(farm, record, yes, ask)
         chosen = cast(Strategy, strategy or farm.settings.text("merge.strategy"))
         try:
-            merged = merge_branch(farm.repository, record.branch, chosen, message)
+            merged = merge_commit(
+                farm.repository,
+                checkout,
+                tip,
+                record.branch,
+                chosen,
+                message,
+                fds=[lock],
+                shield=shield,
+            )
         except MergeConflicts as error:
             error.hint = _resolving(farm, record, chosen, error.evidence)
             raise
@@ -102,7 +125,7 @@ def land(
             error.hint = as_command("af", "merge", "--strategy", "merge", record.id)
             raise
         note(farm, record, "merged", f"into {merged.into}, now {merged.after[:12]}")
-        return Landed(merged, left)
+        return Landed(merged, left, settled)
 
 
 def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> Foreseen:
@@ -171,6 +194,13 @@ def _resolving(farm: Farm, record: BuilderRecord, strategy: Strategy, files: Seq
     if read_status(farm, record).is_finished:
         return f"{as_command('af', 'resume', record.id)} && {send}"
     return send
+
+
+def _tip(farm: Farm, record: BuilderRecord) -> str:
+    tip = farm.repository.branch_commit(record.branch)
+    if tip is None:
+        raise NotFound(f"There is no branch {record.branch}")
+    return tip
 
 
 def _uncommitted(record: BuilderRecord) -> tuple[str, ...]:

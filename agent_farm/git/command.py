@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     """How a git process is run; the same for every function that runs one.
 
     `env` is added to `base`, which is the caller's own environment (`git_environment`) unless it is given.
+    With `apart` git has a session of its own: no Ctrl-C reaches it, nor a terminal that it could ask.
     """
 
     input: bytes | None
@@ -66,6 +67,7 @@ class Options(TypedDict, total=False):
     base: Mapping[str, str] | None
     pass_fds: Sequence[int]
     timeout: float | None
+    apart: bool
 
 
 def git_environment() -> dict[str, str]:
@@ -125,6 +127,7 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
             # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
             # which lets git remove its own lock files.
             process_group=None if timeout is None else 0,
+            start_new_session=options.get("apart", False),
         )
     except OSError as error:
         _raise_cannot_start(cwd, error)

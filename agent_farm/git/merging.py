@@ -1,4 +1,4 @@
-"""Landing a branch on the main checkout's branch: made in the object store, then taken over in one step.
+"""Landing a branch on a checkout's branch: made in the object store, then taken over in one step.
 
 Until the last step nothing that a person can see has changed, so a refusal leaves everything as it was.
 """
@@ -9,19 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_farm.errors import AgentFarmError, NotFound
-from agent_farm.git.changes import tree_state
-from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
+from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
+from agent_farm.git.checkouts import Checkout
+from agent_farm.git.command import GitError, ask_git, run_git, run_git_bytes
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.repository import Repository
+from agent_farm.shield import Shield
+
+_TRIES = 20
 
 Strategy = Literal["merge", "squash", "rebase", "ff"]
-
-
-class MergeRefused(AgentFarmError):
-    """Nothing was changed; the evidence names files."""
-
-    code = "merge-refused"
 
 
 class MergeConflicts(MergeRefused):
@@ -34,34 +31,51 @@ class NoFastForward(MergeRefused):
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The main checkout's branch, before and after; equal when there was nothing to merge."""
+    """The checkout's branch, before and after; equal when there was nothing to merge."""
 
     into: str
     before: str
     after: str
 
 
-def merge_branch(
-    repository: Repository, branch: str, strategy: Strategy, message: str | None = None
+def merge_commit(
+    repository: Repository,
+    checkout: Checkout,
+    tip: str,
+    branch: str,
+    strategy: Strategy,
+    message: str | None = None,
+    *,
+    fds: Sequence[int] = (),
+    shield: Shield | None = None,
 ) -> Merged:
-    """Bring `branch` into the branch of the main checkout, whose own uncommitted changes stay.
+    """Bring `tip`, which is called `branch`, into the branch of a checkout, whose uncommitted changes stay.
 
     Refused when it would conflict, or would touch a file that has uncommitted changes. `branch` itself stays
-    as it is, also with `rebase`, which copies its commits.
+    as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of landings,
+    which git is given as one of `fds`.
     """
-    head = repository.head(repository.root)
-    if head.branch is None:
-        raise MergeRefused(f"The main checkout {repository.root} is on no branch", hint="git switch <branch>")
-    tip = repository.branch_commit(branch)
-    if tip is None:
-        raise NotFound(f"There is no branch {branch}")
-    if _contains(repository, head.commit, tip):
-        return Merged(head.branch, head.commit, head.commit)
-    after = _prepared(repository, head.commit, tip, branch, strategy, message)
-    if after != head.commit:
-        _require_untouched(repository, head.commit, after)
-        _take_over(repository, after)
-    return Merged(head.branch, head.commit, after)
+    for _ in range(_TRIES):
+        head = checkout.head()
+        if head.branch is None:
+            raise MergeRefused(f"{checkout.path} is on no branch", hint="git switch <branch>")
+        if _contains(repository, head.commit, tip):
+            return Merged(head.branch, head.commit, head.commit)
+        after = _prepared(repository, head.commit, tip, branch, strategy, message)
+        if after == head.commit:
+            return Merged(head.branch, head.commit, after)
+        try:
+            advance(
+                checkout, head.branch, head.commit, after,
+                what=branch, fds=fds, shield=shield or Shield(),
+            )  # fmt: skip
+        except HeadMoved:
+            continue
+        return Merged(head.branch, head.commit, after)
+    raise MergeRefused(
+        f"{checkout.path} got another commit each time {branch} was about to land on it",
+        why=f"Nothing was merged; it was tried {_TRIES} times.",
+    )
 
 
 def _prepared(
@@ -149,51 +163,6 @@ def _squash_message(repository: Repository, head: str, tip: str, branch: str) ->
         repository.root, "log", "--reverse", "--no-merges", "--format=* %s", f"{head}..{tip}", "--"
     )
     return f"Squash {branch}\n\n{subjects}"
-
-
-def _require_untouched(repository: Repository, before: str, after: str) -> None:
-    """The main checkout has nothing under way, and no uncommitted change where the merge writes."""
-    state = tree_state(repository.root, each_file=True)
-    if state.operation is not None:
-        raise MergeRefused(
-            f"A {state.operation} is in progress in the main checkout",
-            hint=f"git -C {repository.root} status",
-        )
-    written = set(
-        paths_of(
-            run_git(repository.root, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
-        )
-    )
-    both = sorted(written.intersection((*state.dirty, *state.untracked)))
-    if both:
-        raise MergeRefused(
-            "The main checkout has uncommitted changes in files that the merge writes",
-            evidence=both,
-            hint=f"git -C {repository.root} status",
-        )
-
-
-def _take_over(repository: Repository, commit: str) -> None:
-    """Move branch, index and files, or none of them; ignored files in the way are no exception."""
-    status, _, stderr = ask_git(
-        repository.root,
-        "merge",
-        "--ff-only",
-        "--quiet",
-        "--no-stat",
-        "--no-autostash",
-        "--no-overwrite-ignore",
-        "--no-verify-signatures",
-        commit,
-    )
-    if status:
-        lines = stderr.decode("utf-8", "replace").splitlines()
-        raise MergeRefused(
-            "git refused to update the main checkout",
-            why=next((line.removeprefix("error: ") for line in lines if line.strip()), None),
-            evidence=[line.strip() for line in lines if line.startswith("\t")],
-            hint=f"git -C {repository.root} status",
-        )
 
 
 def _contains(repository: Repository, commit: str, ancestor: str) -> bool:

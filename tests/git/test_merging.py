@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.git.checkouts import main_checkout
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
-from agent_farm.git.merging import Merged, MergeRefused, Strategy, merge_branch
+from agent_farm.git.merging import Merged, MergeRefused, Strategy, merge_commit
 from agent_farm.git.repository import find_repository
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from tests.gitrepo import commit_files, git, write_files
@@ -35,7 +35,9 @@ def forked(repo: Path) -> Path:
 
 
 def land(repo: Path, strategy: Strategy, message: str | None = None) -> Merged:
-    return merge_branch(find_repository(repo), "work", strategy, message)
+    repository = find_repository(repo)
+    tip = git(repo, "rev-parse", "work")
+    return merge_commit(repository, main_checkout(repository), tip, "work", strategy, message)
 
 
 def everything(repo: Path) -> tuple[str, ...]:
@@ -141,13 +143,6 @@ def test_an_operation_under_way_and_a_detached_head_refuse(forked: Path) -> None
     git(forked, "checkout", "-q", "--detach")
     with pytest.raises(MergeRefused, match="on no branch"):
         land(forked, "merge")
-    with pytest.raises(AgentFarmError):
-        merge_branch(find_repository(forked), "nope", "merge")
-
-
-def test_an_unknown_branch(forked: Path) -> None:
-    with pytest.raises(NotFound):
-        merge_branch(find_repository(forked), "nope", "merge")
 
 
 def test_conflicts_of_many_pairs_are_foreseen_at_once(forked: Path) -> None:

@@ -1,0 +1,105 @@
+"""What two commits hold at a path, and what lies there on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent_farm.git.checkouts import Checkout
+
+_NOTHING = "000000"
+_GITLINK = "160000"
+_SYMLINK = "120000"
+
+
+class Entry(NamedTuple):
+    """A file of a commit; `mode` is git's."""
+
+    mode: str
+    blob: str
+
+    @property
+    def is_submodule(self) -> bool:
+        return self.mode == _GITLINK
+
+
+class Change(NamedTuple):
+    """A path in two commits; None where it is not there."""
+
+    before: Entry | None
+    after: Entry | None
+
+
+def changes_between(checkout: Checkout, before: str, after: str) -> dict[str, Change]:
+    output = checkout.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+    items = iter(output.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    found = {}
+    for facts in items:
+        old, new, old_blob, new_blob, _ = facts.removeprefix(":").split(" ")
+        found[next(items)] = Change(_entry(old, old_blob), _entry(new, new_blob))
+    return found
+
+
+def index_entries(checkout: Checkout) -> dict[str, tuple[Entry | None, bool]]:
+    """What is staged at each path, None where it is unmerged, and whether sparse checkout leaves it out."""
+    found: dict[str, tuple[Entry | None, bool]] = {}
+    output = checkout.git("ls-files", "-z", "-t", "--stage").decode("utf-8", "surrogateescape")
+    for line in output.split("\0")[:-1]:
+        facts, _, path = line.partition("\t")
+        tag, mode, blob, stage = facts.split(" ")
+        found[path] = (Entry(mode, blob) if stage == "0" else None, tag == "S")
+    return found
+
+
+def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
+    """What git would commit at each path that is a file or a symbolic link; others are left out."""
+    found, files = {}, []
+    for path in paths:
+        kind = kind_on_disk(checkout, path)
+        if kind == "link":
+            found[path] = Entry(_SYMLINK, _blob(os.fsencode(os.readlink(checkout.path / path))))
+        elif kind == "file":
+            files.append(path)
+    names = "".join(_quoted(path) for path in files).encode("ascii")
+    blobs = checkout.git("hash-object", "--stdin-paths", input=names).decode().split() if files else []
+    for path, blob in zip(files, blobs, strict=True):
+        mode = (checkout.path / path).lstat().st_mode
+        found[path] = Entry("100755" if mode & stat.S_IXUSR else "100644", blob)
+    return found
+
+
+def kind_on_disk(checkout: Checkout, path: str) -> str:
+    """`file`, `link`, `directory`, `other` (a FIFO), `blocked` by a parent that is none, or `nothing`."""
+    where = checkout.path
+    for part in os.fspath(path).split("/")[:-1]:
+        where = where / part
+        try:
+            mode = where.lstat().st_mode
+        except FileNotFoundError:
+            return "nothing"
+        except OSError:
+            return "blocked"
+        if not stat.S_ISDIR(mode):
+            return "blocked"
+    try:
+        mode = (checkout.path / path).lstat().st_mode
+    except FileNotFoundError:
+        return "nothing"
+    kinds = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory"}
+    return kinds.get(stat.S_IFMT(mode), "other")
+
+
+def _entry(mode: str, blob: str) -> Entry | None:
+    return None if mode == _NOTHING else Entry(mode, blob)
+
+
+def _blob(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _quoted(path: str) -> str:
+    """As git quotes: names with line breaks and bytes that are no UTF-8 stay whole."""
+    return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + '"\n'

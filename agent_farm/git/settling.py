@@ -1,0 +1,253 @@
+"""What a landing that was cut short leaves in a checkout is taken to the end, or taken back.
+
+The branch decides: where it has moved, the index follows, else the files go back. A file that is neither
+what one of the two commits holds nor a part of it is somebody's own: it is left, and named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from agent_farm.disk import read_plain, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.git.checkouts import Checkout, is_marked, locked_index
+from agent_farm.git.entries import (
+    Change,
+    Entry,
+    blobs_on_disk,
+    changes_between,
+    index_entries,
+    kind_on_disk,
+)
+from agent_farm.launch import as_command
+
+INDEX_SECONDS = 15.0
+_LONGEST = 16_384  # bytes of what says which landing has begun
+_BLOCK = 512  # disks and kernels write no less at a time
+_HASH = re.compile(r"[0-9a-f]{40}")
+_TEXT = re.compile(r"[^\0]{1,300}")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A landing that has begun: `mark` is in the lock it made, `what` is for the person who meets it."""
+
+    mark: str
+    what: str
+    branch: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Whether the branch had moved, and the files that are somebody's own."""
+
+    move: Move
+    landed: bool
+    left: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        move = self.move
+        done = f"landed on {move.branch}" if self.landed else f"is taken back; {move.branch} did not move"
+        own = f"; left as they are: {', '.join(self.left)}" if self.left else ""
+        return f"{move.what} {done}{own}"
+
+
+def move_file(checkout: Checkout) -> Path:
+    return checkout.git_dir / "agent-farm-merge.json"
+
+
+def next_index(checkout: Checkout) -> Path:
+    """The index as it is to be; it takes the place of the index in one step."""
+    return checkout.git_dir / "agent-farm-index"
+
+
+def write_move(checkout: Checkout, move: Move) -> None:
+    replace_file(move_file(checkout), json.dumps({"version": 1, **asdict(move)}) + "\n")
+
+
+def forget_move(checkout: Checkout) -> None:
+    next_index(checkout).unlink(missing_ok=True)
+    next_index(checkout).with_name("agent-farm-index.lock").unlink(missing_ok=True)
+    move_file(checkout).unlink(missing_ok=True)
+
+
+def read_move(checkout: Checkout) -> Move | None:
+    """The landing that was cut short there, or is under way: the lock of landings tells them apart."""
+    file = move_file(checkout)
+    if not os.path.lexists(file):
+        return None
+    try:
+        document = json.loads(read_plain(file, limit=_LONGEST))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(file) from error
+    names = {field.name for field in fields(Move)}
+    if not isinstance(document, dict) or document.keys() != names | {"version"} or document["version"] != 1:
+        raise _damaged(file)
+    values = {name: document[name] for name in names}
+    if not all(isinstance(value, str) and _TEXT.fullmatch(value) for value in values.values()):
+        raise _damaged(file)
+    if not all(_HASH.fullmatch(values[name]) for name in ("before", "after")):
+        raise _damaged(file)
+    return Move(**values)
+
+
+def settle_interrupted(checkout: Checkout) -> Settled | None:
+    """Whoever calls this holds the lock of landings, so that no landing is under way."""
+    move = read_move(checkout)
+    if move is None:
+        return None
+    kept_lock = is_marked(checkout.index_lock, move.mark)
+    with locked_index(checkout, move.mark, wait=INDEX_SECONDS):
+        settled = settle(checkout, move, at_once=False, kept_lock=kept_lock)
+    forget_move(checkout)
+    return settled
+
+
+def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: bool = True) -> Settled:
+    """Under the lock of the index; without `kept_lock` somebody may have changed the index meanwhile.
+
+    `at_once`: git was stopped just now, so that a file written in part can only be its own.
+    """
+    head = checkout.head().commit
+    changes = changes_between(checkout, move.before, move.after)
+    if head == move.after:
+        _install_index(checkout, changes, kept_lock)
+        wanted = {path: change.after for path, change in changes.items()}
+    else:
+        since = changes_between(checkout, move.before, head) if head != move.before else {}
+        wanted = {path: since[path].after if path in since else old.before for path, old in changes.items()}
+    left = _Files(checkout, changes, wanted, head == move.after, 1 if at_once else _BLOCK).restore()
+    return Settled(move, head == move.after, tuple(sorted(left)))
+
+
+def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock: bool) -> None:
+    staged = index_entries(checkout)
+    if all(staged.get(path, (None, False))[0] == change.after for path, change in changes.items()):
+        return
+    if kept_lock and next_index(checkout).is_file():
+        os.replace(next_index(checkout), checkout.index)
+        return
+    lines = []
+    for path, (before, after) in changes.items():
+        if staged.get(path, (None, False))[0] == before:
+            mode, blob = after or ("0", "0" * 40)
+            lines.append(f"{mode} {blob}\t{path}\0")
+    copy_index(checkout)
+    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
+    given = "".join(lines).encode("utf-8", "surrogateescape")
+    checkout.git("update-index", "-z", "--index-info", input=given, env=env)
+    checkout.git("update-index", "-q", "--refresh", env=env, ok=(0, 1))
+    os.replace(next_index(checkout), checkout.index)
+
+
+def copy_index(checkout: Checkout) -> None:
+    """With its time, by which git knows which files may have changed since without looking it."""
+    target = next_index(checkout)
+    try:
+        facts = checkout.index.stat()
+        target.write_bytes(checkout.index.read_bytes())
+        os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    except FileNotFoundError:
+        target.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Files that a landing was about to change, and what they are to be.
+
+    Where it has `landed`, all of them were written: only one that a power cut left in part is ours to mend.
+    A part of a file is a multiple of `block` bytes long.
+    """
+
+    checkout: Checkout
+    changes: Mapping[str, Change]
+    wanted: Mapping[str, Entry | None]
+    landed: bool
+    block: int
+
+    def restore(self) -> list[str]:
+        """The files that are somebody's own, which stay as they are."""
+        sparse = {path for path, (_, left_out) in index_entries(self.checkout).items() if left_out}
+        files = [path for path, change in self.changes.items() if not _is_submodule(change)]
+        there = blobs_on_disk(self.checkout, files)
+        remove, write, left = [], [], []
+        for path in files:
+            entry, found = self.wanted[path], there.get(path)
+            if found == entry or (found is None and path in sparse):
+                continue
+            if not self._is_ours(path, found):
+                left.append(path)
+            elif entry is None:
+                remove.append(path)
+            else:
+                write.append(path)
+        for path in remove:
+            _remove(self.checkout, path)
+        return [*left, *_write(self.checkout, write, there)]
+
+    def _is_ours(self, path: str, found: Entry | None) -> bool:
+        change = self.changes[path]
+        if found is None:  # a directory is emptied before it is asked for
+            return not self.landed and kind_on_disk(self.checkout, path) in ("nothing", "directory")
+        same = any(entry is not None and entry.blob == found.blob for entry in change)
+        return not self.landed if same else self._is_part(path, change)
+
+    def _is_part(self, path: str, change: Change) -> bool:
+        """Whether git was about to write what one of the commits holds."""
+        place = self.checkout.path / path
+        size = place.lstat().st_size
+        if place.is_symlink() or size % self.block:
+            return False
+        for entry in change:
+            whole = self.checkout.git("cat-file", "--filters", f"--path={path}", entry.blob) if entry else b""
+            if size < len(whole) and place.read_bytes() == whole[:size]:
+                return True
+        return False
+
+
+def _is_submodule(change: Change) -> bool:
+    return any(entry is not None and entry.is_submodule for entry in change)
+
+
+def _remove(checkout: Checkout, path: str) -> None:
+    place = checkout.path / path
+    place.unlink(missing_ok=True)
+    with suppress(OSError):
+        for parent in place.parents:
+            if parent == checkout.path:
+                break
+            parent.rmdir()
+
+
+def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> list[str]:
+    """The index holds what they are to be; what stands in the way is somebody's own."""
+    free: list[str] = []
+    left: list[str] = []
+    for path in paths:
+        if kind_on_disk(checkout, path) == "directory":
+            with suppress(OSError):
+                (checkout.path / path).rmdir()
+        kind = kind_on_disk(checkout, path)
+        free_now = kind == "nothing" or (path in there and kind in ("file", "link"))
+        (free if free_now else left).append(path)
+    if free:
+        names = "".join(f"{path}\0" for path in free).encode("utf-8", "surrogateescape")
+        checkout.git("checkout-index", "--force", "--quiet", "-z", "--stdin", input=names)
+    return left
+
+
+def _damaged(file: Path) -> AgentFarmError:
+    return DamagedFile(
+        f"{file} is damaged",
+        why="It names a merge that was cut short.",
+        hint=as_command("mv", file, f"{file}.damaged"),
+    )

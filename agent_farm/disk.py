@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.own_files import read_own
 
 _POLL_SECONDS = 0.01
 
@@ -88,15 +89,20 @@ def read_plain(path: Path, *, limit: int) -> bytes:
 
 
 def make_directory(path: Path, *, mode: int = 0o700) -> None:
+    """With whatever is missing above it, all in that mode; what exists stays as it is."""
     try:
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        for missing in reversed([path, *path.parents]):
+            if not missing.exists():
+                missing.mkdir(mode=mode, exist_ok=True)
+        path.mkdir(exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
 def load_json(path: Path) -> object:
+    """What a file of ours holds; one that somebody else may have written is refused."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_own(path))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(
             f"{path} is not valid JSON", why=str(error), hint=f"mv {path} {path}.damaged && af doctor"

@@ -4,7 +4,8 @@
     ├── UsageError            2    the command's words are off
     ├── NotFound              1    no such builder, revision, protocol, …
     ├── DamagedFile           1    a file of ours that cannot be read
-    │   └── NewerFile         1    written by a newer version
+    │   ├── NewerFile         1    written by a newer version
+    │   └── ForeignFile       1    somebody else may have written it
     ├── LockTaken             1    another process is at it
     ├── ConsentNeeded         1    a command or copy from the repository that nobody has agreed to
     ├── ToolMissing           1    git, tmux or a runtime is not usable
@@ -55,6 +56,10 @@ class DamagedFile(AgentFarmError):
 
 class NewerFile(DamagedFile):
     code = "newer-file"
+
+
+class ForeignFile(DamagedFile):
+    code = "foreign-file"
 
 
 class LockTaken(AgentFarmError):

@@ -7,10 +7,32 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_farm.errors import DamagedFile
+
 SETTINGS_NAME = "agent-farm.toml"
 STATE_NAME = ".agent-farm"
 WORKTREES_NAME = ".builders"
 IGNORED_BY_GIT = (f"/{STATE_NAME}/", f"/{WORKTREES_NAME}/")
+_BUILDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def is_builder_id(text: object) -> bool:
+    """One name of a file, no path and no option."""
+    return isinstance(text, str) and len(text) <= 200 and _BUILDER_ID.fullmatch(text) is not None
+
+
+def is_below(path: object) -> bool:
+    """Whether a path that was read somewhere stays below the directory it is joined to."""
+    if not isinstance(path, str) or not path or path.startswith("/") or "\0" in path:
+        return False
+    return ".." not in path.split("/")
+
+
+def _checked(builder_id: str) -> str:
+    """Ids come from files, too; what is made and deleted under them stays below its directory."""
+    if not is_builder_id(builder_id):
+        raise DamagedFile(f"{builder_id!r:.80} cannot be the id of a builder", hint="af doctor")
+    return builder_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +68,32 @@ class FarmPaths:
 
     def builder_lock(self, builder_id: str) -> Path:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""
-        return self.locks / f"builder-{builder_id}.lock"
+        return self.locks / f"builder-{_checked(builder_id)}.lock"
 
     def delivery_lock(self, builder_id: str) -> Path:
-        return self.locks / f"delivery-{builder_id}.lock"
+        return self.locks / f"delivery-{_checked(builder_id)}.lock"
 
     @property
     def runs(self) -> Path:
         return self.state / "runs"
 
     def run(self, builder_id: str) -> Path:
-        return self.runs / builder_id
+        return self.runs / _checked(builder_id)
 
     @property
     def trash(self) -> Path:
         return self.state / "trash"
+
+    def removed(self, builder_id: str, epoch: int) -> Path:
+        """Where a removed builder is kept."""
+        return self.trash / f"{_checked(builder_id)}-{int(epoch)}"
 
     @property
     def worktrees(self) -> Path:
         return self.root / WORKTREES_NAME
 
     def worktree(self, builder_id: str) -> Path:
-        return self.worktrees / builder_id
+        return self.worktrees / _checked(builder_id)
 
     @property
     def farm_name(self) -> str:

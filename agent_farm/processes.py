@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import read_own
+
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.02
 
@@ -33,9 +36,9 @@ def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
 def load_runtime_pid(file: Path, run: str) -> int | None:
     """The runtime of that run, from `processes.json`."""
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(read_own(file))
         return int(document["runtime"]) if document["run"] == run else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

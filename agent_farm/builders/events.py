@@ -11,6 +11,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import MOST_BYTES, open_own, read_own
+
 REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "failed"})
 
 _TAIL_BYTES = 16384
@@ -51,8 +54,8 @@ class Exit:
 
 def load_events(path: Path) -> list[Event]:
     try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
+        lines = read_own(path).splitlines()
+    except (FileNotFoundError, DamagedFile):
         return []
     return list(_parse(lines))
 
@@ -60,15 +63,15 @@ def load_events(path: Path) -> list[Event]:
 def last_state(path: Path, run: str) -> Event | None:
     """The newest event of this run that says something about its state."""
     try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
+        with open_own(path) as file:
+            size = min(os.fstat(file.fileno()).st_size, MOST_BYTES)
             for reach in (_TAIL_BYTES, size):
                 file.seek(max(0, size - reach))
                 lines = file.read().splitlines()
                 found = [event for event in _parse(lines) if event.run == run and event.state]
                 if found or reach >= size:
                     return (_open_question(found) or found[-1]) if found else None
-    except FileNotFoundError:
+    except (FileNotFoundError, DamagedFile):
         pass
     return None
 
@@ -76,10 +79,10 @@ def last_state(path: Path, run: str) -> Event | None:
 def last_moment(path: Path) -> float | None:
     """When anything was last written down of a builder, in whichever run."""
     try:
-        with open(path, "rb") as file:
+        with open_own(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             moments = [event.at for event in _parse(file.read().splitlines())]
-    except FileNotFoundError:
+    except (FileNotFoundError, DamagedFile):
         return None
     return moments[-1] if moments else None
 
@@ -104,18 +107,18 @@ def last_conversation(events: list[Event], said: str) -> str | None:
 
 def load_usage(path: Path) -> Usage | None:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_own(path))
         names = ("input_tokens", "output_tokens", "cached_tokens", "cost")
         return Usage(*(document.get(name) for name in names))
-    except (FileNotFoundError, ValueError, AttributeError):
+    except (FileNotFoundError, DamagedFile, ValueError, AttributeError, RecursionError):
         return None
 
 
 def load_exit(path: Path) -> Exit | None:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_own(path))
         ending = Exit(document["run"], document["at"], document["exit_code"], document["signal"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+    except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
         return None
     whole = isinstance(ending.at, (int, float)) and isinstance(ending.exit_code, (int, NoneType))
     return ending if whole and isinstance(ending.signal, (str, NoneType)) else None

@@ -14,7 +14,7 @@ Draw = Callable[[], str]
 T = TypeVar("T")
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
-_SPEC_FILE = re.compile(r"([A-Za-z0-9_]+)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
+_SPEC_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_]*)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _DRAWS = 50
 

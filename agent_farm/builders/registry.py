@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import file_lock, load_json, replace_file
-from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
 
 VERSION = 1
 
@@ -27,13 +27,18 @@ class Registry:
             document = load_json(self.path)
         except FileNotFoundError:
             return {}
+        except ForeignFile:
+            raise
         except DamagedFile as error:
-            raise self._damaged(error.why or "") from error
+            raise self._damaged(f"{error.what}. {error.why or ''}".strip()) from error
         if not isinstance(document, dict) or "version" not in document:
             raise self._damaged("It has no version.")
-        if document["version"] != VERSION:
+        version = document["version"]
+        if type(version) is not int or version < VERSION:
+            raise self._damaged(f"Its version is {version!r:.20}; the first there was is {VERSION}.")
+        if version != VERSION:
             raise NewerFile(
-                f"{self.path} has version {document['version']}; this af reads version {VERSION}",
+                f"{self.path} has version {version}; this af reads version {VERSION}",
                 why="A newer af wrote it.",
                 hint="pip install --upgrade codev-agent-farm",
             )

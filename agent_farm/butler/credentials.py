@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -13,7 +12,8 @@ from pathlib import Path
 
 from agent_farm.butler.database import Database
 from agent_farm.disk import make_directory
-from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, nearest
+from agent_farm.errors import DamagedFile, NotFound, UsageError, nearest
+from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -88,7 +88,7 @@ class CredentialStore:
 
     def _key(self, *, create: bool) -> bytes:
         try:
-            descriptor = os.open(self.key_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            return _valid_key(self.key_file, read_own(self.key_file, secret=True))
         except FileNotFoundError:
             if not create:
                 raise DamagedFile(
@@ -96,12 +96,6 @@ class CredentialStore:
                     hint="af credentials set NAME",
                 ) from None
             return self._new_key()
-        with open(descriptor, "rb") as file:
-            if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
-                raise AgentFarmError(
-                    f"{self.key_file} can be read by others", hint=f"chmod 600 {self.key_file}"
-                )
-            return _valid_key(self.key_file, file.read())
 
     def _new_key(self) -> bytes:
         from cryptography.fernet import Fernet

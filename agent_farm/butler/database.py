@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from agent_farm.butler.migrations import MIGRATIONS
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.own_files import open_own
 
 BUSY_SECONDS = 15.0
 _RETRY_SECONDS = 0.02
@@ -71,7 +72,8 @@ class Database:
 def _open(path: Path) -> sqlite3.Connection:
     make_directory(path.parent)
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
+        open_own(path, secret=True).close()
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -14,8 +14,9 @@ from typing import Any
 
 from agent_farm.builders.events import QUESTION
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import UsageError
+from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm.farm import Farm
+from agent_farm.own_files import read_own
 from agent_farm.pane.journal import record_event
 from agent_farm.pane.notify import Notice, facts
 
@@ -57,8 +58,8 @@ def _record(farm: Farm, record: BuilderRecord, event: str, state: str, reason: s
 def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> None:
     """The command that the person wants to be told by, as the builder's own hooks would run it."""
     try:
-        launch = json.loads(farm.run(record.id).launch.read_bytes())
-    except (OSError, ValueError):
+        launch = json.loads(read_own(farm.run(record.id).launch))
+    except (OSError, DamagedFile, ValueError):
         return
     notice = Notice.load(launch.get("notify"))
     if notice is not None and notice.is_for(entry["state"]):

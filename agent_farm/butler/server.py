@@ -18,6 +18,7 @@ from agent_farm.butler import telemetry
 from agent_farm.butler.server_files import (
     ServerFiles,
     load_address,
+    load_token,
     require_token,
     server_files,
     store_address,
@@ -25,6 +26,7 @@ from agent_farm.butler.server_files import (
 from agent_farm.butler.server_log import start_log
 from agent_farm.butler.tokens import Tokens, hash_token
 from agent_farm.errors import AgentFarmError
+from agent_farm.git.repository import find_repository
 from agent_farm.paths import FarmPaths
 
 DRAIN_SECONDS = 10.0
@@ -48,11 +50,12 @@ def main(argv: list[str], extend: Extend = _as_it_is) -> int:
     sockets = [socket.socket(fileno=int(word)) for word in descriptors]
     files = server_files(Path(root), butler or None)
     try:
+        find_repository(Path(root))  # whose state is not af's own, that is refused before it is read
         asyncio.run(serve(Path(root), files, sockets, os.environ, extend))
     except AgentFarmError as error:
         _log.error("%s%s", error.what, f" ({error.why})" if error.why else "")
         return (
-            0 if error.code in ("butler", "settings", "damaged-file") else 1
+            0 if error.code in ("butler", "settings", "damaged-file", "foreign-file") else 1
         )  # starting again would not help
     return 0
 
@@ -67,7 +70,7 @@ async def serve(
     """Until SIGTERM, or until the farm's directory is gone."""
     port = int(sockets[0].getsockname()[1])
     require_token(files)
-    tokens = Tokens(FarmPaths(root).runs, hash_token(files.token.read_text().strip()))
+    tokens = Tokens(FarmPaths(root).runs, hash_token(load_token(files.token)))
     end_export = telemetry.start_export(environ, "agent-farm-butler")
     running = RunningServer(root, files, port, tokens, dict(environ), extend)
     try:

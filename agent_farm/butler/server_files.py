@@ -12,6 +12,7 @@ from agent_farm.butler.tokens import new_token
 from agent_farm.disk import load_json, replace_file
 from agent_farm.errors import DamagedFile
 from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
 from agent_farm.paths import FarmPaths
 
 VERSION = 1
@@ -67,7 +68,7 @@ class ServerAddress:
     @property
     def token(self) -> str:
         """The architect's."""
-        return self.token_file.read_text().strip()
+        return load_token(self.token_file)
 
 
 def server_files(root: Path, butler: str | None = None) -> ServerFiles:
@@ -88,7 +89,7 @@ def load_address(files: ServerFiles) -> ServerAddress | None:
         with suppress(KeyError, TypeError, ValueError):
             return ServerAddress(
                 port=int(document["port"]),
-                token_file=Path(document["token_file"]),
+                token_file=files.token,  # the file names it for other programs
                 started_at=float(document["started_at"]),
                 pid=document["pid"],
                 supervisor=document.get("supervisor"),
@@ -114,5 +115,12 @@ def store_address(files: ServerFiles, address: ServerAddress) -> None:
 
 
 def require_token(files: ServerFiles) -> None:
-    if not files.token.exists():
+    """There is one, and af made it: whoever plants a token must not be let in by it."""
+    try:
+        load_token(files.token)
+    except FileNotFoundError:
         replace_file(files.token, new_token() + "\n")
+
+
+def load_token(file: Path) -> str:
+    return read_own(file, secret=True).decode("utf-8", "replace").strip()

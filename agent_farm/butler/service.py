@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from agent_farm.butler.sessions import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.state import StateStore
 from agent_farm.butler.tokens import Tokens
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, ForeignFile
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
@@ -152,8 +151,12 @@ class ButlerService:
 
 def open_database(root: Path) -> Database:
     """Also in a repository that never had a builder: git is not to see what is made here."""
-    with suppress(AgentFarmError):  # no repository, or one that cannot be written: the database will say so
+    try:
         exclude(find_repository(root), IGNORED_BY_GIT)
+    except ForeignFile:
+        raise
+    except AgentFarmError:  # no repository, or one that cannot be written: the database will say so
+        pass
     return Database(FarmPaths(root).state / "butler.db")
 
 

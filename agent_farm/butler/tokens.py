@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from agent_farm.disk import make_directory, replace_file
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import read_own
+from agent_farm.paths import is_builder_id
 
 Kind = Literal["architect", "session", "builder"]
 
@@ -41,8 +43,6 @@ TOOLS_OF: Mapping[Kind, frozenset[str]] = {
     "session": SESSION_TOOLS,
     "builder": BUILDER_TOOLS,
 }
-
-_BUILDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,12 @@ class Tokens:
         return None
 
     def _builder_hash(self, builder_id: str) -> str | None:
-        if not _BUILDER_ID.fullmatch(builder_id):
+        if not is_builder_id(builder_id):
             return None
         try:
-            document = json.loads(builder_token_file(self.runs, builder_id).read_bytes())
+            document = json.loads(read_own(builder_token_file(self.runs, builder_id), secret=True))
             return str(document["sha256"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (DamagedFile, OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from agent_farm.butler.server_files import load_token
 from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.own_files import read_own
 
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
@@ -59,8 +61,8 @@ class Logins:
     def is_architect(self, token: str) -> bool:
         """The bearer token of the farm's server, for programs that use the API."""
         try:
-            known = self.token_file.read_text().strip()
-        except OSError:
+            known = load_token(self.token_file)
+        except (DamagedFile, OSError):
             return False
         return bool(known) and hmac.compare_digest(known.encode(), token.encode())
 
@@ -85,7 +87,7 @@ def _hash(secret: str) -> str:
 def _load(file: Path) -> dict[str, float]:
     """Nobody is logged in where the file cannot be read: logging in again costs one command."""
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(read_own(file, secret=True))
         return {str(key): float(until) for key, until in document["logins"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (DamagedFile, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landings import Landing, read_landings
 from agent_farm.git.changes import TreeState, states
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
+from agent_farm.own_files import read_own
 
 # A status that people watch answers in time; what was not read by then is shown with its age.
 BOUND_SECONDS = 0.5
@@ -132,8 +133,8 @@ def _file(farm: Farm) -> Path:
 
 def _load(file: Path) -> dict[str, GitState]:
     try:
-        return {id: GitState(**state) for id, state in json.loads(file.read_bytes()).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return {id: GitState(**state) for id, state in json.loads(read_own(file)).items()}
+    except (OSError, DamagedFile, ValueError, TypeError, AttributeError, RecursionError):
         return {}  # a cache: what cannot be read is asked again
 
 

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import load_json, make_directory, replace_file
@@ -21,6 +22,7 @@ from agent_farm.farm import deletion
 from agent_farm.farm.farm import Farm
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
+from agent_farm.paths import is_below
 
 _MANY_FILES = 2000
 _AGE = re.compile(r"(\d+)([smhdw]?)")
@@ -193,10 +195,11 @@ def _has_many_files(path: Path) -> bool:
 def _load(file: Path) -> Kept | None:
     """None for a directory that is not a whole removal: doctor tells of those."""
     try:
-        document = load_json(file)
-        assert isinstance(document, dict)
+        document: Any = load_json(file)
         record = record_from_json(str(document["builder"]["id"]), document["builder"])
         remaining, left_out = tuple(document["remaining"]), tuple(document.get("left_out", ()))
-        return Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining, left_out)
-    except (DamagedFile, AssertionError, KeyError, TypeError, OSError):
+        kept = Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining, left_out)
+    except (DamagedFile, KeyError, TypeError, ValueError, AttributeError, OSError):
         return None
+    named = file.parent.name == f"{record.id}-{kept.epoch}"
+    return kept if named and all(is_below(path) for path in (*remaining, *left_out)) else None

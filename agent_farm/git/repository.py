@@ -11,6 +11,7 @@ from agent_farm.errors import AgentFarmError, NotFound, nearest
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.finding import locate
 from agent_farm.git.objects import open_repo
+from agent_farm.git.own_places import require_own_places
 
 EntryKind = Literal["blob", "tree"]
 
@@ -121,8 +122,12 @@ class Repository:
 
 
 def find_repository(cwd: Path) -> Repository:
-    """The repository `cwd` lies in, in one git call (a second one from a linked worktree)."""
+    """The repository `cwd` lies in, in one git call (a second one from a linked worktree).
+
+    Refused where `.agent-farm` or `.builders` are not af's own: nothing may be read from them then.
+    """
     place = locate(cwd)
+    require_own_places(place.root, place.common_dir)
     return Repository(place.root, place.common_dir, place.checkout, place.prefix)
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from agent_farm.errors import DamagedFile
 from agent_farm.git.command import ask_git, paths_of, run_git
 from agent_farm.git.finding import linked_git_dir
+from agent_farm.paths import is_below
 
 _MANIFEST_VERSION = 1
 
@@ -47,7 +48,11 @@ class Manifest:
             content = json.loads(data)
             if content["version"] != _MANIFEST_VERSION:
                 raise DamagedFile(f"{name} was written by a newer af", hint="upgrade agent-farm")
-            return cls(**{field.name: content[field.name] for field in fields(cls)})
+            manifest = cls(**{field.name: content[field.name] for field in fields(cls)})
+            for path in (*manifest.captured, *manifest.empty_directories, *manifest.nested):
+                if not is_below(path):
+                    raise ValueError(f"{path!r:.80} is no path in a worktree")
+            return manifest
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(f"The manifest of {name} cannot be read", why=str(error)) from error
 

@@ -42,9 +42,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     store.set("TOKEN", "x")
     store.key_file.chmod(0o644)
-    with pytest.raises(AgentFarmError, match="can be read by others") as caught:
+    with pytest.raises(AgentFarmError, match="can be read by other users") as caught:
         store.lookup("TOKEN")
-    assert caught.value.hint == f"chmod 600 {store.key_file}"
+    assert f"chmod 600 {store.key_file}" in str(caught.value.why)
 
 
 def test_a_lost_or_changed_key_is_named_and_never_replaced_silently(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from agent_farm.farm.running import draw_run
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.git.worktrees import Worktree, add_worktree, list_worktrees
 from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
 from agent_farm.ports import release_ports, reserve_ports
 
 _GIT_SECONDS = 120.0  # how long a git that outlived its af may take to end
@@ -137,7 +138,7 @@ def _adopt(farm: Farm, tree: Worktree) -> str:
 
 def _last_record(farm: Farm, id: str) -> BuilderRecord | None:
     try:
-        record = record_from_json(id, json.loads(farm.run(id).record.read_bytes()))
+        record = record_from_json(id, json.loads(read_own(farm.run(id).record)))
     except (OSError, ValueError, DamagedFile):
         return None
     return record.with_state("running")

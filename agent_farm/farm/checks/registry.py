@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from agent_farm.disk import file_lock
-from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 
@@ -15,7 +15,7 @@ from agent_farm.farm.farm import Farm
 def check_registry(farm: Farm) -> Iterator[Finding]:
     try:
         farm.registry.read()
-    except NewerFile as error:
+    except (NewerFile, ForeignFile) as error:
         yield Finding("problem", error.what, error.hint)
     except DamagedFile as error:
         yield Finding("problem", f"{error.what}: {error.why}", heal=lambda: _move_aside(farm))

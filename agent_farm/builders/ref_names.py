@@ -1,0 +1,16 @@
+"""Names of branches, by the rules of `git check-ref-format`."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, space, and what git gives a meaning in revisions and patterns.
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+
+
+def is_branch_name(text: str) -> bool:
+    if not text or text in ("@", "HEAD") or text.startswith(("-", "/")) or text.endswith(("/", ".")):
+        return False
+    if any(part.startswith(".") or part.endswith(".lock") for part in text.split("/")):
+        return False
+    return _FORBIDDEN.search(text) is None

@@ -1,0 +1,129 @@
+"""Whether a file or directory of ours may be believed: one answer for records, tokens, logins and locks.
+
+What `af` writes is a regular file or a directory of the user who runs it, and nobody else may write it.
+Anything else was put there by somebody else: a cloned repository, an archive, another user of the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from agent_farm.errors import DamagedFile, ForeignFile
+from agent_farm.launch import as_command
+
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def read_own(path: Path, *, secret: bool = False, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a file that only this user can have written (and read, if `secret`).
+
+    FileNotFoundError when there is none. A link, a FIFO, a device or a giant is refused, not read.
+    """
+    with open_own(path, secret=secret) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise DamagedFile(
+                f"{path} has {size} bytes",
+                why=f"af reads up to {most}.",
+                hint=as_command("ls", "-l", path),
+            )
+        return file.read(most)
+
+
+def open_own(path: Path, *, secret: bool = False) -> BinaryIO:
+    """The same for a file that is read in parts."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise ForeignFile(
+                f"{path} is a symbolic link",
+                why="af makes none.",
+                hint=as_command("ls", "-l", path),
+            ) from error
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise DamagedFile(
+                f"{path} is not a regular file", why="It is not read.", hint=as_command("ls", "-ld", path)
+            )
+        _require_own(path, found, secret=secret)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return open(descriptor, "rb")
+
+
+def require_own_directory(path: Path) -> None:
+    """A directory of this user's that others cannot write, or nothing at all; ForeignFile otherwise."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise ForeignFile(
+            f"{path} is a symbolic link",
+            why=f"It leads to {os.readlink(path)}. af keeps its state in a directory of its own.",
+            hint=as_command("rm", path),
+        )
+    if not stat.S_ISDIR(found.st_mode):
+        raise ForeignFile(
+            f"{path} is not a directory",
+            why="af keeps its state there.",
+            hint=as_command("mv", path, f"{path}.old"),
+        )
+    _require_own(path, found)
+
+
+def _require_own(path: Path, found: os.stat_result, *, secret: bool = False) -> None:
+    if found.st_uid != os.geteuid():
+        raise ForeignFile(
+            f"{path} belongs to {_user(found.st_uid)}",
+            why=f"You are {_user(os.geteuid())}. af uses only what the user who runs it has written.",
+            hint=as_command("ls", "-ld", path),
+        )
+    if secret and found.st_mode & 0o077:
+        raise ForeignFile(
+            f"{path} can be read by other users",
+            why="It is to hold a secret, which af writes for its user alone: something else wrote it, or opened "
+            f"it. If you trust what is in it: {as_command('chmod', '600', path)}",
+            hint=as_command("ls", "-l", path),
+        )
+    if _others_write(found):
+        raise ForeignFile(
+            f"{path} can be written by other users",
+            why="Whatever is in it may be theirs.",
+            hint=as_command("chmod", "go-w", path),
+        )
+
+
+def _others_write(found: os.stat_result) -> bool:
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and not _is_private_group(found.st_gid)
+
+
+def _is_private_group(gid: int) -> bool:
+    """Distributions with umask 002 give each user a group of the same name, with nobody else in it."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

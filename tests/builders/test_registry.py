@@ -21,17 +21,18 @@ from tests.builders.test_modes import JSON
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 MAYBE = st.none() | TEXT
+WORD = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,20}", fullmatch=True)
 RECORDS = st.builds(
     BuilderRecord,
-    id=st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True),
+    id=st.from_regex(r"[a-z0-9][a-z0-9-]{0,19}", fullmatch=True),
     type=st.sampled_from(BUILDER_TYPES),
-    branch=TEXT,
-    worktree=TEXT,
-    session=TEXT,
-    runtime=TEXT,
-    model=MAYBE,
-    base=TEXT,
-    base_commit=TEXT,
+    branch=st.from_regex(r"builder/[a-z0-9é]{1,20}", fullmatch=True),
+    worktree=WORD.map("/farm/.builders/{}".format),
+    session=WORD,
+    runtime=WORD,
+    model=st.none() | WORD,
+    base=WORD,
+    base_commit=st.from_regex(r"[0-9a-f]{40}", fullmatch=True),
     prompt_file=MAYBE,
     role=MAYBE,
     task_text=MAYBE,
@@ -40,14 +41,14 @@ RECORDS = st.builds(
     spec=MAYBE,
     files=st.lists(TEXT).map(tuple),
     ports=st.lists(st.integers(1, 65535)).map(tuple),
-    conversation_id=MAYBE,
-    created_at=TEXT,
+    conversation_id=st.none() | WORD,
+    created_at=st.datetimes().map(lambda moment: moment.isoformat()),
     state=st.sampled_from(RECORD_STATES),
     reason=MAYBE,
-    run=TEXT,
-    socket=TEXT,
+    run=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
+    socket=WORD.map("/tmp/{}".format),
     permissions=TEXT,
-    subdirectory=TEXT,
+    subdirectory=st.just("") | WORD,
     new_branch=st.booleans(),
     ephemeral=st.booleans(),
 )
@@ -236,6 +237,31 @@ def test_what_it_cannot_read_it_names_and_never_overwrites(
     with pytest.raises(DamagedFile, match=r"registry\.json"), registry.edit() as records:
         records["b"] = a_record("b")
     assert registry.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("branch", text)
+            for text in ("-x", "a..b", "a b", "/a", "a/", "a.lock", "a/.b", "a\nb", "", "HEAD")
+        ),
+        *(("base_commit", text) for text in ("0", "HEAD", "--all")),
+        *(("subdirectory", text) for text in ("/etc", "../x", "a/../../b")),
+        *(("worktree", text) for text in ("x", "/home/me", "/farm/.builders/../..")),
+        *(("run", text) for text in ("", "x", "a b")),
+        *(("base", text) for text in ("--output=x", "a\nb")),
+        *(("session", text) for text in ("-x", "=", "a:b", "#(touch x)")),
+        *(("conversation_id", text) for text in ("--help", "a\x1bb")),
+        *(("ports", value) for value in ([0], [70000], [True])),
+        ("socket", "relative"),
+        ("runtime", "../x"),
+        ("model", "--dangerously-skip-permissions"),
+    ],
+)
+def test_what_could_do_harm_where_it_is_used_is_damage(name: str, value: object) -> None:
+    with pytest.raises(DamagedFile, match=name):
+        record_from_json("a", json.loads(json.dumps({**a_record("a").to_json(), name: value})))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"null", b"[]", b"7", b"[" * 100_000])

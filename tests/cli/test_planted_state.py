@@ -1,4 +1,4 @@
-"""A cloned repository that brings `.agent-farm` or `.builders` along: refused by name, and nothing happens."""
+"""A cloned repository that brings `.agent-farm` or `.builders` along: refused by name, nothing happens."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def test_an_id_that_is_a_path_is_no_id(af: Af, repo: Path, tmp_path: Path, id: s
     for words in (("status",), ("doctor", "--fix"), ("prune",)):
         done = af(*words)
         assert_clear(done)
-        assert done.returncode == (0 if words[0] == "doctor" else 1) or words[0] != "status"
         assert (tmp_path / "thesis/text").exists()
         if words[0] == "status":
             assert "registry.json is damaged" in done.stderr

@@ -1,4 +1,4 @@
-"""`.agent-farm` and `.builders` that a repository, or another user, put there are refused before they are read."""
+"""`.agent-farm` and `.builders` that a repository or another user put there are refused before a read."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _require_own(path: Path, found: os.stat_result, *, secret: bool = False) -> 
     if secret and found.st_mode & 0o077:
         raise ForeignFile(
             f"{path} can be read by other users",
-            why="It is to hold a secret, which af writes for its user alone: something else wrote it, or opened "
+            why="It is to hold a secret, which af writes for its user alone: something else wrote or opened "
             f"it. If you trust what is in it: {as_command('chmod', '600', path)}",
             hint=as_command("ls", "-l", path),
         )

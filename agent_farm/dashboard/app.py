@@ -26,6 +26,7 @@ from agent_farm.dashboard.builder_reads import READS
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.door import Door
 from agent_farm.dashboard.entry import entry_routes
+from agent_farm.dashboard.event_streams import serve_events, server_sent
 from agent_farm.dashboard.live import Live
 from agent_farm.dashboard.login_pages import LoginPages
 from agent_farm.dashboard.logins import Logins
@@ -75,7 +76,6 @@ def dashboard_app(
     logins = Logins(
         paths.state / "dashboard-logins.json", token_file or paths.state / "architect.token", clock
     )
-    cookie = f"af-{paths.farm_name}"  # cookies do not tell ports apart, and there may be several farms
     desk, live = Desk(root, clock), Live(root, farm_facts)
     pages = LoginPages(paths.state / "dashboard-login")
 
@@ -86,18 +86,21 @@ def dashboard_app(
         desk.close()
 
     return Starlette(
-        routes=_routes(desk, live, logins, pages, cookie),
-        middleware=[Middleware(Door, logins=logins, cookie=cookie)],
+        routes=_routes(desk, live, logins, pages),
+        middleware=[Middleware(Door, logins=logins)],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
 
 
-def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages, cookie: str) -> list[BaseRoute]:
+def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages) -> list[BaseRoute]:
     description = describe(OPERATIONS)
 
     async def events(request: Request) -> Response:
-        return StreamingResponse(live.stream(), media_type="text/event-stream")
+        return StreamingResponse(server_sent(live.stream()), media_type="text/event-stream")
+
+    async def events_socket(socket: WebSocket) -> None:
+        await serve_events(live.stream(), socket)
 
     async def openapi(request: Request) -> Response:
         return Response(encode(description), media_type="application/json")
@@ -112,8 +115,9 @@ def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages, cookie: s
         Mount("/static", _Static(directory=STATIC)),
         Route("/api/openapi.json", openapi),
         Route("/api/events", events),
+        WebSocketRoute("/api/events", events_socket),
         WebSocketRoute("/api/builders/{id}/terminal", terminal),
-        *entry_routes(logins, pages, cookie),
+        *entry_routes(logins, pages),
         *(operation.route(desk) for operation in OPERATIONS),
     ]
 

@@ -2,12 +2,12 @@
 
 A page elsewhere in the browser, a name that somebody pointed at 127.0.0.1, and a program of another user
 all reach a loopback port. A terminal behind it runs whatever is typed, so nothing is answered before Host,
-Origin and login are right.
+Origin and login are right. The login is never sent by a browser of itself: a cookie would go to every port
+of the machine, a page on another port cannot read what this one keeps.
 """
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,8 +19,10 @@ from agent_farm.dashboard.logins import Logins
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 LOGIN_KEY = "agent_farm.login"
+PROTOCOL = "agent-farm"  # of the page's WebSockets, which can carry no header but their protocols
 
-_OPEN = ("/login", "/favicon.ico", "/api/login", "/api/session")
+_OPEN = ("/", "/login", "/favicon.ico", "/api/login", "/api/session")
+_LOGIN_PROTOCOL = "login."
 _OPEN_BELOW = "/static/"
 _SAFE_METHODS = ("GET", "HEAD")
 _OWN_SITES = ("same-origin", "none")
@@ -30,10 +32,9 @@ _POLICY_VIOLATION = 4403
 class Door:
     """ASGI middleware around the whole dashboard."""
 
-    def __init__(self, app: ASGIApp, logins: Logins, cookie: str) -> None:
+    def __init__(self, app: ASGIApp, logins: Logins) -> None:
         self._app = app
         self._logins = logins
-        self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -54,19 +55,18 @@ class Door:
         host = headers.get("host", "")
         if _name_of(host) not in LOOPBACK:
             return 421, "the Host is not this machine's loopback name"
-        bearer = _bearer(headers)
-        foreign = _foreign(scope, headers, host, has_token=bearer is not None)
+        token = _token(scope, headers)
+        foreign = _foreign(scope, headers, host, has_token=token is not None)
         if foreign:
             return 403, foreign
-        login = cookie_value(headers, self._cookie)
-        if login is not None and self._logins.is_good(login):
-            scope[LOGIN_KEY] = login
+        if token is not None and self._logins.is_good(token, listening_port(scope)):
+            scope[LOGIN_KEY] = token
         path = str(scope["path"])
-        if path in _OPEN or path.startswith(_OPEN_BELOW):
+        if path in _OPEN or path.startswith(_OPEN_BELOW) or LOGIN_KEY in scope:
             return None
-        if bearer is not None:
-            return None if self._logins.is_architect(bearer) else (401, "the token is not the architect's")
-        return None if LOGIN_KEY in scope else (401, "not logged in")
+        if token is not None:
+            return None if self._logins.is_architect(token) else (401, "the token is not good")
+        return 401, "not logged in"
 
 
 def _foreign(scope: Scope, headers: Headers, host: str, *, has_token: bool) -> str | None:
@@ -97,17 +97,25 @@ def _name_of(host: str) -> str:
     return name if colon and port.isdecimal() else host
 
 
-def _bearer(headers: Headers) -> str | None:
+def _token(scope: Scope, headers: Headers) -> str | None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    for protocol in scope.get("subprotocols", ()):
+        if protocol.startswith(_LOGIN_PROTOCOL):
+            return str(protocol.removeprefix(_LOGIN_PROTOCOL))
+    return None
 
 
-def cookie_value(headers: Headers, name: str) -> str | None:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
-    return morsel.value if morsel else None
+def listening_port(scope: Scope) -> int | None:
+    """The one that is listened at, whatever the browser calls it."""
+    server = scope.get("server")
+    return server[1] if server else None
+
+
+def chosen_protocol(scope: Scope) -> str | None:
+    """What a WebSocket is accepted with: never the one that holds the login."""
+    return PROTOCOL if PROTOCOL in scope.get("subprotocols", ()) else None
 
 
 def _response(scope: Scope, refusal: tuple[int, str]) -> Response:

@@ -1,4 +1,4 @@
-"""Logging in and out: a one-time ticket from `af dash` becomes a cookie that no script can read."""
+"""Logging in and out: a one-time ticket from `af dash` becomes a login, which the page keeps."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent_farm.dashboard.answers import answer, answer_error, refuse
-from agent_farm.dashboard.door import LOGIN_KEY
+from agent_farm.dashboard.door import LOGIN_KEY, listening_port
 from agent_farm.dashboard.login_pages import LoginPages
-from agent_farm.dashboard.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
+from agent_farm.dashboard.logins import TICKET_SECONDS, Logins
 from agent_farm.errors import AgentFarmError
 
 _MOST_BYTES = 10_000
 
 
-def entry_routes(logins: Logins, pages: LoginPages, cookie: str) -> list[Route]:
+def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
     async def issue(request: Request) -> Response:
         """Only with the architect's token: a page that is logged in cannot make further logins."""
         if LOGIN_KEY in request.scope:
@@ -39,24 +39,18 @@ def entry_routes(logins: Logins, pages: LoginPages, cookie: str) -> list[Route]:
 
     async def enter(request: Request) -> Response:
         ticket = (await _document(request)).get("ticket")
-        login = logins.redeem(ticket) if isinstance(ticket, str) else None
+        login = logins.redeem(ticket, listening_port(request.scope)) if isinstance(ticket, str) else None
         if login is None:
             why = "Each address is good once, and for two minutes."
             return refuse(401, "login", "This address is used up or too old", why, "af dash")
         assert isinstance(ticket, str)
         pages.remove(ticket)
-        response = answer({"logged_in": True})
-        response.set_cookie(
-            cookie, login, max_age=int(LOGIN_SECONDS), path="/", httponly=True, samesite="strict"
-        )
-        return response
+        return answer({"logged_in": True, "login": login})
 
     async def leave(request: Request) -> Response:
         if login := request.scope.get(LOGIN_KEY):
             logins.end(login)
-        response = answer({"logged_in": False})
-        response.delete_cookie(cookie, path="/", httponly=True, samesite="strict")
-        return response
+        return answer({"logged_in": False})
 
     return [
         Route("/api/tickets", issue, methods=["POST"]),

@@ -1,10 +1,10 @@
-"""Live: what changes reaches every open page as server-sent events; free of cost while nobody watches."""
+"""Live: what changes reaches every open page; free of cost while nobody watches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,17 @@ GIT_AGAIN_SECONDS = 30.0
 PING_SECONDS = 15.0
 _MOST_WAITING = 200
 
-_END, _READY = b"", b"ready"
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`number` counts up. One without a name says nothing: that the stream goes on."""
+
+    event: str = ""
+    number: int = 0
+    data: bytes = b""
+
+
+_END, _READY, _PING = Message("end"), Message("ready"), Message()
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +46,10 @@ class Page:
     """One open stream. A page that reads too slowly gets a whole new snapshot instead of a long queue."""
 
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
+        self.queue: asyncio.Queue[Message] = asyncio.Queue(_MOST_WAITING)
         self.is_behind = False
 
-    def tell(self, message: bytes) -> None:
+    def tell(self, message: Message) -> None:
         try:
             self.queue.put_nowait(message)
         except asyncio.QueueFull:
@@ -63,14 +73,13 @@ class Live:
     _number: int = 0
     _problem: AgentFarmError | None = None
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[Message]:
         """A snapshot, then every change. The same after a reconnect, so that nothing can be missed."""
         page = Page()
         self._pages.add(page)
         try:
             if self._task is None:
                 self._start()
-            yield b"retry: 1000\n\n"
             if self._board is not None:
                 yield self._snapshot()
             elif self._problem is not None:
@@ -79,10 +88,10 @@ class Live:
                 try:
                     message = await asyncio.wait_for(page.queue.get(), PING_SECONDS)
                 except TimeoutError:
-                    message = b": ping\n\n"
-                if message == _END:
+                    message = _PING
+                if message is _END:
                     return
-                if message == _READY or page.is_behind:
+                if message is _READY or page.is_behind:
                     page.queue, page.is_behind = asyncio.Queue(_MOST_WAITING), False
                     message = self._snapshot()
                 yield message
@@ -222,11 +231,11 @@ class Live:
         self._number += 1
         self._tell_all(_message(event, self._number, document))
 
-    def _tell_all(self, message: bytes) -> None:
+    def _tell_all(self, message: Message) -> None:
         for page in self._pages:
             page.tell(message)
 
-    def _snapshot(self) -> bytes:
+    def _snapshot(self) -> Message:
         board = self._board
         assert board is not None
         problem = self._problem
@@ -258,5 +267,5 @@ def _told(problem: AgentFarmError) -> dict[str, Any]:
     return {"what": problem.what, "why": problem.why, "hint": problem.hint}
 
 
-def _message(event: str, number: int, document: dict[str, Any]) -> bytes:
-    return b"event: %s\nid: %d\ndata: %s\n\n" % (event.encode(), number, encode({"version": 1, **document}))
+def _message(event: str, number: int, document: dict[str, Any]) -> Message:
+    return Message(event, number, encode({"version": 1, **document}))

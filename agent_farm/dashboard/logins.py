@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,17 +20,28 @@ from agent_farm.own_files import read_own
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
 _MOST = 100
+_VERSION = 2  # logins of version 1 were cookies, which every server on this machine may have been sent
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    until: float
+    port: int | None
 
 
 @dataclass(slots=True)
 class Logins:
-    """Tickets live in memory and are good once; logins outlive the server, in `file`, as hashes."""
+    """Tickets live in memory and are good once; logins outlive the server, in `file`, as hashes.
+
+    A login is good at the port it was given for alone. Whoever takes the port while the farm's server does
+    not run may be shown the login by a page that is still open, and the server has another port from then on.
+    """
 
     file: Path
     token_file: Path
     clock: Callable[[], float] = time.time
     _tickets: dict[str, float] = field(default_factory=dict)
-    _logins: dict[str, float] | None = None
+    _logins: dict[str, Login] | None = None
 
     def issue_ticket(self) -> str:
         now = self.clock()
@@ -39,19 +50,20 @@ class Logins:
         self._tickets[_hash(ticket)] = now + TICKET_SECONDS
         return ticket
 
-    def redeem(self, ticket: str) -> str | None:
+    def redeem(self, ticket: str, port: int | None) -> str | None:
         """A login for a ticket that was never used and is not too old; None otherwise."""
         until = self._tickets.pop(_hash(ticket), None)
         if until is None or until <= self.clock():
             return None
         login = os.urandom(32).hex()
         logins = self._current()
-        logins[_hash(login)] = self.clock() + LOGIN_SECONDS
+        logins[_hash(login)] = Login(self.clock() + LOGIN_SECONDS, port)
         self._store(logins)
         return login
 
-    def is_good(self, login: str) -> bool:
-        return self._current().get(_hash(login), 0.0) > self.clock()
+    def is_good(self, login: str, port: int | None) -> bool:
+        known = self._current().get(_hash(login))
+        return known is not None and known.until > self.clock() and known.port == port
 
     def end(self, login: str) -> None:
         logins = self._current()
@@ -66,28 +78,32 @@ class Logins:
             return False
         return bool(known) and hmac.compare_digest(known.encode(), token.encode())
 
-    def _current(self) -> dict[str, float]:
+    def _current(self) -> dict[str, Login]:
         if self._logins is None:
             self._logins = _load(self.file)
         return self._logins
 
-    def _store(self, logins: dict[str, float]) -> None:
+    def _store(self, logins: dict[str, Login]) -> None:
         now = self.clock()
-        newest = sorted(logins.items(), key=lambda item: item[1])[-_MOST:]
-        self._logins = {key: until for key, until in newest if until > now}
+        newest = sorted(logins.items(), key=lambda item: item[1].until)[-_MOST:]
+        self._logins = {key: login for key, login in newest if login.until > now}
+        document = {"version": _VERSION, "logins": {key: asdict(one) for key, one in self._logins.items()}}
         with suppress(AgentFarmError):  # a full disk: the login holds until the server ends
             make_directory(self.file.parent)
-            replace_file(self.file, json.dumps({"version": 1, "logins": self._logins}) + "\n")
+            replace_file(self.file, json.dumps(document) + "\n")
 
 
 def _hash(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _load(file: Path) -> dict[str, float]:
+def _load(file: Path) -> dict[str, Login]:
     """Nobody is logged in where the file cannot be read: logging in again costs one command."""
     try:
         document = json.loads(read_own(file, secret=True))
-        return {str(key): float(until) for key, until in document["logins"].items()}
+        if document["version"] != _VERSION:
+            return {}
+        logins = document["logins"].items()
+        return {str(key): Login(float(one["until"]), one["port"]) for key, one in logins}
     except (DamagedFile, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

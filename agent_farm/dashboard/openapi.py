@@ -31,8 +31,9 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {
             "title": "agent-farm dashboard",
             "version": __version__,
-            "description": "Everything the dashboard's page does. Send the cookie that `af dash` leads to,"
-            " or the architect's token that server.json names, as a bearer token.",
+            "description": "Everything the dashboard's page does. Send the login that"
+            " POST /api/login gives for a ticket, or the architect's token that server.json names, as a"
+            " bearer token; a WebSocket may offer it as the protocol `login.…` beside `agent-farm`.",
         },
         "paths": paths,
         "components": {

@@ -17,6 +17,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agent_farm.dashboard.desk import Desk
+from agent_farm.dashboard.door import chosen_protocol
 from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.panes import require_pane
@@ -36,7 +37,7 @@ class Attachment:
 
 
 async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
-    await socket.accept()
+    await socket.accept(chosen_protocol(socket.scope))
     typing = socket.query_params.get("typing") == "true"
     columns, rows = _size(socket.query_params)
     try:

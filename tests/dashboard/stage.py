@@ -113,13 +113,14 @@ class Dashboard:
         ticket = self.post("/api/tickets")["ticket"]
         return f"{self.address}/login#{ticket}"
 
-    def login_cookie(self) -> str:
-        """As a browser gets it: `name=value`."""
+    def log_in(self) -> dict[str, str]:
+        """The headers of a page that is logged in."""
         ticket = self.post("/api/tickets")["ticket"]
         own = {"Authorization": None, "Origin": self.address}
         answer = self.ask("POST", "/api/login", {"ticket": ticket}, headers=own)
         assert answer.status == 200, answer.body
-        return answer.headers["set-cookie"].split(";")[0]
+        assert "set-cookie" not in answer.headers
+        return {"Authorization": f"Bearer {answer.json['login']}", "Origin": self.address}
 
 
 @contextmanager

@@ -37,8 +37,8 @@ def test_without_a_login_the_api_says_nothing(dashboard: Dashboard, path: str) -
         assert answer.json["error"]["code"] == "login"
 
 
-def test_without_a_login_the_page_leads_to_the_login(dashboard: Dashboard) -> None:
-    answer = dashboard.ask("GET", "/", headers=NOBODY)
+def test_without_a_login_other_addresses_lead_to_the_login(dashboard: Dashboard) -> None:
+    answer = dashboard.ask("GET", "/builders", headers=NOBODY)
     assert (answer.status, answer.headers["location"]) == (303, "/login")
     assert dashboard.ask("GET", "/login", headers=NOBODY).status == 200
 
@@ -74,26 +74,45 @@ def test_a_foreign_host_is_refused_even_with_the_token(dashboard: Dashboard, hos
     ],
 )
 def test_a_foreign_origin_is_refused_even_when_logged_in(dashboard: Dashboard, origin: str) -> None:
-    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie(), "Origin": origin}
+    page = dashboard.log_in() | {"Origin": origin}
     for method, path in (("GET", "/api/builders"), ("POST", "/api/builders"), ("POST", "/api/login")):
-        answer = dashboard.ask(method, path, {} if method == "POST" else None, headers=cookie)
+        answer = dashboard.ask(method, path, {} if method == "POST" else None, headers=page)
         assert answer.status == 403, (method, path)
 
 
-def test_a_cookie_alone_changes_nothing_without_an_origin(dashboard: Dashboard) -> None:
-    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie()}
-    assert dashboard.ask("GET", "/api/builders", headers=cookie).status == 200
-    assert dashboard.ask("POST", "/api/builders", {}, headers=cookie).status == 403
-    own = cookie | {"Origin": dashboard.address}
-    assert dashboard.ask("POST", "/api/builders", {}, headers=own).status == 400
+def test_no_cookie_opens_anything(dashboard: Dashboard) -> None:
+    """A browser sends cookies to every port of a host, and of its own accord."""
+    token = dashboard.log_in()["Authorization"].partition(" ")[2]
+    own = {"Authorization": None, "Origin": dashboard.address}
+    for name in ("login", "agent-farm.login", "af-repo"):
+        cookie = own | {"Cookie": f"{name}={token}"}
+        assert dashboard.ask("GET", "/api/builders", headers=cookie).status == 401
+
+
+def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path) -> None:
+    """Who took the port while the server did not run may have been shown it."""
+    page = dashboard.log_in()
+    assert dashboard.ask("GET", "/api/farm", headers=page).status == 200
+    dashboard.end()
+    first = dashboard.listening
+    with socket.socket() as second:
+        second.bind(("127.0.0.1", 0))
+        second.listen(128)
+        dashboard.listening = second
+        dashboard.start()
+        moved = page | {"Origin": dashboard.address}
+        assert dashboard.ask("GET", "/api/farm", headers=moved).status == 401
+        dashboard.end()
+    dashboard.listening = first
+    dashboard.start()
 
 
 def test_a_page_of_another_site_cannot_even_read(dashboard: Dashboard) -> None:
-    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie()}
+    page: dict[str, str | None] = {**dashboard.log_in(), "Origin": None}
     for site in ("cross-site", "same-site"):
-        answer = dashboard.ask("GET", "/api/builders", headers=cookie | {"Sec-Fetch-Site": site})
+        answer = dashboard.ask("GET", "/api/builders", headers=page | {"Sec-Fetch-Site": site})
         assert answer.status == 403
-    link = cookie | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    link = page | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert dashboard.ask("GET", "/", headers=link).status == 200
 
 
@@ -117,16 +136,19 @@ def test_a_terminal_opens_to_the_own_page_alone(
 ) -> None:
     id = spawn("--shell")
     path = f"/api/builders/{id}/terminal?typing=true"
-    own, cookie = {"Origin": dashboard.address}, {"Cookie": dashboard.login_cookie()}
+    own = {"Origin": dashboard.address}
+    login = dashboard.log_in()["Authorization"].partition(" ")[2]
+    page = own | {"Sec-WebSocket-Protocol": f"agent-farm, login.{login}"}
     refused = b"HTTP/1.1 403 Forbidden"
     assert shake_hands(dashboard, {}, path) == refused
     assert shake_hands(dashboard, own, path) == refused
-    assert shake_hands(dashboard, cookie, path) == refused  # no Origin: not a page's
-    assert shake_hands(dashboard, cookie | {"Origin": "https://evil.example"}, path) == refused
-    assert shake_hands(dashboard, cookie | {"Origin": "http://localhost:1"}, path) == refused
-    assert shake_hands(dashboard, cookie | own | {"Host": "evil.example"}, path) == refused
-    assert shake_hands(dashboard, cookie | own | {"Sec-Fetch-Site": "cross-site"}, path) == refused
-    assert shake_hands(dashboard, cookie | own, path) == b"HTTP/1.1 101 Switching Protocols"
+    assert shake_hands(dashboard, own | {"Sec-WebSocket-Protocol": "login.x"}, path) == refused
+    assert shake_hands(dashboard, own | {"Cookie": f"login={login}"}, path) == refused
+    assert shake_hands(dashboard, page | {"Origin": "https://evil.example"}, path) == refused
+    assert shake_hands(dashboard, page | {"Origin": "http://localhost:1"}, path) == refused
+    assert shake_hands(dashboard, page | {"Host": "evil.example"}, path) == refused
+    assert shake_hands(dashboard, page | {"Sec-Fetch-Site": "cross-site"}, path) == refused
+    assert shake_hands(dashboard, page, path) == b"HTTP/1.1 101 Switching Protocols"
 
 
 def test_a_terminal_takes_only_messages_it_knows(
@@ -138,12 +160,12 @@ def test_a_terminal_takes_only_messages_it_knows(
     id = spawn("--shell")
     assert af("wait", id, "--timeout", "30").returncode == 0
     address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal?columns=99999999&rows=-3"
-    headers = {"Cookie": dashboard.login_cookie()}
+    login = dashboard.log_in()["Authorization"].partition(" ")[2]
 
     async def say(message: str | bytes) -> int:
         async with connect(
             address,
-            additional_headers=headers,
+            subprotocols=["agent-farm", f"login.{login}"],  # type: ignore[list-item]
             origin=dashboard.address,
             proxy=None,  # type: ignore[arg-type]
         ) as opened:
@@ -170,13 +192,13 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
     id = spawn("--shell")
     assert af("wait", id, "--timeout", "30").returncode == 0
     address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal"
-    headers = {"Cookie": dashboard.login_cookie()}
+    login = dashboard.log_in()["Authorization"].partition(" ")[2]
 
     async def look() -> list[str]:
         said: list[str] = []
         async with connect(
             address,
-            additional_headers=headers,
+            subprotocols=["agent-farm", f"login.{login}"],  # type: ignore[list-item]
             origin=dashboard.address,  # type: ignore[arg-type]
             proxy=None,
         ) as opened:
@@ -242,26 +264,26 @@ def test_tickets_are_good_once_and_for_programs_of_the_architect(dashboard: Dash
     assert (again.status, again.json["error"]["hint"]) == (401, "af dash")
     for body in ({}, {"ticket": None}, {"ticket": ["x"]}, [], {"ticket": "x" * 20000}):
         assert dashboard.ask("POST", "/api/login", body, headers=own).status == 401
-    cookie = own | {"Cookie": dashboard.login_cookie()}
-    assert dashboard.ask("POST", "/api/tickets", {}, headers=cookie).status == 403
+    assert dashboard.ask("POST", "/api/tickets", {}, headers=dashboard.log_in()).status == 403
 
 
 def test_logging_out_ends_the_login(dashboard: Dashboard) -> None:
-    cookie = {"Authorization": None, "Cookie": dashboard.login_cookie(), "Origin": dashboard.address}
-    assert dashboard.ask("GET", "/api/farm", headers=cookie).status == 200
-    assert dashboard.ask("POST", "/api/logout", {}, headers=cookie).status == 200
-    assert dashboard.ask("GET", "/api/farm", headers=cookie).status == 401
+    page = dashboard.log_in()
+    assert dashboard.ask("GET", "/api/farm", headers=page).status == 200
+    assert dashboard.ask("POST", "/api/logout", {}, headers=page).status == 200
+    assert dashboard.ask("GET", "/api/farm", headers=page).status == 401
 
 
 def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
-    cookie = dashboard.login_cookie()
-    secret = cookie.partition("=")[2]
+    secret = dashboard.log_in()["Authorization"].partition(" ")[2]
     kept = shop / ".agent-farm/dashboard-logins.json"
     assert secret not in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     dashboard.ask("GET", f"/api/farm?ticket={secret}", headers={"Authorization": None, "Cookie": "x=y"})
+    shake_hands(dashboard, {"Sec-WebSocket-Protocol": f"agent-farm, login.{secret}"}, "/api/events")
     log = dashboard.log.read_text()
     assert "architect-of-the-test" not in log
+    assert f"login.{secret}" not in log
 
 
 def test_an_old_ticket_and_an_old_login_are_good_no_more(tmp_path: Path) -> None:
@@ -271,12 +293,12 @@ def test_an_old_ticket_and_an_old_login_are_good_no_more(tmp_path: Path) -> None
     logins = Logins(tmp_path / "logins.json", tmp_path / "token", lambda: now[0])
     ticket = logins.issue_ticket()
     now[0] += TICKET_SECONDS
-    assert logins.redeem(ticket) is None
-    login = logins.redeem(logins.issue_ticket())
+    assert logins.redeem(ticket, 1) is None
+    login = logins.redeem(logins.issue_ticket(), 1)
     assert login is not None
-    assert Logins(logins.file, logins.token_file, lambda: now[0]).is_good(login)
+    assert Logins(logins.file, logins.token_file, lambda: now[0]).is_good(login, 1)
     now[0] += LOGIN_SECONDS
-    assert not logins.is_good(login)
+    assert not logins.is_good(login, 1)
     assert not logins.is_architect("")
     (tmp_path / "token").write_text("\n")
     assert not logins.is_architect("")

@@ -48,9 +48,9 @@ def port_of(address: str) -> int:
 def log_in(address: str) -> dict[str, str]:
     port, ticket = port_of(address), address.partition("#")[2]
     origin = f"http://localhost:{port}"
-    status, _, headers = ask(port, "POST", "/api/login", {"ticket": ticket}, Origin=origin)
+    status, answer, _ = ask(port, "POST", "/api/login", {"ticket": ticket}, Origin=origin)
     assert status == 200
-    return {"Cookie": headers["set-cookie"].split(";")[0], "Origin": origin}
+    return {"Authorization": f"Bearer {answer['login']}", "Origin": origin}
 
 
 def test_it_is_served_beside_the_butler(address: str, af: Af, shop: Path) -> None:
@@ -58,7 +58,7 @@ def test_it_is_served_beside_the_butler(address: str, af: Af, shop: Path) -> Non
     own = log_in(address)
     assert ask(port, "GET", "/api/builders", **own)[1]["builders"] == []
     assert ask(port, "GET", "/healthz")[0] == 200
-    assert ask(port, "POST", "/mcp", {}, **own)[0] == 401  # the page's cookie opens no tool
+    assert ask(port, "POST", "/mcp", {}, **own)[0] == 401  # the page's login opens no tool
     assert ask(port, "POST", "/run", {"prompt": "x"}, **own)[0] == 401
     token = (shop / ".agent-farm/architect.token").read_text().strip()
     assert ask(port, "GET", "/api/farm", Authorization=f"Bearer {token}")[0] == 200

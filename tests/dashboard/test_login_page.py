@@ -1,12 +1,16 @@
-"""The ticket reaches the browser without ever being on a command line, which every user can read."""
+"""How a browser is let in: no command line holds the ticket, and no other port is shown the login."""
 
 from __future__ import annotations
 
 import json
 import stat
 import sys
+import threading
 from collections.abc import Callable
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -99,3 +103,54 @@ def test_what_an_earlier_server_left_is_removed(dashboard: Dashboard) -> None:
     dashboard.end()
     dashboard.start()
     assert not page.exists()
+
+
+class Neighbour(BaseHTTPRequestHandler):
+    """Any other server of this machine: a builder's dev server, another user's tunnel."""
+
+    heard: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        Neighbour.heard.append(f"{self.path}\n{self.headers}")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>neighbour</title>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_another_port_of_this_machine_is_shown_nothing_that_logs_in(
+    dashboard: Dashboard, visit: Callable[..., Visit], shop: Path
+) -> None:
+    one = visit()
+    logins = json.loads((shop / ".agent-farm/dashboard-logins.json").read_text())["logins"]
+    login = one.page.evaluate("localStorage.getItem('agent-farm.login')")
+    assert sha256(login.encode()).hexdigest() in logins
+    with ThreadingHTTPServer(("127.0.0.1", 0), Neighbour) as neighbour:
+        thread = threading.Thread(target=neighbour.serve_forever, daemon=True)
+        thread.start()
+        try:
+            for name in ("localhost", "127.0.0.1", f"{shop.name}.localhost"):
+                other = one.page.context.new_page()
+                other.goto(f"http://{name}:{neighbour.server_address[1]}/{name}")
+                assert other.evaluate("JSON.stringify([document.cookie, {...localStorage}])") == '["",{}]'
+                # A frame of the dashboard, or a link to it, tells it nothing either.
+                framed = other.evaluate(
+                    "address => fetch(address, {credentials: 'include'}).then(() => 'read', () => 'refused')",
+                    f"{dashboard.address}/api/farm",
+                )
+                assert framed == "refused"
+                other.close()
+        finally:
+            neighbour.shutdown()
+    assert len([heard for heard in Neighbour.heard if "localhost" in heard or "127.0.0.1" in heard]) >= 3
+    assert not [heard for heard in Neighbour.heard if login in heard or "cookie:" in heard.lower()]
+
+
+def test_a_new_tab_is_logged_in_as_well(dashboard: Dashboard, visit: Callable[..., Visit]) -> None:
+    one = visit()
+    tab = one.page.context.new_page()
+    tab.goto(f"{dashboard.address}/")
+    tab.wait_for_selector("#connection[data-state=live]")

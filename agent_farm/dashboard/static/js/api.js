@@ -1,4 +1,5 @@
 /* The documented API (/api/openapi.json) and nothing else. */
+import { authorization, leaveToLogin } from "./login_store.js";
 
 export class ApiError extends Error {
   constructor(status, error) {
@@ -13,15 +14,15 @@ async function call(method, path, body) {
   try {
     response = await fetch(path, {
       method,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      headers: { ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: "same-origin",
+      credentials: "omit",
     });
   } catch {
     throw new ApiError(0, { code: "gone", what: "The farm's server does not answer", hint: "af dash" });
   }
   if (response.status === 401) {
-    location.assign("/login");
+    leaveToLogin();
     throw new ApiError(401, { code: "login", what: "Logged out", hint: "af dash" });
   }
   const answer = await response.json().catch(() => null);

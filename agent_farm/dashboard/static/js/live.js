@@ -1,4 +1,5 @@
 /* The builders as they are now: one stream of events, begun anew with a snapshot after every break. */
+import { authorization, leaveToLogin, login, openSocket } from "./login_store.js";
 
 export const builders = new Map();
 export const farm = { name: "agent-farm", root: "", version: "", terminal: "screen" };
@@ -33,11 +34,10 @@ function say(state, problem) {
   for (const listener of connectionListeners) listener(state, problem);
 }
 
-export function connect() {
-  const source = new EventSource("/api/events");
-  let since = null;
-  source.addEventListener("snapshot", (event) => {
-    const data = JSON.parse(event.data);
+let since = null;
+
+const told = {
+  snapshot(data) {
     builders.clear();
     for (const builder of data.builders) builders.set(builder.id, builder);
     Object.assign(farm, data.farm);
@@ -46,28 +46,33 @@ export function connect() {
     say("live", data.problem);
     tell([...builders.keys()], [], true);
     for (const listener of [...sessionListeners]) listener();
-  });
-  source.addEventListener("change", (event) => {
-    const data = JSON.parse(event.data);
+  },
+  change(data) {
     for (const builder of data.builders) builders.set(builder.id, builder);
     for (const id of data.removed) builders.delete(id);
     tell(data.builders.map((builder) => builder.id), data.removed, false);
-  });
-  source.addEventListener("sessions", () => {
+  },
+  sessions() {
     for (const listener of [...sessionListeners]) listener();
-  });
-  source.addEventListener("problem", (event) => {
-    const data = JSON.parse(event.data);
+  },
+  problem(data) {
     say("live", data.what ? data : null);
+  },
+};
+
+export function connect() {
+  if (!login()) return leaveToLogin();
+  const socket = openSocket("/api/events");
+  socket.addEventListener("message", (message) => {
+    const { event, data } = JSON.parse(message.data);
+    told[event]?.(data);
   });
-  source.addEventListener("error", async () => {
+  socket.addEventListener("close", async () => {
     since ??= Date.now();
     say(Date.now() - since > 8000 ? "gone" : "connecting");
-    if (source.readyState !== EventSource.CLOSED) return;
-    /* The browser gives up on an answer that is no stream: logged out, or the server is coming up. */
-    const session = await fetch("/api/session").then((answer) => answer.json()).catch(() => null);
-    if (session && !session.logged_in) location.assign("/login");
+    /* Logged out, or the server is coming up. */
+    const session = await fetch("/api/session", { headers: authorization() }).then((answer) => answer.json()).catch(() => null);
+    if (session && !session.logged_in) leaveToLogin();
     else setTimeout(connect, 1000);
   });
-  addEventListener("pagehide", () => source.close(), { once: true });
 }

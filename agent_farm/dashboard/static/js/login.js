@@ -1,3 +1,5 @@
+import { authorization, keepLogin } from "./login_store.js";
+
 /* The ticket comes in the fragment, which is sent to no server and is out of the address bar at once. */
 
 const ticket = location.hash.slice(1);
@@ -10,15 +12,17 @@ async function enter() {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ ticket }),
     });
-    if (response.ok) return location.replace("/");
     const answer = await response.json();
+    if (response.ok) {
+      keepLogin(answer.login);
+      return location.replace("/");
+    }
     document.getElementById("message").textContent = `${answer.error.what}. Run this for a new one:`;
   }
-  /* A link from another page comes without the cookie; asked from here, it is sent. */
-  const farm = await fetch("/api/session");
+  const farm = await fetch("/api/session", { headers: authorization() });
   if ((await farm.json()).logged_in) location.replace("/");
 }
 
 const theme = localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 document.documentElement.dataset.theme = theme;
-enter().catch(() => {});
+enter().catch((error) => { document.getElementById("message").textContent = `This browser could not be logged in: ${error.message}`; });

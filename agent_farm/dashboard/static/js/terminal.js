@@ -2,6 +2,7 @@
 import { builderPath, get } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { farm } from "./live.js";
+import { openSocket } from "./login_store.js";
 import { screenPanel } from "./screen.js";
 import { makeTerminal } from "./xterm.js";
 
@@ -41,7 +42,7 @@ export function terminalPanel(place, builder) {
     if (isLeft) return;
     terminal.readOnly(!types);
     const { columns, rows } = terminal.fit();
-    const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`);
+    const mine = openSocket(`${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`);
     mine.binaryType = "arraybuffer";
     socket = mine;
     let reason = null;

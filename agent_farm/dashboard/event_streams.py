@@ -1,0 +1,57 @@
+"""The two forms in which the live events leave: server-sent events for programs, a WebSocket for the page.
+
+A browser has six connections of HTTP to a host, and a page that listens takes one of them for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agent_farm.dashboard.door import chosen_protocol
+from agent_farm.dashboard.live import Message
+
+_COME_AGAIN = 1012
+
+
+async def server_sent(messages: AsyncGenerator[Message]) -> AsyncIterator[bytes]:
+    yield b"retry: 1000\n\n"
+    async with aclosing(messages):
+        async for one in messages:
+            if not one.event:
+                yield b": ping\n\n"
+            else:
+                yield b"event: %s\nid: %d\ndata: %s\n\n" % (one.event.encode(), one.number, one.data)
+
+
+async def serve_events(messages: AsyncGenerator[Message], socket: WebSocket) -> None:
+    """Each message is `{"event", "number", "data"}`; until either side ends."""
+    await socket.accept(chosen_protocol(socket.scope))
+    telling = asyncio.create_task(_tell(messages, socket))
+    leaving = asyncio.create_task(_until_left(socket))
+    try:
+        done, _ = await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if telling in done:
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await socket.close(_COME_AGAIN)
+    finally:
+        for task in (telling, leaving):
+            task.cancel()
+        await asyncio.gather(telling, leaving, return_exceptions=True)
+
+
+async def _tell(messages: AsyncGenerator[Message], socket: WebSocket) -> None:
+    async with aclosing(messages):
+        async for one in messages:
+            if not one.event:
+                continue
+            head = f'{{"event": "{one.event}", "number": {one.number}, "data": '
+            await socket.send_text(f"{head}{one.data.decode()}}}")
+
+
+async def _until_left(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass

@@ -38,26 +38,29 @@ def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> int:
     records = farm.records()
     if every:
         statuses = read_statuses(farm, records.values())
-        chosen = [record for record in records.values() if statuses[record.id].state in ALIVE]
+        may_run = (*ALIVE, "unknown")  # what could not be asked is not gone
+        chosen = [record for record in records.values() if statuses[record.id].state in may_run]
     else:
         chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    stopped = []
-    for record in chosen:
-        try:
-            end(farm, record)
-        except AgentFarmError as error:
-            if len(chosen) == 1:
-                raise
-            show_error(error, as_json=False)  # the others are stopped all the same
-            continue
-        stopped.append(record.id)
-        if not as_json:
-            answer(f"{record.id} stopped")
-    if as_json:
-        answer_json({"stopped": stopped})
-    elif not chosen:
+    stopped: list[str] = []
+    failed: list[dict[str, str | None]] = []
+    try:
+        for record in chosen:
+            try:
+                end(farm, record)
+            except AgentFarmError as error:
+                failed.append({"id": record.id, "error": error.what, "why": error.why})
+                show_error(error, as_json=False)  # the others are stopped all the same
+                continue
+            stopped.append(record.id)
+            if not as_json:
+                answer(f"{record.id} stopped")
+    finally:
+        if as_json:
+            answer_json({"stopped": stopped, "failed": failed})
+    if not chosen and not as_json:
         narrate("No builder runs.")
-    return 0 if len(stopped) == len(chosen) else 1
+    return 1 if failed else 0
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -40,33 +41,43 @@ Keys: Enter Escape Tab Up Down Left Right Space BSpace C-c, or one character.
 @json_option
 def send(words: tuple[str, ...], keys: str | None, as_json: bool) -> int:
     """Send a message to running builders; the last word is the text, or - for standard input."""
-    from agent_farm.farm.send import press
-    from agent_farm.farm.send import send as deliver
+    from agent_farm.farm.send import press_all, send_all
     from agent_farm.tmux.keys import parse_keys
 
     pressed = parse_keys(keys) if keys is not None else None
     ids, text = (words, "") if pressed else _ids_and_text(words)
     farm = current_farm()
     records = farm.records()
+    if not pressed and words[-1] == text:
+        _require_text(text, list(records))
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    results = {
-        record.id: press(farm, record, pressed) if pressed else deliver(farm, record, text)
-        for record in chosen
-    }
-    if as_json:
-        answer_json({"deliveries": [_as_json(id, result) for id, result in results.items()]})
-    else:
-        for id, result in results.items():
-            _show(id, result)
+    results: dict[str, Delivery] = {}
+    try:
+        for id, result in press_all(farm, chosen, pressed) if pressed else send_all(farm, chosen, text):
+            results[id] = result
+            if not as_json:
+                _show(id, result)
+    finally:  # what became of some is not lost when the others are interrupted
+        if as_json:
+            told = [_as_json(record.id, results[record.id]) for record in chosen if record.id in results]
+            answer_json({"deliveries": told})
     good = all(result.outcome in ("submitted", "pressed") for result in results.values())
     return 0 if good else NotDelivered.exit_code
 
 
 def _show(id: str, result: Delivery) -> None:
     answer(f"{id} {result.outcome}" + (f": {printable(result.reason)}" if result.reason else ""))
-    if result.by_dialog:
-        narrate_hint(f"af attach {id}")
-        narrate_hint(f"af send {id} --keys Enter")
+    for hint in result.hints:
+        narrate_hint(hint)
+
+
+def _require_text(text: str, known: Sequence[str]) -> None:
+    """Where the text was forgotten, the last id would be sent."""
+    if "-" in text and any(id.startswith(text) for id in known):
+        raise UsageError(
+            f"{text} is a builder, and there is no text to send",
+            hint=f'af send … {text} "…"',
+        )
 
 
 def _ids_and_text(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

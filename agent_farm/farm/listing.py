@@ -57,8 +57,10 @@ def list_builders(
     ]
 
 
-def read_statuses(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
-    found = find_panes(records)
+def read_statuses(
+    farm: Farm, records: Collection[BuilderRecord], found: Mapping[str, Found] | None = None
+) -> dict[str, Status]:
+    found = find_panes(records) if found is None else found
     now = time.time()
     statuses = {record.id: _status(farm, record, found[record.id].view, now) for record in records}
     return statuses | _corrected(farm, records, found, statuses, now)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.server import TmuxServer
-from agent_farm.tmux.snapshot import PaneFacts
+from agent_farm.tmux.snapshot import PaneFacts, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Found:
         )
 
 
-def find_panes(records: Iterable[BuilderRecord]) -> dict[str, Found]:
-    """By builder id; one call for each tmux server in use."""
+def find_panes(records: Iterable[BuilderRecord], *, seconds: float | None = None) -> dict[str, Found]:
+    """By builder id; one call for each tmux server in use, all at once."""
     chosen = list(records)
     servers = {record.socket: TmuxServer(record.socket) for record in chosen}
-    snapshots = {socket: server.panes() for socket, server in servers.items()}
+    snapshots = _snapshots(servers, seconds)
     found = {}
     for record in chosen:
         snapshot = snapshots[record.socket]
@@ -41,8 +41,23 @@ def find_panes(records: Iterable[BuilderRecord]) -> dict[str, Found]:
     return found
 
 
+def _snapshots(servers: Mapping[str, TmuxServer], seconds: float | None) -> dict[str, Snapshot]:
+    if len(servers) < 2:
+        return {socket: server.panes(seconds=seconds) for socket, server in servers.items()}
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(servers)) as threads:
+        asked = threads.map(lambda server: server.panes(seconds=seconds), servers.values())
+        return dict(zip(servers, asked, strict=True))
+
+
 def find_pane(record: BuilderRecord) -> Found:
     return find_panes([record])[record.id]
+
+
+def not_asked(record: BuilderRecord, why: str | None) -> AgentFarmError:
+    """What could not be asked is not gone."""
+    return AgentFarmError(f"tmux could not be asked about {record.id}", why=why, hint="af doctor")
 
 
 def require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
@@ -51,7 +66,7 @@ def require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
     if found.pane is not None:
         return found.server, found.pane
     if not found.known:
-        raise AgentFarmError("tmux could not be asked", why=found.reason)
+        raise not_asked(record, found.reason)
     raise AgentFarmError(
         f"{record.id} has no tmux session",
         why=f"It is {'stopped' if record.state == 'stopped' else 'lost'}; its work is in {record.worktree}.",

@@ -66,6 +66,7 @@ def start_runtime(
         make_directory(file.path.parent)
         replace_file(file.path, file.content, mode=file.mode)
     document = _launch_document(farm, record, launch, chosen.adapter.states_for(order), preparation)
+    document["prompted"] = prompt is not None
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
     replace_file(run.record, json.dumps(record.to_json(), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)

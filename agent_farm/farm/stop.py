@@ -8,7 +8,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status
-from agent_farm.farm.panes import find_pane
+from agent_farm.farm.panes import find_pane, not_asked
 from agent_farm.processes import end_run
 from agent_farm.tmux.processes import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
@@ -17,7 +17,10 @@ from agent_farm.tmux.snapshot import PaneFacts
 def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """End the builder's runtime and its session; its worktree, branch and conversation stay."""
     with hold(farm, record.id) as record:
-        if not read_status(farm, record).is_finished:  # how a runtime ended by itself stays on record
+        status = read_status(farm, record)
+        if status.state == "unknown":
+            raise not_asked(record, status.reason)
+        if not status.is_finished:  # how a runtime ended by itself stays on record
             record = _mark_stopped(farm, record)
         end_processes(farm, record)
         note(farm, record, "stopped")
@@ -44,7 +47,7 @@ def end_processes(farm: Farm, record: BuilderRecord) -> None:
     """Close the session, which lets the launcher end the runtime; then make sure that nothing is left."""
     found = find_pane(record)
     if not found.known:
-        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=found.reason)
+        raise not_asked(record, found.reason)
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)  # returns when the launcher is gone
     end_left(record)

@@ -10,9 +10,11 @@ from agent_farm.builders.status import FINISHED, STATES, Status
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.panes import find_panes
 
 DEFAULT_STATES = frozenset({"idle", "waiting", "exited", "stopped"})
 _POLL_SECONDS = 0.1
+_TMUX_SECONDS = 2.0  # a busy machine needs that much to answer, whatever --timeout says
 
 
 def parse_states(text: str | None) -> frozenset[str]:
@@ -39,7 +41,8 @@ def wait(
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        statuses = _statuses(farm, ids)
+        left = None if deadline is None else max(_TMUX_SECONDS, deadline - time.monotonic())
+        statuses = _statuses(farm, ids, left)
         there = [id for id, status in statuses.items() if status.state in wanted]
         _require_hope(statuses, wanted)
         if len(there) == len(ids) or (any_is_enough and there):
@@ -50,13 +53,13 @@ def wait(
         time.sleep(_POLL_SECONDS)
 
 
-def _statuses(farm: Farm, ids: Sequence[str]) -> dict[str, Status]:
+def _statuses(farm: Farm, ids: Sequence[str], seconds: float | None) -> dict[str, Status]:
     records = farm.records()
     gone = [id for id in ids if id not in records]
     if gone:
         raise AgentFarmError(f"{gone[0]} is gone", why="It was removed while waiting.", hint="af status")
     chosen: list[BuilderRecord] = [records[id] for id in ids]
-    return read_statuses(farm, chosen)
+    return read_statuses(farm, chosen, find_panes(chosen, seconds=seconds))
 
 
 def _require_hope(statuses: dict[str, Status], wanted: frozenset[str]) -> None:

@@ -25,6 +25,14 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
     return before
 
 
+def digest_of_prompt(text: str) -> str:
+    """Of what an input line leaves as it is: it may turn a tab into blanks, trim, drop what has no width."""
+    import hashlib
+
+    kept = "".join(letter for letter in text if letter.isprintable() and letter != " ")
+    return hashlib.sha256(kept.encode("utf-8", "replace")).hexdigest()
+
+
 def current_state(directory: str, run: str) -> str | None:
     """The state the run is in, as far as it said one."""
     try:

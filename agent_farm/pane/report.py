@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from agent_farm.pane.journal import current_state, record_event, write_json
+from agent_farm.pane.journal import current_state, digest_of_prompt, record_event, write_json
 
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
@@ -100,6 +100,8 @@ def _event(
     written = _written(payload)
     if written:
         detail["file"] = written
+    if isinstance(payload.get("prompt"), str):  # `af send` looks for its own
+        detail["said"] = digest_of_prompt(str(payload["prompt"]))
     return event | {"detail": detail} if detail else event
 
 

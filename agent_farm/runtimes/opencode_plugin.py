@@ -48,10 +48,12 @@ export const AgentFarm = async ({ client }) => {
 };
 
 const hooks = {
-  "chat.message": async (input) => {
+  "chat.message": async (input, output) => {
     if (children.has(input.sessionID)) return;
     failing = false;
-    await report({ hook_event_name: "chat.message", session_id: input.sessionID });
+    const said = (output?.parts ?? []).filter((part) => part.type === "text" && !part.synthetic);
+    const prompt = said.map((part) => part.text).join("");
+    await report({ hook_event_name: "chat.message", session_id: input.sessionID, prompt });
   },
   event: async ({ event }) => {
     const facts = event.properties ?? {};

@@ -12,6 +12,9 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 
 _SECONDS = 15.0
+QUESTION_SECONDS = 6.0
+# A server that does not answer is not asked by the next one in line: ten builders would wait ten times.
+_SILENT_SECONDS = 10.0
 _GOING_AWAY_SECONDS = 2.0
 
 # What design names for a runtime, and what tmux itself reads to find its socket and its configuration.
@@ -22,11 +25,20 @@ _KEPT = (
 )  # fmt: skip
 
 
+TIMED_OUT = 124
+_silent_since: dict[str, float] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     code: int
     out: str
     err: str
+
+    @property
+    def gone(self) -> bool:
+        """A definite no about what was asked for; anything else that fails says nothing about it."""
+        return self.nothing_there or (self.code != 0 and self.err.startswith("can't find "))
 
     @property
     def nothing_there(self) -> bool:
@@ -82,8 +94,11 @@ def call_tmux(
 
     With `patient`, for commands that may be said twice, a server that is just going away is waited for.
     Raises ToolMissing without tmux, UsageError for a working directory that is gone. A server that does
-    not answer in time is an Answer with code 124.
+    not answer in time is an Answer with code 124, and so is each further one for a while.
     """
+    silent = _silent_since.get(_server(socket))
+    if silent is not None and time.monotonic() - silent < _SILENT_SECONDS:
+        return Answer(TIMED_OUT, "", "tmux does not answer")
     # without -u tmux turns everything beyond ASCII, separators included, into underscores
     argv = tmux_argv(socket, "-u", *_chained(commands))
     answer = _called(argv, stdin, cwd, seconds)
@@ -91,12 +106,20 @@ def call_tmux(
     while patient and answer.going_away and time.monotonic() < deadline:
         time.sleep(0.01)
         answer = _called(argv, stdin, cwd, seconds)
+    if answer.code == TIMED_OUT and seconds >= QUESTION_SECONDS:
+        _silent_since[_server(socket)] = time.monotonic()
     return answer
 
 
-def ask_tmux(socket: str | None, commands: Sequence[Sequence[str]]) -> Answer:
+def ask_tmux(
+    socket: str | None, commands: Sequence[Sequence[str]], *, seconds: float = QUESTION_SECONDS
+) -> Answer:
     """For commands that change nothing."""
-    return call_tmux(socket, commands, patient=True)
+    return call_tmux(socket, commands, seconds=seconds, patient=True)
+
+
+def _server(socket: str | None) -> str:
+    return socket_path(socket, os.environ)
 
 
 def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds: float) -> Answer:
@@ -112,7 +135,7 @@ def _called(argv: Sequence[str], stdin: bytes | None, cwd: Path | None, seconds:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Answer(124, "", f"tmux did not answer within {seconds:g} s")
+        return Answer(TIMED_OUT, "", f"tmux did not answer within {seconds:g} s")
     except FileNotFoundError as error:
         raise _absent(cwd) from error
     except OSError as error:

@@ -1,9 +1,9 @@
 """Text into a running program, so that "sent" means submitted.
 
-Leave copy mode; hold when a shell, a dialog or a draft would get the text; paste once, from a buffer of our
-own, in brackets; wait until it shows; Enter as a call of its own; then an event or the screen has to say
-that it went. Enter is pressed again, at most twice, only while the text is seen waiting (once where no rule
-can tell); the text is never pasted again.
+Leave copy mode; hold when a shell, a dialog or a draft would get the text, and until there is an input line;
+paste once, from a buffer of our own, in brackets; wait until it shows; Enter as a call of its own; then an
+event of this very text, or the screen, has to say that it went. Enter is pressed again, at most twice, only
+while the text is seen waiting (once where no rule can tell); the text is never pasted again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from agent_farm.tmux.client import Answer, call_tmux
 from agent_farm.tmux.processes import why_not_the_runtime
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 
-# What says, from the moment it is called, whether a message was submitted.
+# What says, from the moment it is called, whether this message was submitted.
 Watch = Callable[[], Callable[[], bool]]
+# Why the runtime cannot take a message just now, or None; that passes, so it is waited for.
+Hesitate = Callable[[], str | None]
 
 _POLL_SECONDS = 0.03
 _TAIL = 24
@@ -36,14 +38,15 @@ _PASTE_ENDS = ("1b", "5b", "32", "30", "31", "7e")
 class Delivery:
     """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
-    `pressed`: keys, which the reason names, without a word on what they did. `by_dialog`: an open one held
-    it.
+    `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
+    has to deal with first, and `hints` are the commands for it.
     """
 
     outcome: Literal["submitted", "held", "failed", "pressed"]
     reason: str | None = None
     source: Literal["event", "screen"] | None = None
-    by_dialog: bool = False
+    held_by: Literal["dialog", "draft"] | None = None
+    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Pace:
     """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste."""
 
     lock: float = 60.0
-    ready: float = 3.0
+    ready: float = 20.0
     settle: float = 0.15
     paste: float = 3.0
     confirm: float = 10.0
@@ -67,6 +70,7 @@ def deliver(
     lock: Path,
     screen: ScreenRules,
     watch: Watch | None = None,
+    hesitate: Hesitate = lambda: None,
     runtime_pid: int | None = None,
     pace: Pace | None = None,
 ) -> Delivery:
@@ -80,7 +84,7 @@ def deliver(
     pace = pace or Pace()
     try:
         with file_lock(lock, wait=pace.lock):
-            return _Attempt(socket, pane_id, text, screen, watch, runtime_pid, pace).run()
+            return _Attempt(socket, pane_id, text, screen, watch, hesitate, runtime_pid, pace).run()
     except LockTaken:
         return Delivery("held", "another message is being delivered")
 
@@ -111,6 +115,10 @@ class _Look:
     squeezed: str
 
 
+class _Unknown(Exception):
+    """tmux did not answer, which says nothing about the pane."""
+
+
 class _Ended(Exception):
     """The attempt is over; the Delivery is the argument."""
 
@@ -126,17 +134,25 @@ class _Attempt:
     text: str
     rules: ScreenRules
     watch: Watch | None
+    hesitate: Hesitate
     runtime_pid: int | None
     pace: Pace
 
     def run(self) -> Delivery:
         try:
             before = self.wait_for_room()
+        except _Ended as end:
+            return end.delivery
+        except _Unknown as unknown:
+            return Delivery("held", str(unknown))
+        try:
             self.paste()
             shown = self.wait_until_shown(before)
             return self.submit(shown)
         except _Ended as end:
             return end.delivery
+        except _Unknown as unknown:
+            return Delivery("failed", f"it was pasted, and nothing is known of it: {unknown}")
 
     def look(self) -> _Look:
         answer = self.call(
@@ -146,6 +162,8 @@ class _Attempt:
         )  # fmt: skip
         facts, _, captured = answer.out.partition("\n")
         words = facts.split(" ", 4)
+        if answer.code and not answer.gone:
+            raise _Unknown(f"tmux could not be asked: {answer.err}")
         if answer.code or len(words) < 5 or not words[3]:
             raise _Ended(Delivery("failed", f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"))
         if words[0] == "1":
@@ -161,23 +179,32 @@ class _Attempt:
         )
 
     def wait_for_room(self) -> _Look:
-        """A look at a pane that may be typed into. A runtime that is just starting gets a moment."""
+        """A look at a pane that may be typed into. A runtime that is just starting gets its time."""
         deadline = time.monotonic() + self.pace.ready
         while True:
+            not_yet = self.hesitate()  # before the look: what passes in between is on the screen
             look = self.look()
             if look.in_mode:
                 self.call(("copy-mode", "-q", "-t", self.pane_id))
                 look = self.look()
-            self.hold_without_runtime(look)
-            if look.reading.dialog:
-                raise _Ended(Delivery("held", f"a dialog is open: {look.reading.dialog}", by_dialog=True))
-            if look.reading.draft:
-                raise _Ended(
-                    Delivery("held", f"an unfinished draft is in the input line: {look.reading.draft}")
-                )
-            if look.reading.ready or not self.rules.ready or time.monotonic() > deadline:
-                return look
+            self.hold_for_a_dialog(look)
+            if not_yet is None:
+                self.hold_without_runtime(look)
+                self.hold_for_a_draft(look)
+                if look.reading.ready or not self.rules.ready:
+                    return look
+            if time.monotonic() > deadline:
+                raise _Ended(Delivery("held", not_yet or "its input line is not on the screen"))
             time.sleep(_POLL_SECONDS)
+
+    def hold_for_a_dialog(self, look: _Look) -> None:
+        if look.reading.dialog:
+            raise _Ended(Delivery("held", f"a dialog is open: {look.reading.dialog}", held_by="dialog"))
+
+    def hold_for_a_draft(self, look: _Look) -> None:
+        if look.reading.draft:
+            reason = f"an unfinished draft is in the input line: {look.reading.draft}"
+            raise _Ended(Delivery("held", reason, held_by="draft"))
 
     def hold_without_runtime(self, look: _Look) -> None:
         reason = why_not_the_runtime(look.command, look.pid, self.runtime_pid)

@@ -70,6 +70,8 @@ def _why_not(socket: str | None, pane_id: str, runtime_pid: int | None) -> str |
     facts = "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"
     answer = call_tmux(socket, (("display-message", "-p", "-t", pane_id, facts),))
     words = answer.out.rstrip("\n").split(" ", 4)
+    if answer.code and not answer.gone:
+        return f"tmux could not be asked: {answer.err}"
     if answer.code or len(words) < 5 or not words[3]:
         return f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"
     if words[0] == "1":

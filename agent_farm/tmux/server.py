@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux import rarely
-from agent_farm.tmux.client import ask_tmux, install_command, socket_path, tmux_argv
+from agent_farm.tmux.client import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
 from agent_farm.tmux.ending import kill_session
 from agent_farm.tmux.screens import capture_screen, capture_screens
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 
 if TYPE_CHECKING:
-    from agent_farm.tmux.delivery import Delivery, Pace, Watch
+    from agent_farm.tmux.delivery import Delivery, Hesitate, Pace, Watch
     from agent_farm.tmux.screen import ScreenRules
 
 _OLDEST = (3, 3)
@@ -58,9 +58,10 @@ class TmuxServer:
         """One tmux call; the program is executed directly, with `cwd` as its working directory."""
         return start_session(self.socket, name, argv, window=window, cwd=cwd, columns=columns, rows=rows)
 
-    def panes(self) -> Snapshot:
-        """Every builder's pane, from one call."""
-        return read_snapshot(ask_tmux(self.socket, (LIST_PANES,)))
+    def panes(self, *, seconds: float | None = None) -> Snapshot:
+        """Every builder's pane, from one call, which takes no longer than `seconds`."""
+        bound = min(seconds or QUESTION_SECONDS, QUESTION_SECONDS)
+        return read_snapshot(ask_tmux(self.socket, (LIST_PANES,), seconds=bound))
 
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
@@ -80,6 +81,7 @@ class TmuxServer:
         lock: Path,
         screen: ScreenRules,
         watch: Watch | None = None,
+        hesitate: Hesitate = lambda: None,
         runtime_pid: int | None = None,
         pace: Pace | None = None,
     ) -> Delivery:
@@ -92,6 +94,7 @@ class TmuxServer:
             lock=lock,
             screen=screen,
             watch=watch,
+            hesitate=hesitate,
             runtime_pid=runtime_pid,
             pace=pace,
         )

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.plain_text import as_text
@@ -92,14 +93,22 @@ class Pane:
 
     def send(self, text: str) -> Delivery:
         rules = self.adapter.screen
-        before = len(self.events)
-        event = self.adapter.submit_event
+        event, typed = self.adapter.submit_event, as_text(text, self.adapter.own_words)
+        said = digest_of_prompt(typed)
+
+        def watch() -> Callable[[], bool]:
+            before = len(self.events)
+            return lambda: any(
+                e["event"] == event and (e.get("detail") or {}).get("said") == said
+                for e in self.events[before:]
+            )
+
         return self.tmux.deliver(
             self.pane_id,
-            as_text(text, self.adapter.own_words),
+            typed,
             lock=self.order.run_directory / "delivery.lock",
             screen=ScreenRules(ready=rules.ready, draft=rules.draft, dialog=rules.dialog),
-            watch=(lambda: lambda: any(e["event"] == event for e in self.events[before:])) if event else None,
+            watch=watch if event else None,
             runtime_pid=self.runtime_pid,
         )
 

@@ -1,6 +1,6 @@
 """A small stand-in for an AI CLI: a raw terminal, bracketed paste, an input line, messages kept as bytes.
 
-`receiver.py FILE [--shown HOW] [--swallow N] [--dialog] [--draft TEXT]`: each submitted message becomes one
+`receiver.py FILE [--shown HOW] [--swallow N] [--dialog] [--draft TEXT] [--unasked]`: each submitted message becomes one
 line of hex in FILE. A carriage return that comes too soon after a paste is taken as part of it.
 """
 
@@ -25,7 +25,7 @@ class Receiver:
         self.pasted_at = 0.0
 
     def run(self) -> None:
-        os.write(1, b"\x1b[?2004h" + b"welcome\r\n")
+        os.write(1, (b"" if self.options.unasked else b"\x1b[?2004h") + b"welcome\r\n")
         if self.options.dialog:
             os.write(1, b"rx? delete everything? Enter for yes\r\n")
         self.show()
@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--swallow", type=int, default=0)
     parser.add_argument("--dialog", action="store_true")
     parser.add_argument("--draft", default="")
+    parser.add_argument("--unasked", action="store_true")
     tty.setraw(0, termios.TCSANOW)
     Receiver(parser.parse_args()).run()
 

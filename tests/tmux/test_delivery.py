@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,45 @@ def test_only_the_runtime_itself_is_typed_into(tmp_path: Path) -> None:
     other = stage.send("boom", runtime_pid=pid + 1)
     assert (other.outcome, stage.messages()) == ("held", [])
     assert stage.send("fine", runtime_pid=pid).outcome == "submitted"
+
+
+def test_a_program_that_has_not_asked_for_brackets_yet_gets_them(tmp_path: Path) -> None:
+    """It shows its input line first; without them the line break would be Enter, and `!` a key."""
+    stage = start_receiver(tmp_path, "--unasked")
+    assert stage.send("!first\nsecond").outcome == "submitted"
+    assert stage.messages() == [b"!first\nsecond"]
+
+
+def test_nothing_is_typed_before_there_is_an_input_line(tmp_path: Path) -> None:
+    stage = start_receiver(tmp_path)
+    delivery = stage.send("boom", rules=ScreenRules(ready=r"^never$"))
+    assert (delivery.outcome, delivery.reason) == ("held", "its input line is not on the screen")
+    assert "boom" not in stage.screen()
+
+
+def test_a_runtime_that_cannot_take_it_yet_is_waited_for(tmp_path: Path) -> None:
+    stage = start_receiver(tmp_path)
+    reasons = iter(["it is starting"] * 3)
+    assert stage.send("hello", hesitate=lambda: next(reasons, None)).outcome == "submitted"
+    held = stage.send("boom", hesitate=lambda: "it is starting")
+    assert (held.outcome, held.reason) == ("held", "it is starting")
+    assert stage.messages() == [b"hello"]
+
+
+def test_a_tmux_that_does_not_answer_says_nothing_about_the_pane(tmp_path: Path) -> None:
+    stage = start_receiver(tmp_path)
+    server = int(tmux("display-message", "-p", "#{pid}"))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        deliveries = [stage.send("boom") for _ in range(4)]
+        took = time.monotonic() - begun
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert {delivery.outcome for delivery in deliveries} == {"held"}
+    assert all("tmux could not be asked" in (delivery.reason or "") for delivery in deliveries)
+    assert took < 2 * 15.0  # it is asked once, not by each in turn
+    assert stage.messages() == []
 
 
 def test_copy_mode_is_left_first(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class _Agent:
     def _answer(self, message: bytes, *, edits: bool) -> None:
         text = message.decode("utf-8", "surrogateescape")
         digest = self._conversation.remember(text)
-        self._hooks.report("UserPromptSubmit", prompt=text[:200].encode("utf-8", "replace").decode())
+        self._hooks.report("UserPromptSubmit", prompt=text.encode("utf-8", "replace").decode())
         terminal.show_line(f"prompt sha256 {digest} bytes {len(message)}")
         turn = Turn(
             door=self,

@@ -76,10 +76,10 @@ class _Session:
     def _begin(self) -> None:
         if self._session is None:
             self._session = spawn(self._order)
-            self._report("message")
+            self._report("message", prompt=self._order.prompt)
         elif self._order.prompt:
             terminal.show_line(resume(self._order, self._session, self._order.prompt))
-            self._report("message")
+            self._report("message", prompt=self._order.prompt)
         else:
             self._is_left_over = True
         terminal.show_line(f"{self._order.name} session {self._session}")
@@ -140,7 +140,7 @@ class _Session:
             terminal.show_line(f"not taken: {error}")
             self._keyboard.draft[:0] = text.encode("utf-8", "surrogateescape")  # nothing is lost
             return
-        self._report("message")
+        self._report("message", prompt=text)
         self._is_left_over, self._status = False, ""
         self._since = time.monotonic()
 

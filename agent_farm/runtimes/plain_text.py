@@ -43,6 +43,6 @@ def as_text(text: str, words: OwnWords) -> str:
 # list of names from which Enter would take one, and after a backslash Enter is a line break.
 INPUT_LINE = OwnWords(
     begins=r"!|/(?!\w[^\s/]*/)",
-    whole=r"exit|quit|:q!?|:wq!?",
+    whole=r"exit|quit|help|:q!?|:wq!?",
     ends=r"[@$/#]\S*$|\\$",
 )

@@ -205,7 +205,7 @@ def test_keys_are_not_pressed_where_no_runtime_reads_them(spawn: Spawn, af: Af) 
     wait_until(lambda: builder.state == "exited", what="the end")
     done = af("send", builder.id, "--keys", "y")
     assert (done.returncode, done.stdout) == (5, f"{builder.id} held: its runtime has ended (exited)\n")
-    assert af("send", builder.id, "hello").stderr == ""
+    assert af("send", builder.id, "hello").stderr == f"hint: af resume {builder.id}\n"
 
 
 def test_send_refuses_control_characters(spawn: Spawn, af: Af) -> None:

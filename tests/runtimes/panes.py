@@ -98,9 +98,9 @@ class Pane:
 
         def watch() -> Callable[[], bool]:
             before = len(self.events)
-            return lambda: any(
-                e["event"] == event and (e.get("detail") or {}).get("said") == said
-                for e in self.events[before:]
+            wanted = (event, said)
+            return lambda: (
+                wanted in [(e["event"], e.get("detail", {}).get("said")) for e in self.events[before:]]
             )
 
         return self.tmux.deliver(

@@ -35,6 +35,7 @@ TYPED = (
     "/health returns 500",
     "/exit",
     "quit",
+    "help",
     ":q",
     "? why",
     "# heading",

@@ -1,7 +1,7 @@
 """A small stand-in for an AI CLI: a raw terminal, bracketed paste, an input line, messages kept as bytes.
 
-`receiver.py FILE [--shown HOW] [--swallow N] [--dialog] [--draft TEXT] [--unasked]`: each submitted message becomes one
-line of hex in FILE. A carriage return that comes too soon after a paste is taken as part of it.
+`receiver.py FILE [--shown HOW] [--swallow N] [--dialog] [--draft TEXT] [--unasked]`: each submitted message
+becomes one line of hex in FILE. A carriage return that comes too soon after a paste is taken as part of it.
 """
 
 from __future__ import annotations

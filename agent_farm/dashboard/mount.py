@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 BUTLER_PATHS = ("/mcp", "/sse", "/messages", "/run", "/healthz")
 
 
-def beside(butler: ASGIApp, dashboard: ASGIApp) -> ASGIApp:
-    """One application of two; the butler's lifespan is the one that is run."""
+def beside(butler: ASGIApp, dashboard: Starlette) -> ASGIApp:
+    """One application of two, with one life."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        theirs = scope["type"] == "lifespan" or is_butlers(str(scope["path"]))
-        await (butler if theirs else dashboard)(scope, receive, send)
+        if scope["type"] == "lifespan":
+            async with dashboard.router.lifespan_context(dashboard):
+                await butler(scope, receive, send)
+            return
+        await (butler if is_butlers(str(scope["path"])) else dashboard)(scope, receive, send)
 
     return app
 

@@ -1,29 +1,27 @@
-"""A server with nothing but the dashboard: `serve.py ROOT FD`, the listening socket inherited."""
+"""The farm's server as its supervisor starts it, on a socket of the test's: `serve.py ROOT FD`."""
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
-import uvicorn
+from agent_farm.butler.server_files import ServerAddress, server_files, store_address
+from agent_farm.dashboard.serving import main as serve
+from agent_farm.disk import file_lock
 
-from agent_farm.dashboard.app import dashboard_app
 
-
-def main() -> None:
+def main() -> int:
     root, descriptor = Path(sys.argv[1]), int(sys.argv[2])
-    app = dashboard_app(root)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=True, ws="websockets-sansio", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
-    os.set_inheritable(descriptor, False)
-    server.run([socket.socket(fileno=descriptor)])
+    files = server_files(root)
+    with socket.socket(fileno=os.dup(descriptor)) as listening:
+        port = listening.getsockname()[1]
+    store_address(files, ServerAddress(port, files.token, time.time()))
+    with file_lock(files.lock, wait=60) as lock:
+        return serve([str(root), "", str(lock), str(descriptor)])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_farm.disk import replace_file
 from tests.waiting import wait_until
 
 TOKEN = "architect-of-the-test"
@@ -54,12 +55,12 @@ class Dashboard:
                 stdout=output,
                 stderr=output,
             )
-        wait_until(self._answers, what="the dashboard's server")
+        wait_until(self._answers, timeout=120, what="the farm's server")
 
     def end(self) -> None:
         assert self.process is not None
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
 
     def _answers(self) -> bool:
         assert self.process is not None
@@ -128,7 +129,7 @@ def serving(root: Path, *, token: str = TOKEN) -> Iterator[Dashboard]:
     state = root / ".agent-farm"
     state.mkdir(mode=0o700, exist_ok=True)
     (root / ".git/info").mkdir(exist_ok=True)
-    (state / "architect.token").write_text(token)
+    replace_file(state / "architect.token", token)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)

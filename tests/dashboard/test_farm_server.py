@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent_farm.disk import replace_file
 from tests.conftest import Af
 from tests.waiting import wait_until
 
@@ -116,6 +118,26 @@ def test_a_login_outlives_the_server(address: str, af: Af) -> None:
     again = json.loads(af("dash", "--json").stdout)["address"]
     assert port_of(again) == port_of(address)
     assert ask(port_of(again), "GET", "/api/farm", **own)[0] == 200
+
+
+def test_what_the_dashboard_holds_ends_with_the_server(shop: Path) -> None:
+    """Its threads are those that the farm's program starts, beside the butler's routes."""
+    from starlette.applications import Starlette
+    from starlette.testclient import TestClient
+
+    from agent_farm.butler.server_files import server_files
+    from agent_farm.dashboard.serving import with_dashboard
+
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("dashboard")]
+
+    (shop / ".agent-farm").mkdir(mode=0o700)
+    replace_file(shop / ".agent-farm/architect.token", "token")
+    app = with_dashboard(Starlette(), shop, server_files(shop))
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/api/farm", headers={"Authorization": "Bearer token"}).status_code == 200
+        assert threads()
+    wait_until(lambda: not threads(), timeout=60, what="its threads to end")
 
 
 def test_outside_a_farm(af: Af, tmp_path: Path) -> None:

@@ -1,60 +1,137 @@
-"""Commands and copies that come from a repository run only after its user agreed, once per content."""
+"""What comes from a repository and runs, copies, passes or widens holds only after its user agreed to it.
+
+Asked once, for an exact text and the bytes of the files in the repository that the text names.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.disk import file_lock, load_json, make_directory, replace_file
 from agent_farm.errors import ConsentNeeded, DamagedFile
 from agent_farm.paths import user_state_directory
+from agent_farm.printable import printable
 
 Ask = Callable[["Sequence[Request]"], bool]
+HINT = "af config agree"
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the repository wants: `origin` is the setting or file it comes from."""
+    """What the repository wants: `origin` is the setting or file it comes from.
+
+    `files` are the repository's own files that would run: their bytes are agreed to as well.
+    """
 
     origin: str
     content: str
+    files: tuple[Path, ...] = ()
 
     def fingerprint(self, root: Path) -> str:
-        parts = (os.fsencode(root), os.fsencode(self.origin), os.fsencode(self.content))
-        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+        import hashlib  # 4 ms that a repository which wants nothing does not pay
+
+        parts = (os.fsencode(root), _bytes(self.origin), _bytes(self.content))
+        total = hashlib.sha256(b"\0".join(parts))
+        for file in self.files:
+            name = hashlib.sha256(_bytes(os.path.relpath(file, root))).digest()
+            total = hashlib.sha256(total.digest() + name + _digest(file))
+        return total.hexdigest()
+
+    @property
+    def shown(self) -> str:
+        """As a person is asked about it: a terminal obeys nothing in it, no line of it passes for another."""
+        text = printable(self.content).replace("\n", "\n      ")
+        return f"{printable(self.origin).replace(chr(10), '?')}: {text}"
 
 
-def require_consent(root: Path, requests: Sequence[Request], *, yes: bool, ask: Ask | None) -> None:
+def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: Ask | None) -> None:
     """Return when all was agreed to, now or before; raise ConsentNeeded otherwise.
 
     `yes` is the user's --yes; `ask` puts the question and is None where nobody can answer.
     """
-    if not requests:
-        return
-    file = user_state_directory() / "consent.json"
-    agreed = _load(file)
-    new = [request for request in requests if request.fingerprint(root) not in agreed]
+    new = not_agreed(root, requests)
     if not new:
         return
     if not yes and (ask is None or not ask(new)):
         raise ConsentNeeded(
-            "This repository wants to run or copy what nobody has agreed to",
+            "This repository wants what nobody has agreed to",
             why="Read it, then agree once with --yes.",
-            evidence=[f"{request.origin}: {request.content}" for request in new],
+            evidence=[request.shown for request in new],
+            hint=HINT,
         )
-    _remember(file, {request.fingerprint(root) for request in new})
+    remember(root, new)
 
 
-def _remember(file: Path, fingerprints: set[str]) -> None:
+def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
+    """Those of `requests` that nobody agreed to in their present form."""
+    wanted = list(dict.fromkeys(requests))
+    if not wanted:
+        return []
+    agreed = _load(_file())
+    return [request for request in wanted if request.fingerprint(root) not in agreed]
+
+
+def remember(root: Path, requests: Iterable[Request]) -> None:
+    fingerprints = {request.fingerprint(root) for request in requests}
+    file = _file()
     make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
         import json
 
         agreed = sorted(_load(file) | fingerprints)
         replace_file(file, json.dumps({"version": 1, "agreed": agreed}, indent=1) + "\n")
+
+
+def named_files(root: Path, command: str) -> tuple[Path, ...]:
+    """The repository's own files that its words name, also below a directory that another word names."""
+    words = _words(command)
+    home = root.resolve()
+    places = [home]
+    for word in words:
+        path = home / word
+        if word not in (".", "..") and _is_inside(path, home) and path.is_dir():
+            places.append(path)
+    found = (place / word for place in places for word in words)
+    return tuple(sorted({path.resolve() for path in found if _is_inside(path, home) and path.is_file()}))
+
+
+def _words(command: str) -> list[str]:
+    """Whatever could be a path in it, for sh as for an argument like `--config=tools/x.json`."""
+    import re
+
+    return [word for word in re.split(r"[\s;|&()<>\"'`$={},]+", command) if word and "\0" not in word]
+
+
+def _is_inside(path: Path, home: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(home) and path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, a loop of links
+        return False
+
+
+def _digest(file: Path) -> bytes:
+    import hashlib
+
+    total = hashlib.sha256()
+    try:
+        with file.open("rb") as content:
+            while chunk := content.read(_CHUNK):
+                total.update(chunk)
+    except OSError as error:
+        total.update(f"unreadable: {error.errno}".encode())
+    return total.digest()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+def _file() -> Path:
+    return user_state_directory() / "consent.json"
 
 
 def _load(file: Path) -> set[str]:

@@ -153,3 +153,10 @@ def user_state_directory() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
     root = Path(base) if base and os.path.isabs(base) else Path.home() / ".local/state"
     return root / "agent-farm"
+
+
+def user_settings_file() -> Path:
+    """Settings that are one person's, in every repository."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".config"
+    return root / "agent-farm" / "config.toml"

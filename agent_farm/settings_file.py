@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agent_farm.consent import remember
 from agent_farm.disk import replace_file
 from agent_farm.errors import UsageError, nearest
 from agent_farm.paths import SETTINGS_NAME
-from agent_farm.settings import KEYS, RUNTIME_KEYS, Key, check_document, load_document
+from agent_farm.settings import open_settings
+from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, Key, check_document, known_key, load_document
 from agent_farm.settings_text import with_value, without_value
 
 
@@ -23,9 +25,10 @@ def set_value(root: Path, name: str, text: str) -> Any:
     for table in tables:
         place = place.setdefault(table, {})
     place[last] = value
-    check_document(document)
+    check_document(document).require_good()
     before = _text(root / SETTINGS_NAME)
     _store(root, document, with_value(before, name.split("."), value))
+    remember(root, open_settings(root).requests([name]))  # who types it agrees to it
     return value
 
 
@@ -40,7 +43,7 @@ def unset_value(root: Path, name: str) -> bool:
     if last not in place:
         return False
     del place[last]
-    check_document(document)
+    check_document(document).require_good()
     before = _text(root / SETTINGS_NAME)
     after = without_value(before, name.split("."), explanation=key.text, commented=commented_line(key))
     _store(root, document, after)
@@ -56,14 +59,8 @@ def commented_line(key: Key) -> str:
 
 def find_key(name: str) -> Key:
     """The key of that name; `runtimes.NAME.KEY` exists for every runtime."""
-    parts = name.split(".")
-    if len(parts) == 3 and parts[0] == "runtimes":
-        for key in RUNTIME_KEYS:
-            if key.name == parts[2]:
-                return key
-    for key in KEYS:
-        if key.name == name:
-            return key
+    if key := known_key(name):
+        return key
     known = [key.name for key in KEYS] + [f"runtimes.NAME.{key.name}" for key in RUNTIME_KEYS]
     close = nearest(name, known)
     raise UsageError(

@@ -18,8 +18,9 @@ ROOMS_OF_FLOOR = {
     "use case": {"farm", "butler", "lctx"},
     "edge": {"git", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
-        "", "builders", "consent", "descendants", "disk", "errors", "launch", "own_files", "paths", "ports",
-        "processes", "settings", "settings_file", "settings_text", "shield",
+        "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
+        "ports", "printable", "processes", "settings", "settings_file", "settings_keys", "settings_text",
+        "shield",
     },
 }  # fmt: skip
 HEIGHT = {"door": 3, "use case": 2, "edge": 1, "value": 0}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.errors import UsageError
+from agent_farm.inside import require_inside
 
 PACKAGED_ROLE = Path(__file__).parent.parent / "scaffold/codev/roles/builder.md"
 
@@ -30,6 +31,8 @@ def choose_role(
     candidates = [root / "codev/roles/builder.md", PACKAGED_ROLE]
     if protocol is not None:
         candidates.insert(0, root / "codev/protocols" / protocol / "role.md")
+    for path in candidates[:-1]:
+        require_inside(root, path)  # what it says becomes a system prompt
     return next(path for path in candidates if path.is_file())
 
 

@@ -1,16 +1,16 @@
-"""Over MCP nobody agrees to a repository's commands: only what its user agreed to before is run."""
+"""What a repository's butlers may do is agreed to by its user: no tool, schedule or session agrees to it."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from agent_farm.consent import require_consent
+from agent_farm.butler.identity import FILE_NAME, ScheduleEntry, roster_directory
+from agent_farm.butler.schedules import Schedule
+from agent_farm.consent import Request, not_agreed
 from agent_farm.errors import ConsentNeeded
-from agent_farm.farm.farm import Farm
-from agent_farm.runtimes import adapter_names
-from agent_farm.runtimes.origin import repository_program
 
 
 @contextmanager
@@ -24,11 +24,18 @@ def agreed_before(command: str) -> Iterator[None]:
         raise
 
 
-def require_agreed_runtime(farm: Farm, name: str | None) -> None:
-    """ConsentNeeded for a program of the repository: a person who names it agrees, a program does not."""
-    if name is None or name not in adapter_names(farm.root):
-        return
-    command = farm.settings.runtime(name).command
-    program = repository_program(farm.root, name, shlex.split(command) if command else None)
-    if program:
-        require_consent(farm.root, [program], yes=False, ask=None)
+def schedule_request(root: Path, butler: str, schedule: Schedule | ScheduleEntry) -> Request:
+    """A schedule of a butler.toml, to be agreed to before it fires."""
+    zone = f" ({schedule.timezone})" if schedule.timezone else ""
+    file = roster_directory(root) / butler / FILE_NAME
+    origin = f"{file.relative_to(root)} schedule {schedule.name}"
+    return Request(origin, f"{schedule.cron}{zone}: {schedule.prompt}")
+
+
+def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
+    """One that a person or a tool made was agreed to by that."""
+    return schedule.origin == "tool" or not not_agreed(root, [schedule_request(root, butler, schedule)])
+
+
+def schedule_json(root: Path, butler: str, schedule: Schedule) -> dict[str, Any]:
+    return {**schedule.to_json(), "agreed": may_fire(root, butler, schedule)}

@@ -10,7 +10,7 @@ from typing import Any
 from mcp.server import MCPServer
 
 from agent_farm.builders.modes import Flags, choose_mode
-from agent_farm.butler.agreement import agreed_before, require_agreed_runtime
+from agent_farm.butler.agreement import agreed_before
 from agent_farm.butler.landing_tools import add_landing_tools
 from agent_farm.butler.life_tools import add_life_tools
 from agent_farm.butler.look_tools import add_look_tools
@@ -74,6 +74,7 @@ def _add_spawn(server: MCPServer[Any], open_farm: OpenFarm) -> None:
                 branch,
                 farm.root / role if role else None,
                 ephemeral=ephemeral,
+                naming_agrees=False,
             )
             return _spawn(farm, order)
 
@@ -130,7 +131,6 @@ def _spawn(farm: Farm, order: SpawnOrder) -> dict[str, Any]:
     from agent_farm.farm.spawn import spawn
 
     with agreed_before("af spawn --yes …"):
-        require_agreed_runtime(farm, order.runtime)
         plan = preflight(farm, order)
     record = spawn(farm, plan)
     return {"builder": list_builders(farm, [record.id], with_git=False)[0].to_json()}

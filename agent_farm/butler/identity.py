@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -12,11 +12,14 @@ from agent_farm.butler.butler_table import ButlerError, Table
 from agent_farm.butler.cron import require_cron
 from agent_farm.butler.sources import TASK_NAME
 from agent_farm.butler.transport import transport_problem
+from agent_farm.consent import Request
 from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.mcp_config import Transport
-from agent_farm.settings import Settings, load_document, load_settings
+from agent_farm.settings import Settings, open_settings
+from agent_farm.settings_keys import load_document
 
 __all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 
@@ -51,6 +54,7 @@ class Butler:
     """`directory` is where its sessions run; `roster` is what its includes are relative to.
 
     `runtime` and `model` are what its own file says; the farm's settings come after them, at each session.
+    `requests` are what its user agrees to before one of its sessions runs.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Butler:
     module_credentials: tuple[str, ...] = ()
     memory: bool = False
     schedules: tuple[ScheduleEntry, ...] = ()
+    requests: tuple[Request, ...] = ()
 
 
 def roster_directory(root: Path) -> Path:
@@ -120,21 +125,23 @@ def packaged_claude_md() -> str:
 
 
 def _packaged(root: Path, name: str) -> Butler:
-    settings = load_settings(root)
+    settings = open_settings(root)
     configured_runtime(root, settings)
     directory = FarmPaths(root).state / "butler"
-    roster = roster_directory(root)
+    roster = require_inside(root, roster_directory(root))
     return Butler(
         name=name,
         directory=directory,
         roster=roster if roster.is_dir() else directory,
         port=settings.number("server.port"),
-        optional_env=settings.items("env.pass"),
+        optional_env=settings.values["env.pass"],  # guarded where a session is started
     )
 
 
 def _from_file(root: Path, directory: Path) -> Butler:
     file = directory / FILE_NAME
+    for path in (directory, file, directory / "CLAUDE.md", directory / "AGENTS.md"):
+        require_inside(root, path)
     whole = Table(file, "", load_document(file))
     whole.require_known(("butler", "modules"))
     table, modules = whole.table("butler"), whole.table("modules")
@@ -144,7 +151,7 @@ def _from_file(root: Path, directory: Path) -> Butler:
     name = table.text("name", NAME) if "name" in table.values else directory.name
     if name != directory.name:
         raise table.error(f"butler.name is {name}", f"Its directory is called {directory.name}.")
-    settings = load_settings(root)
+    settings = open_settings(root)
     runtime = _runtime(root, table)
     in_force = runtime or configured_runtime(root, settings)
     return Butler(
@@ -159,11 +166,26 @@ def _from_file(root: Path, directory: Path) -> Butler:
         session_timeout=table.number("session_timeout", 3600, least=1),
         transport=_transport(root, table, in_force),
         required_env=env.variables("required"),
-        optional_env=(*env.variables("optional"), *settings.items("env.pass")),
+        optional_env=(*env.variables("optional"), *settings.values["env.pass"]),
         module_credentials=_module_credentials(modules),
         memory="memory" in modules.values and modules.table("memory").flag("enabled", default=True),
         schedules=_schedules(table),
+        requests=tuple(_requests(root, directory, env, modules)),
     )
+
+
+def _requests(root: Path, directory: Path, env: Table, modules: Table) -> Iterator[Request]:
+    """The variables its sessions get, and the scripts they may run, byte for byte."""
+    place = directory.relative_to(root)
+    given = {key: env.variables(key) for key in ("required", "optional")}
+    given |= {module: modules.table(module).variables("credentials") for module in modules.values}
+    variables = [f"{name}: {', '.join(names)}" for name, names in given.items() if names]
+    if variables:
+        yield Request(f"{place}/{FILE_NAME} variables", "\n".join(variables))
+    skills = sorted(path for path in (directory / "skills").rglob("*") if not path.is_dir())
+    if skills:
+        names = "\n".join(str(path.relative_to(directory / "skills")) for path in skills)
+        yield Request(f"{place}/skills", names, tuple(require_inside(root, path) for path in skills))
 
 
 def _runtime(root: Path, table: Table) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,12 +14,12 @@ from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.identity import Butler, choices, configured_runtime
 from agent_farm.butler.order import RunOptions
 from agent_farm.butler.transport import transport_problem
-from agent_farm.consent import require_consent
+from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
-from agent_farm.runtimes.origin import repository_program
-from agent_farm.settings import Settings, load_settings
+from agent_farm.runtimes.origin import agree_by_name, runtime_requests
+from agent_farm.settings import Settings, open_settings
 
 
 def choose(
@@ -29,23 +31,30 @@ def choose(
     runtime: str | None = None,
     permissions: str | None = None,
     options: RunOptions | None = None,
+    yes: bool = False,
+    ask: Ask | None = None,
 ) -> RunOptions:
     """`options` with the runtime asked for, else the butler's, else the farm's, else the first usable.
 
-    The farm's settings are those of now: a server lives longer than they do.
+    The farm's settings are those of now: a server lives longer than they do. ConsentNeeded for what of the
+    repository nobody has agreed to; `yes` and `ask` are of a person who is there.
     """
     given = options or RunOptions()
-    settings = load_settings(root, environ)
+    settings = open_settings(root, environ)
+    settings.require_good()
     name = runtime or butler.runtime or configured_runtime(root, settings)
     adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
     if problem := transport_problem(adapter, butler.transport):
         raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
     own = settings.runtime(adapter.name)
     command = tuple(shlex.split(own.command)) if own.command else None
-    program = repository_program(root, adapter.name, command)
-    if program and runtime is None:  # naming it is consent to run it
-        require_consent(root, [program], yes=False, ask=None)
-    chosen = permissions or own.permissions or settings.text("spawn.permissions")
+    requests = [
+        *butler.requests,
+        *runtime_requests(root, settings, adapter.name, permissions=permissions),
+        *settings.requests(["env.pass"]),
+    ]
+    require_consent(root, requests, yes=yes, ask=ask)
+    chosen = permissions or own.permissions or settings.values["spawn.permissions"]
     return replace(
         given,
         adapter=adapter,
@@ -94,3 +103,25 @@ def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping
         evidence=problems,
         hint='af run --runtime demo "…"',
     )
+
+
+def agree_to_session(
+    root: Path,
+    butler: Butler,
+    credentials: CredentialStore,
+    *,
+    runtime: str | None,
+    permissions: str | None,
+    yes: bool,
+    ask: Ask | None,
+) -> None:
+    """What a person who wants a session is asked before it is handed to a server, where nobody can be asked.
+
+    A runtime of the repository's own name is agreed to by naming it.
+    """
+    if runtime:
+        agree_by_name(root, runtime)
+    with suppress(ToolMissing):  # the server has an environment of its own, and says it better
+        choose(
+            root, butler, credentials, os.environ, runtime=runtime, permissions=permissions, yes=yes, ask=ask
+        )

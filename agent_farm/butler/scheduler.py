@@ -13,6 +13,7 @@ from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.schedules import Schedule, ScheduleStore
 from agent_farm.butler.sources import SCHEDULE_PREFIX
+from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
 
 CATCH_UP_SECONDS = 3600.0
@@ -26,13 +27,14 @@ Fire = Callable[[str, str], Awaitable[SpawnerResult]]
 class Scheduler:
     """`fire(prompt, trigger_source)` runs one session. A schedule never runs twice at the same time.
 
-    `refresh` brings the store up to date before it is looked at.
+    `refresh` brings the store up to date before it is looked at; `may_fire` says whether its user agreed.
     """
 
     store: ScheduleStore
     fire: Fire
     clock: Callable[[], float] = time.time
     refresh: Callable[[], Awaitable[None]] | None = None
+    may_fire: Callable[[Schedule], bool] = lambda schedule: True
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def tick(self) -> list[str]:
@@ -81,6 +83,8 @@ class Scheduler:
     def _outcome(self, schedule: Schedule, late: float) -> str:
         if late > CATCH_UP_SECONDS:
             return f"missed by {late:.0f} s"
+        if not self.may_fire(schedule):
+            return f"nobody has agreed to it: {HINT}"
         running = self._running.get(schedule.name)
         return "still running" if running and not running.done() else "fired"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_farm.butler.agreement import may_fire
 from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
 from agent_farm.butler.failures import log_failure, reason_of
@@ -15,7 +16,7 @@ from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.runtime_choice import choose
 from agent_farm.butler.scheduler import Scheduler
-from agent_farm.butler.schedules import ScheduleStore
+from agent_farm.butler.schedules import Schedule, ScheduleStore
 from agent_farm.butler.sessions import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.state import StateStore
@@ -45,7 +46,9 @@ class ButlerService:
     watchers: Watchers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.scheduler = Scheduler(self.schedules, self._fire, refresh=self._refresh_for_schedules)
+        self.scheduler = Scheduler(
+            self.schedules, self._fire, refresh=self._refresh_for_schedules, may_fire=self._may_fire
+        )
 
     @property
     def name(self) -> str:
@@ -116,6 +119,9 @@ class ButlerService:
             await self.refresh()
         except AgentFarmError as error:
             log_failure(_logger(), self.name, error)
+
+    def _may_fire(self, schedule: Schedule) -> bool:
+        return may_fire(self.root, self.name, schedule)
 
     def tell(self, progress: Progress) -> None:
         """Something happened in a session that somebody may be watching."""

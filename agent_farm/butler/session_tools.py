@@ -9,6 +9,7 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
+from agent_farm.butler.agreement import schedule_json
 from agent_farm.butler.desk import Desk
 from agent_farm.butler.identity import ScheduleEntry
 from agent_farm.butler.order import RunOptions
@@ -90,9 +91,10 @@ def add_state_tools(server: MCPServer[Any], open_desk: OpenDesk) -> None:
 def add_schedule_tools(server: MCPServer[Any], open_desk: OpenDesk) -> None:
     @tool(server)
     async def schedule_list() -> dict[str, Any]:
-        """All schedules, with when each is due next (seconds since the epoch)."""
+        """All schedules, with when each is due next (seconds since the epoch). It fires once agreed to."""
         desk = open_desk()
-        return {"schedules": [schedule.to_json() for schedule in await desk.database.run(desk.schedules.all)]}
+        found = await desk.database.run(desk.schedules.all)
+        return {"schedules": [schedule_json(desk.root, desk.name, schedule) for schedule in found]}
 
     @tool(server)
     async def schedule_create(

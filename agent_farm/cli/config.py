@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from agent_farm.cli.options import current_farm, json_option
-from agent_farm.cli.output import answer, answer_json, narrate
+from agent_farm.cli.options import asker, current_farm, json_option, yes_option
+from agent_farm.cli.output import answer, answer_json, narrate, printable
 from agent_farm.errors import AgentFarmError
 
 
@@ -41,7 +41,7 @@ def list_settings(as_json: bool) -> None:
         return
     width = max(len(row[0]) for row in rows)
     for name, value, source in rows:
-        answer(f"{name.ljust(width)}  {_shown(value)}  ({source})")
+        answer(f"{printable(name).ljust(width)}  {_shown(value)}  ({printable(source)})")
 
 
 @config.command("get")
@@ -83,8 +83,33 @@ def unset_setting(name: str) -> None:
 
 
 def _shown(value: object) -> str:
+    """On one line, whatever a repository has put into it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (tuple, list)):
-        return ",".join(value) if value else "(none)"
-    return "(none)" if value is None else str(value)
+        value = ",".join(value) if value else "(none)"
+    return "(none)" if value is None else printable(str(value)).replace("\n", "\\n")
+
+
+@config.command("agree")
+@yes_option
+@json_option
+def agree_to_all(yes: bool, as_json: bool) -> None:
+    """Show what this repository wants that nobody has agreed to yet, and ask about it.
+
+    Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take effect
+    once its user has agreed to them; what is changed afterwards is asked about again.
+    """
+    from agent_farm.consent import not_agreed, require_consent
+    from agent_farm.farm.wishes import all_requests
+
+    farm = current_farm()
+    new = not_agreed(farm.root, all_requests(farm))
+    require_consent(farm.root, new, yes=yes, ask=asker())
+    if as_json:
+        answer_json({"agreed": [{"origin": one.origin, "content": one.content} for one in new]})
+        return
+    for request in new:
+        answer(f"agreed: {request.shown}")
+    if not new:
+        narrate("There is nothing that waits for your consent.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from agent_farm.cli.output import is_interactive, narrate, printable
+from agent_farm.cli.output import is_interactive, narrate
 from agent_farm.errors import AgentFarmError, UsageError
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def confirm(question: str) -> bool:
 
 
 def _ask(requests: Sequence[Request]) -> bool:
-    narrate("This repository wants to run or copy:")
+    narrate("This repository wants:")
     for request in requests:
-        narrate(f"  {request.origin}: {printable(request.content)}")
-    return confirm("Agree, now and for later spawns?")
+        narrate(f"  {request.shown}")
+    return confirm("Agree, now and as long as it stays like this?")
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

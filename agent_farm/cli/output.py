@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.printable import printable as printable
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 STATE_STYLES = {
@@ -104,16 +105,6 @@ def show_bug(error: Exception, *, as_json: bool) -> None:
     where = f"The details are in {log}." if log else "The details could not be written."
     what = f"This is a bug in af: {type(error).__name__}: {error}"
     show_error(AgentFarmError(what, why=where, hint="af doctor"), as_json=as_json)
-
-
-def printable(text: str) -> str:
-    """Control characters of a file name or message cannot move the cursor or change colours."""
-    return "".join(
-        char
-        if char in "\n\t" or (char.isprintable() and not "\ud800" <= char <= "\udfff")
-        else f"\\x{ord(char):02x}"
-        for char in text
-    )
 
 
 def terminal_width(default: int = 100) -> int:

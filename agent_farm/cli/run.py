@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_farm.butler.sources import CHOSEN_SOURCES, SCHEDULE_PREFIX
-from agent_farm.cli.options import complete_runtimes, current_farm, json_option, text_of
+from agent_farm.cli.options import asker, complete_runtimes, current_farm, json_option, text_of, yes_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.settings import PERMISSIONS
@@ -44,6 +44,7 @@ def session_options(command: F) -> F:
             help="End it after this long.",
         ),
         click.option("--butler", metavar="NAME", help="Butler to run as; default: the farm's own."),
+        yes_option,
     ):
         command = option(command)
     return command
@@ -53,7 +54,7 @@ def session_options(command: F) -> F:
 @click.argument("prompt", metavar="PROMPT|-")
 @session_options
 @json_option
-def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
+def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: Any) -> int:
     """Run one headless session in the foreground. Ctrl-C cancels it; its record says so.
 
     It goes through the farm's server when that runs, else `af run` is the server for as long as it lives.
@@ -67,6 +68,7 @@ def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
 
     root = current_farm().root
     request = _request(root, prompt, options, attached=True)
+    _agree(root, butler, request, yes)
     address = running_server(root, butler)
     if address is not None:
         return _show(request_session(address, request, _narrate), as_json)
@@ -82,7 +84,13 @@ def run(prompt: str, butler: str | None, as_json: bool, **options: Any) -> int:
 @click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
 @json_option
 def trigger(
-    prompt: str, butler: str | None, source: str | None, no_wait: bool, as_json: bool, **options: Any
+    prompt: str,
+    butler: str | None,
+    source: str | None,
+    no_wait: bool,
+    yes: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Hand a prompt to the farm's server, which is started when needed; the session outlives this command.
 
@@ -93,18 +101,38 @@ def trigger(
     """
     root = current_farm().root
     request = _request(root, prompt, options, source=source, waits=not no_wait)
+    _agree(root, butler, request, yes)
     return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
 
 
-def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, as_json: bool) -> int:
+def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, yes: bool, as_json: bool) -> int:
     """A session of a schedule that is not waited for to be due; one that asks for it stays its parent."""
     from dataclasses import replace
 
     root = current_farm().root
     request = _request(root, schedule.prompt, {}, waits=not no_wait)
+    _agree(root, butler, request, yes)
     if request.source == "external":
         request = replace(request, source=SCHEDULE_PREFIX + schedule.name)
     return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
+
+
+def _agree(root: Path, butler: str | None, request: RunRequest, yes: bool) -> None:
+    """Here sits somebody who can be asked what the session may have of the repository."""
+    from agent_farm.butler.credentials import CredentialStore
+    from agent_farm.butler.identity import load_butler
+    from agent_farm.butler.runtime_choice import agree_to_session
+    from agent_farm.butler.service import open_database
+
+    agree_to_session(
+        root,
+        load_butler(root, butler),
+        CredentialStore(open_database(root), os.environ),
+        runtime=request.runtime,
+        permissions=request.permissions,
+        yes=yes,
+        ask=asker(),
+    )
 
 
 def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: bool, as_json: bool) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_farm.cli.options import complete_runtimes, json_option
+from agent_farm.cli.options import asker, complete_runtimes, json_option, yes_option
 from agent_farm.cli.output import answer, answer_json, narrate, style
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def runtimes(ctx: click.Context, as_json: bool) -> None:
     from agent_farm.runtimes.survey import survey_runtimes
 
     farm = _farm()
-    commands = {name: _command(farm, name) for name in (farm.settings.runtimes if farm else ())}
-    found = survey_runtimes(os.environ, farm.root if farm else None, commands)
+    found = survey_runtimes(os.environ, farm.root if farm else None, farm.settings if farm else None)
     if as_json:
         answer_json({"runtimes": [one.to_json() for one in found]})
         return
@@ -43,9 +42,10 @@ def runtimes(ctx: click.Context, as_json: bool) -> None:
 
 @runtimes.command()
 @click.argument("name", shell_complete=complete_runtimes)
+@yes_option
 @json_option
 @click.pass_context
-def check(ctx: click.Context, name: str, as_json: bool) -> None:
+def check(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
     """Start NAME headless for real, locked to a server made for this, and say what was seen.
 
     The model is asked to call the server's one tool, and one thing more in the same conversation, so this
@@ -55,6 +55,8 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
 
     farm = _farm()
     adapter = require_runtime(name, farm.root if farm else None)
+    if farm:
+        _agree(farm, name, yes)
     if not as_json:
         narrate(f"starting {name}; this takes a few seconds")
     report = check_runtime(
@@ -72,6 +74,19 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
             answer(f"{mark}  {finding.what}{f': {finding.detail}' if finding.detail else ''}")
     if not report.good:
         ctx.exit(1)
+
+
+def _agree(farm: Farm, name: str, yes: bool) -> None:
+    """To what of the repository takes part in this; its own program was agreed to by naming it."""
+    from agent_farm.consent import require_consent
+    from agent_farm.runtimes.origin import agree_by_name, repository_program
+
+    farm.settings.require_good()
+    agree_by_name(farm.root, name)
+    program = repository_program(farm.root, name)
+    wanted = farm.settings.requests([f"runtimes.{name}.command", "env.pass"])
+    wanted += [program] if program else []
+    require_consent(farm.root, wanted, yes=yes, ask=asker())
 
 
 def _verdict(one: Survey) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.options import current_farm, json_option, yes_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+from agent_farm.consent import HINT
 
 if TYPE_CHECKING:
     from agent_farm.butler.schedules import ScheduleStore
@@ -34,7 +35,10 @@ def schedule() -> None:
 @json_option
 def list_command(butler: str | None, as_json: bool) -> None:
     """List all schedules, with when each is due next."""
-    found = [entry.to_json() for entry in _store(butler).all()]
+    from agent_farm.butler.agreement import schedule_json
+
+    root, store = current_farm().root, _store(butler)
+    found = [schedule_json(root, store.butler, entry) for entry in store.all()]
     if as_json:
         answer_json({"schedules": found})
         return
@@ -45,6 +49,9 @@ def list_command(butler: str | None, as_json: bool) -> None:
         answer(
             f"{entry['name']:<20} {entry['cron']:<15} {_next(entry):<17} {printable(entry['prompt'])[:80]}"
         )
+    if any(not entry["agreed"] for entry in found):
+        narrate("What is not agreed to comes from the repository, and does not fire.")
+        narrate_hint(HINT)
 
 
 @schedule.command()
@@ -120,13 +127,14 @@ def history(name: str, butler: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
 @_butler
+@yes_option
 @json_option
-def run_command(name: str, no_wait: bool, butler: str | None, as_json: bool) -> int:
+def run_command(name: str, no_wait: bool, butler: str | None, yes: bool, as_json: bool) -> int:
     """Run a schedule's prompt now, due or not, as `af trigger` would. Its due times stay as they are."""
     from agent_farm.cli.run import run_schedule
 
     store = _store(butler)
-    return run_schedule(store.butler, store.get(name), no_wait=no_wait, as_json=as_json)
+    return run_schedule(store.butler, store.get(name), no_wait=no_wait, yes=yes, as_json=as_json)
 
 
 def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
@@ -147,7 +155,9 @@ def _store(butler: str | None) -> ScheduleStore:
 
 
 def _next(entry: dict[str, Any]) -> str:
-    return _when(entry["next_due"]) if entry["enabled"] else "disabled"
+    if not entry["enabled"]:
+        return "disabled"
+    return _when(entry["next_due"]) if entry.get("agreed", True) else "not agreed to"
 
 
 def _when(at: float) -> str:

@@ -72,9 +72,11 @@ def _require_prompt(prompt: str) -> str:
 
 
 def schedules(desk: Desk, call: Call) -> Answer:
+    from agent_farm.butler.agreement import schedule_json
     from agent_farm.butler.server_handle import running_server
 
-    found = [entry.to_json() for entry in desk.schedules().all()]
+    store = desk.schedules()
+    found = [schedule_json(desk.root, store.butler, entry) for entry in store.all()]
     return {"schedules": found, "server_runs": running_server(desk.root) is not None}
 
 

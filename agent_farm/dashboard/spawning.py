@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.plan import SpawnOrder, preflight
 from agent_farm.farm.spawn import config_of, free_name, spawn
-from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import PERMISSIONS
 
 Answer = Mapping[str, Any]
@@ -38,18 +38,14 @@ def choices(desk: Desk, call: Call) -> Answer:
         "defaults": {
             "runtime": farm.settings.text("spawn.runtime"),
             "model": farm.settings.text("spawn.model"),
-            "permissions": farm.settings.text("spawn.permissions"),
+            "permissions": farm.settings.agreed("spawn.permissions"),
             "base": farm.settings.text("spawn.base") or head.branch or head.commit,
         },
     }
 
 
 def _runtime(farm: Farm, name: str) -> dict[str, str | None]:
-    command = farm.settings.runtime(name).command
-    problem = get_adapter(name, farm.root).problem(
-        os.environ, command=tuple(shlex.split(command)) if command else None
-    )
-    return {"name": name, "problem": problem}
+    return {"name": name, "problem": runtime_problem(farm.root, farm.settings, name, os.environ)}
 
 
 def spawn_builder(desk: Desk, call: Call) -> Answer:
@@ -86,6 +82,7 @@ def _order(farm: Farm, body: Mapping[str, Any]) -> SpawnOrder:
         no_role=bool(body["no_role"]),
         ephemeral=bool(body["ephemeral"]),
         yes=bool(body["agree"]),
+        naming_agrees=False,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a repository's settings would run around a builder, and its user's consent to it."""
+"""What a repository wants to happen around a builder, and its user's consent to it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from agent_farm.consent import Ask, Request, require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen
-from agent_farm.paths import SETTINGS_NAME
-from agent_farm.runtimes.origin import repository_program
+from agent_farm.runtimes.origin import agree_by_name
+
+# What takes effect when a builder starts, whatever its runtime.
+AT_A_START = ("worktree.setup", "worktree.copy", "notify.command", "env.pass", "tmux.socket")
 
 
-def agree_to_commands(
+def agree_to_start(
     farm: Farm,
     chosen: Chosen,
     *,
@@ -20,15 +22,12 @@ def agree_to_commands(
     yes: bool = False,
     ask: Ask | None = None,
 ) -> None:
-    """ConsentNeeded unless every command, and what `more` holds, was agreed to in its present form.
+    """ConsentNeeded unless all that the repository wants was agreed to in its present form, `more` included.
 
-    A runtime that the user `named` is agreed to by that, and from then on.
+    A runtime of the repository's own that the user `named` is agreed to by that, and from then on.
     """
-    program = repository_program(farm.root, chosen.name, chosen.command)
-    if program and named:
-        require_consent(farm.root, [program], yes=True, ask=None)
-    elif program:
-        more = (*more, program)
-    commands = [(key, farm.settings.text(key)) for key in ("worktree.setup", "notify.command")]
-    requests = [Request(f"{SETTINGS_NAME} {key}", command) for key, command in commands if command]
-    require_consent(farm.root, [*more, *requests], yes=yes, ask=ask)
+    farm.settings.require_good()
+    if named:
+        agree_by_name(farm.root, chosen.name)
+    requests = [*chosen.requests, *farm.settings.requests(AT_A_START), *more]
+    require_consent(farm.root, requests, yes=yes, ask=ask)

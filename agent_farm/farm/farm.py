@@ -13,7 +13,7 @@ from agent_farm.errors import UsageError
 from agent_farm.git.builder_tree import BuilderTree, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
-from agent_farm.settings import Settings, load_settings
+from agent_farm.settings import Settings, open_settings
 
 if TYPE_CHECKING:
     from agent_farm.tmux.server import TmuxServer
@@ -34,7 +34,7 @@ class Farm:
     def tmux(self) -> TmuxServer:
         from agent_farm.tmux.server import TmuxServer  # not needed while there are no builders
 
-        return TmuxServer(self.settings.text("tmux.socket"))
+        return TmuxServer(self.settings.agreed("tmux.socket"))
 
     def run(self, builder_id: str) -> RunPaths:
         return RunPaths(self.paths.run(builder_id))
@@ -73,5 +73,5 @@ def open_farm(cwd: Path) -> Farm:
     """The farm `cwd` lies in, found from a linked worktree too."""
     repository = find_repository(cwd)
     paths = FarmPaths(repository.root)
-    settings = load_settings(repository.root)
+    settings = open_settings(repository.root)
     return Farm(repository, paths, settings, Registry(paths.registry))

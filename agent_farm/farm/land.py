@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple, cast
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.consent import Ask, Request, require_consent
+from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
@@ -26,7 +26,6 @@ from agent_farm.git.settling import Settled, settle_interrupted
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
-from agent_farm.paths import SETTINGS_NAME
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.shield import Shield
 
@@ -212,10 +211,10 @@ def _uncommitted(record: BuilderRecord) -> tuple[str, ...]:
 
 def _run_check(farm: Farm, record: BuilderRecord, yes: bool, ask: Ask | None) -> None:
     """The farm's own check, in the builder's worktree; its output is the user's to see."""
-    command = farm.settings.text("merge.check")
-    if command is None:
+    if farm.settings.values["merge.check"] is None:
         return
-    require_consent(farm.root, [Request(f"{SETTINGS_NAME} merge.check", command)], yes=yes, ask=ask)
+    require_consent(farm.root, farm.settings.requests(("merge.check", "env.pass")), yes=yes, ask=ask)
+    command = str(farm.settings.text("merge.check"))
     env = allowed_environment(os.environ, declared=farm.settings.items("env.pass"))
     done = subprocess.run(
         ["/bin/sh", "-c", command],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,22 +16,25 @@ from agent_farm.builders.modes import Mode, ProtocolMode, ShellMode, SpecMode, T
 from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Ask, Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
-from agent_farm.farm.agreement import agree_to_commands
+from agent_farm.farm.agreement import agree_to_start
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.start import Start, choose_start, go_on_with
 from agent_farm.git.changes import tree_state
 from agent_farm.git.ignoring import ignored_files
+from agent_farm.inside import read_plain
 from agent_farm.launch import as_command
-from agent_farm.paths import SETTINGS_NAME
 
 INCLUDE_FILE = ".worktreeinclude"
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnOrder:
-    """What the user asked for. `ask` puts a question to them and is None where nobody can answer."""
+    """What the user asked for. `ask` puts a question to them and is None where nobody can answer.
+
+    `naming_agrees` where a person typed the runtime's name: a program that names one agrees to nothing.
+    """
 
     mode: Mode
     runtime: str | None = None
@@ -44,6 +47,7 @@ class SpawnOrder:
     ephemeral: bool = False
     yes: bool = False
     ask: Ask | None = None
+    naming_agrees: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,10 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         farm.root, work.type, protocol=work.protocol_name, given=order.role, no_role=order.no_role
     )
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
-    copies, patterns = _copies(farm)
-    named = order.runtime is not None
-    agree_to_commands(farm, chosen, named=named, more=patterns, yes=order.yes, ask=order.ask)
+    include = include_requests(farm)
+    named = order.runtime is not None and order.naming_agrees
+    agree_to_start(farm, chosen, named=named, more=include, yes=order.yes, ask=order.ask)
+    copies = _copies(farm, include)
     return Plan(
         work,
         start,
@@ -227,17 +232,18 @@ def _carries(farm: Farm, start: Start) -> bool:
     return True
 
 
-def _copies(farm: Farm) -> tuple[tuple[str, ...], list[Request]]:
-    """Ignored files of this checkout that the repository wants in every worktree."""
-    requests = []
-    patterns = list(farm.settings.items("worktree.copy"))
-    if patterns:
-        requests.append(Request(f"{SETTINGS_NAME} worktree.copy", "\n".join(patterns)))
-    include = farm.repository.checkout / INCLUDE_FILE
-    if include.is_file():
-        text = include.read_text(errors="surrogateescape")
-        requests.append(Request(INCLUDE_FILE, text.strip()))
-        patterns += text.splitlines()
-    if not patterns:
-        return (), []
-    return tuple(ignored_files(farm.repository.checkout, patterns)), requests
+def include_requests(farm: Farm) -> list[Request]:
+    """The patterns of .worktreeinclude; those of the settings are asked about with the settings."""
+    try:
+        data = read_plain(farm.repository.checkout / INCLUDE_FILE)
+    except FileNotFoundError:
+        return []
+    return [Request(INCLUDE_FILE, data.decode(errors="surrogateescape").strip())]
+
+
+def _copies(farm: Farm, include: Sequence[Request]) -> tuple[str, ...]:
+    """Ignored files of this checkout that the repository, or its user, wants in every worktree."""
+    patterns = [*farm.settings.items("worktree.copy")]
+    for request in include:
+        patterns += request.content.splitlines()
+    return tuple(ignored_files(farm.repository.checkout, patterns)) if patterns else ()

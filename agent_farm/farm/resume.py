@@ -12,7 +12,7 @@ from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
 from agent_farm.consent import Ask
 from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.farm.agreement import agree_to_commands
+from agent_farm.farm.agreement import agree_to_start
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import hold
 from agent_farm.farm.listing import read_status, read_statuses
@@ -35,7 +35,7 @@ def resume(farm: Farm, record: BuilderRecord, *, yes: bool = False, ask: Ask | N
     with hold(farm, record.id) as record:
         _require_resumable(farm, record, read_status(farm, record))
         chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
-        agree_to_commands(farm, chosen, yes=yes, ask=ask)  # they may have changed since the spawn
+        agree_to_start(farm, chosen, yes=yes, ask=ask)  # they may have changed since the spawn
         require_room(farm, farm.registry.read())
         conversation = _conversation(farm, record, chosen)
         end_processes(farm, record)

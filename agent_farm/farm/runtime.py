@@ -7,21 +7,24 @@ import shlex
 from dataclasses import dataclass
 from typing import cast
 
+from agent_farm.consent import Request
 from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.origin import runtime_requests
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """An adapter with the settings that hold for it in this farm."""
+    """An adapter with the settings that hold for it in this farm, and the consent they need."""
 
     adapter: RuntimeAdapter
     model: str | None
     permissions: Permissions
     command: tuple[str, ...] | None
     extra_args: tuple[str, ...]
+    requests: tuple[Request, ...]
 
     @property
     def name(self) -> str:
@@ -87,7 +90,8 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
     return Chosen(
         adapter,
         model,
-        cast(Permissions, permissions or own.permissions or farm.settings.text("spawn.permissions")),
+        cast(Permissions, permissions or own.permissions or farm.settings.values["spawn.permissions"]),
         tuple(shlex.split(own.command)) if own.command else None,
         own.args,
+        tuple(runtime_requests(farm.root, farm.settings, name, permissions=permissions)),
     )

@@ -1,23 +1,56 @@
-"""Programs that a repository puts in the place of a runtime: its user agrees before they run."""
+"""What of a runtime is a repository's doing: its user agrees before it is started."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
-from agent_farm.consent import Request
-from agent_farm.paths import SETTINGS_NAME
-from agent_farm.runtimes import ADAPTERS
+from agent_farm.consent import HINT, Request, not_agreed, remember
+from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
+from agent_farm.settings import Settings
 
 
-def repository_program(root: Path, name: str, command: Sequence[str] | None) -> Request | None:
-    """What to ask about before the runtime `name` is started; None when nothing of it is the repository's."""
-    if command:
-        return Request(f"{SETTINGS_NAME} runtimes.{name}.command", " ".join(command))
+def runtime_requests(
+    root: Path, settings: Settings, name: str, *, permissions: str | None = None
+) -> list[Request]:
+    """What to ask about before the runtime `name` is started; `permissions` are those of a flag."""
+    own = f"runtimes.{name}.permissions"
+    keys = [f"runtimes.{name}.command", f"runtimes.{name}.args"]
+    if permissions is None:
+        keys.append(own if settings.runtime(name).permissions else "spawn.permissions")
+    program = repository_program(root, name)
+    return [*([program] if program else []), *settings.requests(keys)]
+
+
+def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str, str]) -> str | None:
+    """Why a start of it would fail; looks, and starts nothing."""
+    if not_agreed(root, settings.requests([f"runtimes.{name}.command"])):
+        return f"the repository puts a command in its place that nobody has agreed to; {HINT}"
+    command = settings.runtime(name).command
+    return get_adapter(name, root).problem(env, command=shlex.split(command) if command else None)
+
+
+def repository_program(root: Path, name: str) -> Request | None:
+    """The executable of agent_runtime.json behind a runtime of the repository's own name."""
     if name in ADAPTERS:
         return None
     from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtimes
 
     runtime = load_external_runtimes(root)[name]
-    return None if runtime.shipped else Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root))
+    if runtime.shipped:
+        return None
+    return Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))
+
+
+def agree_by_name(root: Path, name: str) -> None:
+    """Who types the name of a repository's own runtime agrees to run it.
+
+    The name of one that af ships says nothing about what a repository has put in its place.
+    """
+    from agent_farm.runtimes.executables.paths import EXECUTABLES
+
+    program = repository_program(root, name) if name in adapter_names(root) else None
+    if program and name not in EXECUTABLES:
+        remember(root, [program])

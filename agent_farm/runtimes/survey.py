@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.origin import runtime_problem
+from agent_farm.settings import Settings
 
 _SECONDS = 20.0
 
@@ -27,13 +31,11 @@ class Survey:
         return {**asdict(self), "usable": self.problem is None}
 
 
-def survey_runtimes(
-    env: Mapping[str, str], root: Path | None, commands: Mapping[str, Sequence[str] | None]
-) -> list[Survey]:
-    """Every runtime, all versions asked for at once."""
-    adapters = [get_adapter(name, root) for name in adapter_names(root)]
-    with ThreadPoolExecutor(max_workers=len(adapters)) as pool:
-        return list(pool.map(lambda adapter: _survey(adapter, env, commands.get(adapter.name)), adapters))
+def survey_runtimes(env: Mapping[str, str], root: Path | None, settings: Settings | None) -> list[Survey]:
+    """Every runtime, all versions asked for at once. A repository's command is not asked: it would run."""
+    names = adapter_names(root)
+    with ThreadPoolExecutor(max_workers=len(names)) as pool:
+        return list(pool.map(partial(_survey, env, root, settings), names))
 
 
 def read_version(
@@ -50,6 +52,7 @@ def read_version(
         done = subprocess.run(
             [*found, "--version"],
             env=own,
+            cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -63,6 +66,12 @@ def read_version(
     return number[0].rstrip(".") if number else None
 
 
-def _survey(adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None) -> Survey:
-    problem = adapter.problem(env, command=command)
-    return Survey(adapter.name, adapter.title, read_version(adapter, env, command), problem)
+def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> Survey:
+    adapter = get_adapter(name, root)
+    if root is None or settings is None:
+        return Survey(name, adapter.title, read_version(adapter, env, None), adapter.problem(env))
+    own = settings.runtime(name).command
+    is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
+    command = shlex.split(own) if own else None
+    version = None if is_repositorys else read_version(adapter, env, command)
+    return Survey(name, adapter.title, version, runtime_problem(root, settings, name, env))

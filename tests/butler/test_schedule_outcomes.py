@@ -17,6 +17,7 @@ from tests.butler.loop import in_loop
 from tests.butler.serving import Served, serving
 from tests.butler.test_scheduler import Clock
 from tests.conftest import Af
+from tests.consenting import agree_to_all
 from tests.gitrepo import commit_files
 from tests.waiting import wait_until
 
@@ -72,6 +73,31 @@ async def test_a_runtime_that_cannot_be_chosen(
         assert state == "failed"
         assert error.startswith("Not started: No runtime is usable")
         assert error in outcome
+
+
+@in_loop
+async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again_when_changed(
+    repo: Path,
+) -> None:
+    daily = (
+        '[[butler.schedule]]\nname = "often"\ncron = "* * * * *"\ntimezone = "UTC"\nprompt = "[[say:x]]"\n'
+    )
+    async with serving(repo, DEMO + daily) as served:
+        scheduler, file = served.service.scheduler, served.service.butler.directory / "butler.toml"
+        for minute, agreed in enumerate((False, True, False), start=1):
+            if minute == 2:
+                agree_to_all(repo)
+            if minute == 3:
+                file.write_text(file.read_text().replace("say:x", "say:evil"))
+            scheduler.clock = lambda minute=minute: time.time() + 60 * minute  # type: ignore[misc]
+            assert await scheduler.tick() == (["often"] if agreed else [])
+            await asyncio.gather(*scheduler._running.values())
+        told = [fire["outcome"].split(",")[0] for fire in served.service.schedules.fires("often")]
+        assert told == [
+            "nobody has agreed to it: af config agree",
+            "completed",
+            "nobody has agreed to it: af config agree",
+        ]
 
 
 @in_loop

@@ -81,9 +81,9 @@ def test_kill_9_frees_the_slot_once_nothing_of_the_session_runs_any_more(farm: P
     settings = f'[spawn]\nruntime = "demo"\n[runtimes.demo]\ncommand = "{program}"\n'
     commit_files(farm, {"agent-farm.toml": settings})
     log = open_sessions(farm)
-    first = start(farm, "run", "--runtime", "demo", "stay")
+    first = start(farm, "run", "--yes", "--runtime", "demo", "stay")
     wait_until(lambda: pid.exists() and pid.read_text(), what="the first session")
-    second = start(farm, "run", "--runtime", "demo", "look")
+    second = start(farm, "run", "--yes", "--runtime", "demo", "look")
     wait_until(lambda: log.find(states=["queued"]), what="the second session")
     first.kill()
     first.communicate(timeout=60)

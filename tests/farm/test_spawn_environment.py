@@ -86,7 +86,7 @@ def test_no_process_of_the_builder_ever_holds_more(repo: Path, af: Af) -> None:
 
 
 def test_the_values_do_not_stay_on_disk(repo: Path, af: Af) -> None:
-    (repo / "agent-farm.toml").write_text('[env]\npass = ["UNDECLARED_1"]\n')
+    af("config", "set", "env.pass", "UNDECLARED_1")
     id = spawn(af, "Fix", env=SECRETS)
     processes(repo, id)
     for path in (repo / ".agent-farm").rglob("*"):
@@ -95,7 +95,7 @@ def test_the_values_do_not_stay_on_disk(repo: Path, af: Af) -> None:
 
 
 def test_env_pass_lets_a_variable_through(repo: Path, af: Af) -> None:
-    (repo / "agent-farm.toml").write_text('[env]\npass = ["UNDECLARED_1", "NOT_SET"]\n')
+    af("config", "set", "env.pass", "UNDECLARED_1,NOT_SET")
     seen = environ_of(processes(repo, spawn(af, "Fix", env=SECRETS))["runtime"])
     assert seen["UNDECLARED_1"] == "secret-1"
     assert "NOT_SET" not in seen

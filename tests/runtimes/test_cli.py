@@ -59,7 +59,7 @@ def test_a_spawned_builder_of_a_declared_runtime(af: Af, repo: Path) -> None:
     (repo / "agent_runtime.json").write_text(json.dumps({"runtimes": {"lego": {"adapter": "lego.py"}}}))
     (repo / "agent-farm.toml").write_text('[env]\npass = ["LEGO_HOME"]\n')
     env = {"LEGO_HOME": str(repo.parent / "lego-sessions")}
-    done = af("spawn", "Fix auth", "--runtime", "lego", "--json", env=env)
+    done = af("spawn", "Fix auth", "--runtime", "lego", "--yes", "--json", env=env)
     assert done.returncode == 0, done.stderr
     builder = json.loads(done.stdout)["builder"]["id"]
     waited = af("wait", builder, "--for", "idle", "--timeout", "20", env=env)

@@ -53,7 +53,15 @@ def test_a_spawned_builder_of_it(af: Af, repo: Path, bin_first: dict[str, str], 
     git(repo, "add", ".")
     git(repo, "commit", "-qm", "Declare it")
     key = get_adapter(name, repo).key_names[0]
-    done = af("spawn", "Fix auth", "--runtime", name, "--json", env={**bin_first, key: "k", "OTHER_KEY": "k"})
+    done = af(
+        "spawn",
+        "Fix auth",
+        "--runtime",
+        name,
+        "--yes",
+        "--json",
+        env={**bin_first, key: "k", "OTHER_KEY": "k"},
+    )
     assert done.returncode == 0, done.stderr
     builder = json.loads(done.stdout)["builder"]["id"]
     waited = af("wait", builder, "--for", "idle", "--timeout", "30", env=bin_first)
@@ -68,7 +76,7 @@ def test_a_spawned_builder_of_it(af: Af, repo: Path, bin_first: dict[str, str], 
 
 def test_a_failed_builder_names_the_log(af: Af, repo: Path, bin_first: dict[str, str]) -> None:
     declare(repo, "claude-mcp")
-    done = af("spawn", "FAIL", "--runtime", "claude-mcp", "--json", env=bin_first)
+    done = af("spawn", "FAIL", "--runtime", "claude-mcp", "--yes", "--json", env=bin_first)
     builder = json.loads(done.stdout)["builder"]["id"]
     assert af("wait", builder, "--for", "failed", "--timeout", "30", env=bin_first).returncode == 0
     sessions = repo / ".agent-farm" / "sessions"
@@ -80,8 +88,8 @@ def test_it_is_no_default_and_none_of_the_repositorys_programs(
     af: Af, repo: Path, bin_first: dict[str, str]
 ) -> None:
     declare(repo, "codex-cli", settings='[spawn]\nruntime = "codex-cli"\n')
-    assert repository_program(repo, "codex-cli", None) is None
-    assert af("spawn", "Fix auth", env=bin_first).returncode == 0
+    assert repository_program(repo, "codex-cli") is None
+    assert af("spawn", "--yes", "Fix auth", env=bin_first).returncode == 0
     declare(repo, "codex-cli")
     (Path(bin_first["PATH"].split(":")[0]) / "codex").unlink()
     refused = af("spawn", "Fix auth", env={**bin_first, "PATH": "/usr/bin:/bin"})
@@ -94,7 +102,7 @@ def test_an_adapter_of_the_repository_may_bear_its_name(repo: Path) -> None:
     adapter = get_adapter("codex-cli", repo)
     assert str(repo / "tools" / "codex-cli") in str(adapter.problem({}))
     assert adapter.key_names == ()
-    program = repository_program(repo, "codex-cli", None)
+    program = repository_program(repo, "codex-cli")
     assert program
     assert "tools/codex-cli" in str(program)
 

@@ -31,7 +31,7 @@ def sessions(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def spawn(af: Af, sessions: Path) -> Spawn:
     def spawned(task: str) -> str:
-        done = af("spawn", task, "--runtime", "lego")
+        done = af("spawn", task, "--runtime", "lego", "--yes")
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

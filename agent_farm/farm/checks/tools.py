@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.git.command import run_git
-from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.origin import runtime_problem
 
 _OLDEST_GIT = (2, 39)
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
@@ -44,11 +45,11 @@ def check_tmux(farm: Farm) -> Iterator[Finding]:
 
 
 def check_runtimes(farm: Farm) -> Iterator[Finding]:
-    usable = []
-    for name in adapter_names(farm.root):
-        command = farm.settings.runtime(name).command
-        if get_adapter(name, farm.root).problem(os.environ, command=[command] if command else None) is None:
-            usable.append(name)
+    usable = [
+        name
+        for name in adapter_names(farm.root)
+        if runtime_problem(farm.root, farm.settings, name, os.environ) is None
+    ]
     if usable == ["demo"]:
         yield Finding("note", "no runtime but demo is usable", "af runtimes")
     else:
@@ -57,7 +58,7 @@ def check_runtimes(farm: Farm) -> Iterator[Finding]:
 
 def check_environment(farm: Farm) -> Iterator[Finding]:
     """What git inside a builder needs and the declared environment leaves out."""
-    passed = set(farm.settings.items("env.pass"))
+    passed = set(farm.settings.agreed("env.pass"))
     for names, why in ((_PROXIES, "a proxy"), (_CERTIFICATES, "certificates of your own")):
         missing = [name for name in names if os.environ.get(name) and name not in passed]
         if missing:

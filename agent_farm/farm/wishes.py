@@ -1,0 +1,36 @@
+"""All that a repository wants and its user decides about, in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent_farm.consent import Request
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.plan import include_requests
+from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.origin import repository_program
+
+
+def all_requests(farm: Farm) -> list[Request]:
+    """Whether agreed to or not; what cannot be read wants nothing, and is refused where it is used."""
+    programs = (repository_program(farm.root, name) for name in adapter_names(farm.root))
+    return [
+        *farm.settings.asking(),
+        *include_requests(farm),
+        *(program for program in programs if program),
+        *_of_butlers(farm),
+    ]
+
+
+def _of_butlers(farm: Farm) -> Iterator[Request]:
+    from agent_farm.butler.agreement import schedule_request
+    from agent_farm.butler.identity import butler_names, load_butler
+
+    for name in butler_names(farm.root):
+        try:
+            butler = load_butler(farm.root, name)
+        except AgentFarmError:
+            continue
+        yield from butler.requests
+        yield from (schedule_request(farm.root, name, entry) for entry in butler.schedules)

@@ -1,0 +1,226 @@
+"""What may stand in a settings file: every key, and a document checked key by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.errors import AgentFarmError, nearest
+from agent_farm.inside import NotReadable, read_plain
+from agent_farm.launch import as_command
+from agent_farm.paths import SETTINGS_NAME
+
+PERMISSIONS = ("ask", "edit", "all")
+STRATEGIES = ("merge", "squash", "rebase", "ff")
+
+
+class SettingsError(AgentFarmError):
+    code = "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: its TOML name, what it takes, and one line for `docs/settings.md`.
+
+    With `asks`, a repository's value runs, copies, passes or widens something: it holds once its user agreed.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    text: str
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+    env: str | None = None
+    asks: bool = False
+
+
+NOTIFIED = ("waiting", "exited", "failed")
+KEYS = (
+    Key("spawn.runtime", str, None, "Runtime of a builder; without it the first usable one"),
+    Key("spawn.model", str, None, "Model for the default runtime; without it that runtime's own default"),
+    Key("spawn.base", str, None, "Revision builders start from; without it HEAD of the current checkout"),
+    Key(
+        "spawn.permissions",
+        str,
+        "edit",
+        "What a builder may do without asking",
+        choices=PERMISSIONS,
+        asks=True,
+    ),
+    Key("worktree.copy", list, (), "Ignored files to copy into a new worktree, as in .gitignore", asks=True),
+    Key(
+        "worktree.setup",
+        str,
+        None,
+        "Command run by sh in a new worktree before the runtime starts",
+        asks=True,
+    ),
+    Key("worktree.carry", bool, False, "Give uncommitted changes of the current checkout to a new builder"),
+    Key("ports.per_builder", int, 10, "Ports reserved for each builder; AF_PORT is the first"),
+    Key("env.pass", list, (), "Names of further environment variables that builders may see", asks=True),
+    Key(
+        "tmux.socket",
+        str,
+        None,
+        "tmux server: a name, or a path with a slash",
+        env="AF_TMUX_SOCKET",
+        asks=True,
+    ),
+    Key("merge.strategy", str, "merge", "How `af merge` lands a branch", choices=STRATEGIES),
+    Key(
+        "merge.check",
+        str,
+        None,
+        "Command run by sh in the builder's worktree before its branch lands",
+        asks=True,
+    ),
+    Key("limits.max_builders", int, 0, "Most builders that run at once; 0 sets no limit"),
+    Key(
+        "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
+    ),
+    Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
+    Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),
+    Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
+    Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it"),
+)
+RUNTIME_KEYS = (
+    Key("command", str, None, "Program to run instead of the runtime's own", asks=True),
+    Key("args", list, (), "Further arguments", asks=True),
+    Key("model", str, None, "Model for this runtime"),
+    Key("permissions", str, None, "Permissions for this runtime", choices=PERMISSIONS, asks=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a document sets, by the whole name of each key, and what in it is not understood."""
+
+    values: Mapping[str, Any]
+    problems: tuple[SettingsError, ...] = ()
+
+    def require_good(self) -> Mapping[str, Any]:
+        if self.problems:
+            raise self.problems[0]
+        return self.values
+
+
+def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> Checked:
+    """Each key by itself: one that is wrong takes no other along."""
+    values: dict[str, Any] = {}
+    problems: list[SettingsError] = []
+    for name, value in _flatten(document):
+        try:
+            values[name] = _checked(label, name, value)
+        except SettingsError as error:
+            problems.append(error)
+    return Checked(values, tuple(problems))
+
+
+def load_checked(file: Path, label: str) -> Checked:
+    try:
+        document = load_document(file)
+    except SettingsError as error:
+        return Checked({}, (error,))
+    return check_document(document, label)
+
+
+def load_document(file: Path) -> dict[str, Any]:
+    try:
+        text = read_plain(file).decode()
+    except FileNotFoundError:
+        return {}
+    except NotReadable as error:
+        raise SettingsError(error.what, why=error.why) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file} is not valid TOML", why=str(error)) from error
+    import tomllib  # 8 ms that a farm without a settings file does not pay
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(f"{file} is not valid TOML", why=str(error)) from error
+
+
+def known_key(name: str) -> Key | None:
+    """The key of that name; `runtimes.NAME.KEY` exists for every runtime."""
+    table, _, last = name.rpartition(".")
+    is_runtime = table.startswith("runtimes.") and len(table) > len("runtimes.")
+    return next(
+        (key for key in (RUNTIME_KEYS if is_runtime else KEYS) if key.name == (last if is_runtime else name)),
+        None,
+    )
+
+
+def _flatten(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    tables = {key.name.partition(".")[0] for key in KEYS}
+    for table, content in document.items():
+        if not isinstance(content, Mapping):
+            yield table, content
+        elif table == "runtimes":
+            for runtime, fields in content.items():
+                if isinstance(fields, Mapping):
+                    yield from ((f"runtimes.{runtime}.{name}", value) for name, value in fields.items())
+                else:
+                    yield f"runtimes.{runtime}", fields
+        elif not content and table not in tables:
+            yield table, content
+        else:
+            yield from ((f"{table}.{name}", value) for name, value in content.items())
+
+
+def _checked(label: str, name: str, value: Any) -> Any:
+    key = known_key(name)
+    if key is None:
+        raise _unknown(label, name, value)
+    return _value(f"{label}: {name}", key, value)
+
+
+def _unknown(label: str, name: str, value: Any) -> SettingsError:
+    if name == "runtimes":
+        return SettingsError(f"{label}: runtimes must be tables", why="Write [runtimes.NAME].")
+    if name.startswith("runtimes."):
+        table = name.rpartition(".")[0]
+        if table == "runtimes":
+            return SettingsError(f"{label}: {name} must be a table", why=f"Write [{name}].")
+        known = [f"{table}.{key.name}" for key in RUNTIME_KEYS]
+    elif isinstance(value, Mapping) and not value and "." not in name:
+        known = sorted({*(key.name.partition(".")[0] for key in KEYS), "runtimes"})
+    else:
+        known = [key.name for key in KEYS]
+    close = nearest(name, known)
+    return SettingsError(
+        f"{label}: unknown key {name}",
+        why=f"Did you mean {close}?" if close else f"Known keys: {', '.join(known)}",
+        hint=as_command("af", "config", "unset", name),
+    )
+
+
+def _value(label: str, key: Key, value: Any) -> Any:
+    if key.kind is list:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise SettingsError(f"{label} must be a list of strings", why=f"It is {value!r}.")
+        if key.name == "env.pass":
+            _require_names(label, value)
+        if strange := [item for item in value if key.choices and item not in key.choices]:
+            raise SettingsError(f"{label} holds {strange[0]!r}", why=f"It may hold {', '.join(key.choices)}.")
+        return tuple(value)
+    if not isinstance(value, key.kind) or (key.kind is int and isinstance(value, bool)):
+        kinds = {str: "a string", int: "a whole number", bool: "true or false"}
+        raise SettingsError(f"{label} must be {kinds[key.kind]}", why=f"It is {value!r}.")
+    if key.choices and value not in key.choices:
+        raise SettingsError(f"{label} must be one of {', '.join(key.choices)}", why=f"It is {value!r}.")
+    if isinstance(value, int) and value < key.minimum:
+        raise SettingsError(f"{label} must be at least {key.minimum}", why=f"It is {value}.")
+    if key.kind is str and not value:
+        raise SettingsError(f"{label} is empty", why="Leave the key out to use its default.")
+    return value
+
+
+def _require_names(label: str, names: list[str]) -> None:
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise SettingsError(f"{label}: {name!r} is not the name of an environment variable")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.consent import Request, named_files, not_agreed, require_consent
+from agent_farm.errors import AgentFarmError
 from agent_farm.paths import SETTINGS_NAME, user_settings_file
 from agent_farm.settings_keys import (
     KEYS,
@@ -78,7 +79,11 @@ class Settings:
 
     def agreed(self, name: str) -> Any:
         """The value, or what holds as long as nobody agreed to the repository's: for what starts nothing."""
-        return self.beneath.get(name) if self._missing([name]) else self.values[name]
+        try:
+            withheld = self.root and not_agreed(self.root, self.requests([name]))
+        except AgentFarmError:  # what was agreed to cannot be read: then nothing was
+            withheld = True
+        return self.beneath.get(name) if withheld else self.values[name]
 
     def source(self, name: str) -> str:
         """`default`, the name of the file, or the environment variable."""
@@ -113,9 +118,6 @@ class Settings:
         text = "\n".join(value) if isinstance(value, tuple) else str(value)
         files = named_files(self.root, text) if self.root and key.name in _RUNNING else ()
         return Request(f"{SETTINGS_NAME} {name}", text, files)
-
-    def _missing(self, names: Iterable[str]) -> list[Request]:
-        return not_agreed(self.root, self.requests(names)) if self.root else []
 
     def _in_force(self, name: str) -> Any:
         if self.root and (request := self._request(name)):

@@ -34,16 +34,16 @@ def set_value(root: Path, name: str, text: str) -> Any:
 
 def unset_value(root: Path, name: str) -> bool:
     """Back to the default; False when it was not set."""
-    key = find_key(name)
     document = load_document(root / SETTINGS_NAME)
     *tables, last = name.split(".")
     place: Any = document
     for table in tables:
-        place = place.get(table, {})
-    if last not in place:
+        place = place.get(table, {}) if isinstance(place, dict) else {}
+    if not isinstance(place, dict) or last not in place:
+        find_key(name)
         return False
+    key = known_key(name) or Key(name, str, None, "")  # what stands there by mistake is taken out, too
     del place[last]
-    check_document(document).require_good()
     before = _text(root / SETTINGS_NAME)
     after = without_value(before, name.split("."), explanation=key.text, commented=commented_line(key))
     _store(root, document, after)

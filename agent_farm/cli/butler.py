@@ -50,7 +50,7 @@ def stop(name: str | None, now: bool, as_json: bool) -> None:
     """End the server. Its sessions get 10 s to end by themselves; builders keep running."""
     from agent_farm.butler.server_stop import stop_server
 
-    stopped = stop_server(current_farm().root, name, now=now)
+    stopped = stop_server(current_farm(tolerant=True).root, name, now=now)
     if as_json:
         answer_json({"stopped": stopped})
     else:
@@ -62,7 +62,7 @@ def stop(name: str | None, now: bool, as_json: bool) -> None:
 @json_option
 def status(name: str | None, as_json: bool) -> int:
     """Say whether the server runs, and where. Exit code 1 when it does not."""
-    facts = _facts(current_farm().root, name)
+    facts = _facts(current_farm(tolerant=True).root, name)
     if as_json:
         answer_json({"server": facts})
     elif facts["running"]:
@@ -82,7 +82,7 @@ def logs(name: str | None, lines: int, follow: bool) -> None:
     """Print the end of the server's log."""
     from agent_farm.butler.server_files import server_files
 
-    log = server_files(current_farm().root, name).log
+    log = server_files(current_farm(tolerant=True).root, name).log
     if not log.exists():
         raise NotFound("There is no log: the server has never run", hint="af butler start")
     if follow:
@@ -102,7 +102,7 @@ def mcp() -> None:
     from agent_farm.farm.farm import open_farm
 
     where = Path.cwd()
-    current_farm()  # outside a farm: say so now, and not at each call
+    current_farm(tolerant=True)  # outside a farm: say so now, and not at each call
     build_architect_server(lambda: open_farm(where)).run("stdio")
 
 

@@ -28,7 +28,7 @@ def list_settings(as_json: bool) -> None:
     from agent_farm.paths import SETTINGS_NAME
     from agent_farm.settings import KEYS, RUNTIME_KEYS
 
-    settings = current_farm().settings
+    settings = current_farm(tolerant=True).settings
     rows = [(key.name, settings.values[key.name], settings.source(key.name)) for key in KEYS]
     for name, runtime in settings.runtimes.items():
         rows += [
@@ -50,7 +50,7 @@ def get_setting(name: str) -> None:
     """Print the value of one setting; nothing and exit code 1 when it has none."""
     from agent_farm.settings_file import find_key
 
-    settings = current_farm().settings
+    settings = current_farm(tolerant=True).settings
     key = find_key(name)
     value = (
         settings.values[name]
@@ -69,7 +69,7 @@ def set_setting(name: str, value: str) -> None:
     """Store a setting in agent-farm.toml; lists are comma-separated."""
     from agent_farm.settings_file import set_value
 
-    stored = set_value(current_farm().root, name, value)
+    stored = set_value(current_farm(tolerant=True).root, name, value)
     narrate(f"{name} = {_shown(stored)}")
 
 
@@ -79,7 +79,9 @@ def unset_setting(name: str) -> None:
     """Return a setting to its default."""
     from agent_farm.settings_file import unset_value
 
-    narrate(f"{name} is unset" if unset_value(current_farm().root, name) else f"{name} was not set")
+    narrate(
+        f"{name} is unset" if unset_value(current_farm(tolerant=True).root, name) else f"{name} was not set"
+    )
 
 
 def _shown(value: object) -> str:
@@ -103,7 +105,7 @@ def agree_to_all(yes: bool, as_json: bool) -> None:
     from agent_farm.consent import not_agreed, require_consent
     from agent_farm.farm.wishes import all_requests
 
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     new = not_agreed(farm.root, all_requests(farm))
     require_consent(farm.root, new, yes=yes, ask=asker())
     if as_json:

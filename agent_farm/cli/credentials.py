@@ -73,4 +73,4 @@ def _store() -> CredentialStore:
     from agent_farm.butler.credentials import CredentialStore
     from agent_farm.butler.service import open_database
 
-    return CredentialStore(open_database(current_farm().root))
+    return CredentialStore(open_database(current_farm(tolerant=True).root))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agent_farm.cli.options import current_farm, json_option
+from agent_farm.cli.options import current_directory, json_option
 from agent_farm.cli.output import answer, answer_json, narrate_hint, printable, style
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
@@ -19,9 +19,10 @@ def doctor(fix: bool, as_json: bool) -> int:
     Exit code 1 when a problem is left.
     """
     from agent_farm.farm.doctor import examine
+    from agent_farm.farm.farm import open_farm
 
     outcomes = []
-    for outcome in examine(current_farm(), fix=fix):
+    for outcome in examine(open_farm(current_directory()), fix=fix):
         outcomes.append(outcome)
         if as_json:
             continue

@@ -29,7 +29,7 @@ def diff(id: str, stat: bool, committed: bool, as_json: bool) -> None:
     """Show what a builder changed since it began, uncommitted and untracked files included."""
     from agent_farm.farm.land import diff as show
 
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     record = farm.require(id)
     text = show(farm, record, committed=committed, stat=stat, color=has_colour() and not as_json)
     if as_json:
@@ -121,7 +121,7 @@ def _removal(record: BuilderRecord) -> str:
     from agent_farm.farm.listing import read_status
 
     prune = as_command("af", "prune", record.id)
-    ended = read_status(current_farm(), record).is_finished
+    ended = read_status(current_farm(tolerant=True), record).is_finished
     return prune if ended else f"{as_command('af', 'stop', record.id)} && {prune}"
 
 
@@ -158,7 +158,7 @@ def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
     """
     from agent_farm.farm.land import foresee_conflicts
 
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     records = farm.records()
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)] or list(
         records.values()

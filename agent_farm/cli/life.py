@@ -34,7 +34,7 @@ def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> int:
 
     if bool(ids) == every:
         raise UsageError("Name builders, or --all", hint="af stop --help")
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     records = farm.records()
     if every:
         statuses = read_statuses(farm, records.values())

@@ -32,7 +32,7 @@ def attach(id: str | None, read_only: bool) -> None:
 
     Detach as in tmux: prefix d (by default Ctrl-b d).
     """
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     attach_to(farm, farm.require(id) if id else choose_builder(farm), read_only=read_only)
 
 
@@ -59,7 +59,7 @@ def require_attachable(farm: Farm) -> None:
 @id_argument
 def path(id: str) -> None:
     """Print the absolute path of a builder's worktree: cd "$(af path ID)"."""
-    answer(current_farm().require(id).worktree)
+    answer(current_farm(tolerant=True).require(id).worktree)
 
 
 @click.command()
@@ -69,7 +69,7 @@ def path(id: str) -> None:
 @json_option
 def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:
     """Print what a builder's screen shows now."""
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     record = farm.require(id)
     from agent_farm.farm.panes import require_pane
 
@@ -89,7 +89,7 @@ def logs(id: str, follow: bool, as_json: bool) -> None:
     """Print what happened to a builder: events of its launcher and its runtime."""
     from agent_farm.builders.events import load_events
 
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     record = farm.require(id)
     file = farm.run(record.id).events
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from agent_farm.cli.output import is_interactive, narrate
+from agent_farm.cli.output import is_interactive, narrate, printable
 from agent_farm.errors import AgentFarmError, UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def current_farm() -> Farm:
+def current_farm(*, tolerant: bool = False) -> Farm:
+    """The farm here. What only looks, talks or stops is `tolerant`: a typo in the settings is told, not obeyed."""
     from agent_farm.farm.farm import open_farm
 
-    return open_farm(current_directory())
+    farm = open_farm(current_directory())
+    if not tolerant:
+        farm.settings.require_good()
+    for problem in farm.settings.problems:
+        why = f" ({problem.why})" if problem.why else ""
+        narrate(f"warning: {printable(problem.what + why)}")
+    return farm
 
 
 def current_directory() -> Path:
@@ -117,7 +124,9 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def _completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
     """Completion never fails in the user's face: outside a farm there is nothing to offer."""
+    from agent_farm.farm.farm import open_farm
+
     try:
-        return [item for item in items(current_farm()) if item.value.startswith(incomplete)]
+        return [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
     except (AgentFarmError, OSError):
         return []

@@ -101,7 +101,7 @@ def _farm() -> Farm | None:
     from agent_farm.errors import AgentFarmError
 
     try:
-        return current_farm()
+        return current_farm(tolerant=True)
     except AgentFarmError:
         return None
 

@@ -12,6 +12,8 @@ from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, pr
 from agent_farm.consent import HINT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent_farm.butler.schedules import ScheduleStore
 
 _butler = click.option("--butler", metavar="NAME", help="Butler it belongs to; default: the farm's own.")
@@ -37,7 +39,7 @@ def list_command(butler: str | None, as_json: bool) -> None:
     """List all schedules, with when each is due next."""
     from agent_farm.butler.agreement import schedule_json
 
-    root, store = current_farm().root, _store(butler)
+    root, store = _store(butler)
     found = [schedule_json(root, store.butler, entry) for entry in store.all()]
     if as_json:
         answer_json({"schedules": found})
@@ -66,12 +68,13 @@ def add(name: str, cron: str, prompt: str, timezone: str | None, butler: str | N
     from agent_farm.butler.identity import ScheduleEntry
     from agent_farm.butler.server_handle import running_server
 
-    entry = _store(butler).create(ScheduleEntry(name, cron, prompt, timezone)).to_json()
+    root, store = _store(butler)
+    entry = store.create(ScheduleEntry(name, cron, prompt, timezone)).to_json()
     if as_json:
         answer_json({"schedule": entry})
         return
     answer(f"{name}: next {_next(entry)}")
-    if running_server(current_farm().root, butler) is None:
+    if running_server(root, butler) is None:
         narrate("The server does not run; nothing fires until it does.")
         narrate_hint("af butler start")
 
@@ -82,7 +85,7 @@ def add(name: str, cron: str, prompt: str, timezone: str | None, butler: str | N
 @json_option
 def remove(name: str, butler: str | None, as_json: bool) -> None:
     """Remove a schedule."""
-    _store(butler).delete(name)
+    _store(butler)[1].delete(name)
     answer_json({"removed": name}) if as_json else answer(f"{name} removed")
 
 
@@ -110,7 +113,7 @@ def disable(name: str, butler: str | None, as_json: bool) -> None:
 @json_option
 def history(name: str, butler: str | None, as_json: bool) -> None:
     """List when a schedule was due, and what became of it."""
-    store = _store(butler)
+    _, store = _store(butler)
     entry = store.get(name).to_json()
     fires = store.fires(name)
     if as_json:
@@ -133,25 +136,25 @@ def run_command(name: str, no_wait: bool, butler: str | None, yes: bool, as_json
     """Run a schedule's prompt now, due or not, as `af trigger` would. Its due times stay as they are."""
     from agent_farm.cli.run import run_schedule
 
-    store = _store(butler)
+    _, store = _store(butler)
     return run_schedule(store.butler, store.get(name), no_wait=no_wait, yes=yes, as_json=as_json)
 
 
 def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
-    entry = _store(butler).update(name, enabled=on).to_json()
+    entry = _store(butler)[1].update(name, enabled=on).to_json()
     answer_json({"schedule": entry}) if as_json else answer(f"{name}: {_next(entry)}")
 
 
-def _store(butler: str | None) -> ScheduleStore:
+def _store(butler: str | None) -> tuple[Path, ScheduleStore]:
     from agent_farm.butler.identity import load_butler
     from agent_farm.butler.schedules import ScheduleStore
     from agent_farm.butler.service import open_database
 
-    root = current_farm().root
+    root = current_farm(tolerant=True).root
     known = load_butler(root, butler)
     store = ScheduleStore(open_database(root), known.name)
     store.take_from_file(known.schedules)
-    return store
+    return root, store
 
 
 def _next(entry: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def sessions(
     """
     from agent_farm.butler.service import open_sessions
 
-    log = open_sessions(current_farm().root)
+    log = open_sessions(current_farm(tolerant=True).root)
     if id is not None:
         record = log.get(id)
         answer_json({"session": record}) if as_json else _show(record)

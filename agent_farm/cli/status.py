@@ -40,7 +40,7 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
              landed: all its commits are on the base or a remote, also squashed
     Usage:   41k/2k $0.13    tokens read/written and the cost, of the whole conversation
     """
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     if watch and not as_json:
         _watch(farm, ids, fresh)
         return

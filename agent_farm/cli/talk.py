@@ -46,7 +46,7 @@ def send(words: tuple[str, ...], keys: str | None, as_json: bool) -> int:
 
     pressed = parse_keys(keys) if keys is not None else None
     ids, text = (words, "") if pressed else _ids_and_text(words)
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     records = farm.records()
     if not pressed and words[-1] == text:
         _require_text(text, list(records))
@@ -111,7 +111,7 @@ def wait(
     from agent_farm.farm.wait import parse_states
     from agent_farm.farm.wait import wait as wait_for
 
-    farm = current_farm()
+    farm = current_farm(tolerant=True)
     known = list(farm.records())
     chosen = [match_builder(id, known) for id in dict.fromkeys(ids)]
     statuses = wait_for(farm, chosen, parse_states(states), any_is_enough=any_is_enough, timeout=timeout)

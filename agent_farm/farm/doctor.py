@@ -15,6 +15,7 @@ Check = Callable[[Farm], Iterator[Finding]]
 # In this order: what an earlier one heals, a later one no longer finds.
 CHECKS: tuple[Check, ...] = (
     tools.check_git,
+    tools.check_settings,
     tools.check_tmux,
     tools.check_runtimes,
     tools.check_environment,

@@ -31,6 +31,14 @@ def check_git(farm: Farm) -> Iterator[Finding]:
         yield Finding("ok", f"git {version}")
 
 
+def check_settings(farm: Farm) -> Iterator[Finding]:
+    for problem in farm.settings.problems:
+        text = f"{problem.what} ({problem.why})" if problem.why else problem.what
+        yield Finding("problem", text, problem.hint)
+    if not farm.settings.problems:
+        yield Finding("ok", "settings")
+
+
 def check_tmux(farm: Farm) -> Iterator[Finding]:
     problem = farm.tmux.problem()
     if problem:

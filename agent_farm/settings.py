@@ -80,7 +80,7 @@ class Settings:
     def agreed(self, name: str) -> Any:
         """The value, or what holds as long as nobody agreed to the repository's: for what starts nothing."""
         try:
-            withheld = self.root and not_agreed(self.root, self.requests([name]))
+            withheld = bool(self.root and not_agreed(self.root, self.requests([name])))
         except AgentFarmError:  # what was agreed to cannot be read: then nothing was
             withheld = True
         return self.beneath.get(name) if withheld else self.values[name]

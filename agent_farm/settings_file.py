@@ -42,7 +42,7 @@ def unset_value(root: Path, name: str) -> bool:
     if not isinstance(place, dict) or last not in place:
         find_key(name)
         return False
-    key = known_key(name) or Key(name, str, None, "")  # what stands there by mistake is taken out, too
+    key = known_key(name) or Key(name, str, None, "not a key of af")  # taken out as well
     del place[last]
     before = _text(root / SETTINGS_NAME)
     after = without_value(before, name.split("."), explanation=key.text, commented=commented_line(key))

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def current_farm(*, tolerant: bool = False) -> Farm:
-    """The farm here. What only looks, talks or stops is `tolerant`: a typo in the settings is told, not obeyed."""
+    """The farm here. What only looks, talks or stops is `tolerant`: of a typo in the settings it warns."""
     from agent_farm.farm.farm import open_farm
 
     farm = open_farm(current_directory())

@@ -98,6 +98,7 @@ def land(
 
     Signals that come during the last step wait for the end of `shield`'s block.
     """
+    farm.settings.require_good()
     checkout = main_checkout(farm.repository)
     with landing_lock(farm, checkout) as lock, hold(farm, record.id) as record:
         settled = settle_interrupted(checkout)

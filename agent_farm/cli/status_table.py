@@ -76,14 +76,23 @@ def _row(builder: Builder, now: float) -> _Row:
 
 def _git(builder: Builder, now: float) -> str:
     state = builder.git
-    if state is None:
-        return "?" if builder.record.worktree_path.is_dir() else "no tree"
+    if state is None or state.problem:
+        return state.problem if state and state.problem else "?"
     parts = [f"+{state.ahead}" if state.ahead else "", f"-{state.behind}" if state.behind else ""]
     parts += [_unknown(state), "landed" if state.landed and state.has_commits else ""]
     parts += [f"~{state.dirty}" if state.dirty else "", f"?{state.untracked}" if state.untracked else ""]
     text = " ".join(part for part in parts if part) or "="
-    old = now - state.at
-    return f"{text} ({age(old)})" if old > 5 else text
+    old = f"({age(now - state.at)})" if now - state.at > 5 else ""
+    return " ".join(part for part in (text, _elsewhere(builder.record.branch, state), old) if part)
+
+
+def _elsewhere(branch: str, state: GitState) -> str:
+    """What is checked out, where that is not the builder's own branch."""
+    if state.operation and state.branch != branch:
+        return state.operation
+    if state.branch is None:
+        return "detached"
+    return "" if state.branch == branch else f"on {printable(state.branch)}"
 
 
 def _unknown(state: GitState) -> str:

@@ -1,11 +1,13 @@
-"""Git's view of the builders' worktrees: asked in parallel within a bound, remembered beyond it."""
+"""Git's view of the builders' worktrees: asked side by side within one bound, remembered beyond it."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,17 +15,20 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.landings import Landing, read_landings
-from agent_farm.git.changes import TreeState, states
+from agent_farm.farm.landings import Landing, Question, read_landings
+from agent_farm.git.asking import Asking
+from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch
+from agent_farm.git.changes import Operation, TreeState, tree_state
+from agent_farm.git.command import git_deadline
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
+from agent_farm.git.landed import landing_targets
 from agent_farm.own_files import read_own
 
 # A status that people watch answers in time; what was not read by then is shown with its age.
 BOUND_SECONDS = 0.5
-# Many worktrees use up the bound; this part of it is added, so that landings have their turn all the same.
-_LANDINGS_PART = 0.2
 FRESH_SECONDS = 600.0
-
+# By then git has been ended, so that there is time to tell what it said.
+_ASKING_PART = 0.9
 
 Missing = Literal["base", "branch"]
 
@@ -32,99 +37,148 @@ Missing = Literal["base", "branch"]
 class GitState:
     """`at` is when it was read: seconds since the epoch.
 
-    `missing` is what is gone, so that `ahead` and `behind` cannot be known. `landed` says whether every
-    commit is on the base, the main checkout's HEAD or a remote, in whatever form; None where nobody knows.
+    `branch` and `commit` are what is checked out; no branch when HEAD is detached. What is counted, and
+    whether it has landed, is asked of that commit. `missing` is what is gone, so that `ahead` and `behind`
+    cannot be known. `landed` says whether every commit is on the base, the main checkout's HEAD or a remote,
+    in whatever form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
     """
 
-    dirty: int
-    untracked: int
+    dirty: int | None
+    untracked: int | None
     ahead: int | None
     behind: int | None
     at: float
     missing: Missing | None = None
     landed: bool | None = None
+    branch: str | None = None
+    commit: str | None = None
+    operation: Operation | None = None
+    problem: str | None = None
+    reason: str | None = None
     has_commits: bool = False
     landed_of: str = ""
     landed_at: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Without what only the next look at it needs."""
-        shown = ("dirty", "untracked", "ahead", "behind", "missing", "landed", "at")
-        return {name: getattr(self, name) for name in shown}
+        hidden = ("has_commits", "landed_of", "landed_at")
+        return {name: value for name, value in asdict(self).items() if name not in hidden}
+
+
+@dataclass(slots=True)
+class _Compared:
+    """What is known of the commits so far, by builder; filled in while others wait for it."""
+
+    heads: Mapping[str, str | None] = field(default_factory=dict)
+    bases: Mapping[str, str | None] = field(default_factory=dict)
+    apart: Mapping[str, Divergence | None] = field(default_factory=dict)
+    landings: Mapping[str, Landing] = field(default_factory=dict)
 
 
 def git_states(farm: Farm, records: Sequence[BuilderRecord], *, fresh: bool = False) -> dict[str, GitState]:
-    """The state of each worktree that is there; an older one where it could not be read in time."""
-    present = [record for record in records if record.worktree_path.is_dir()]
-    if not present:
-        return {}
+    """The state of each worktree; an older one where it could not be read in time.
+
+    Where path, `.git` and git's own record do not name each other, no git runs, and the state says why.
+    """
     begin, bound = time.monotonic(), FRESH_SECONDS if fresh else BOUND_SECONDS
+    trees, found = _own_trees(farm, records)
+    mine = [record for record in records if record.id in trees]
+    if not mine:
+        return found
     remembered = _load(_file(farm))
     # the longest not asked come first: what is left over this time has its turn the next time
-    order = sorted(present, key=lambda record: remembered[record.id].at if record.id in remembered else 0)
-    answers = states((record.worktree_path for record in order), timeout=bound)
-    trees = {record.id: tree for record in present if (tree := answers[record.worktree_path]) is not None}
-    apart = _apart(farm, present, bound)
-    before = {id: Landing(state.landed, state.landed_of, state.landed_at) for id, state in remembered.items()}
-    left = max(bound * _LANDINGS_PART, bound - (time.monotonic() - begin))
-    landings = read_landings(farm, present, trees, before, seconds=left)
-    now = time.time()
-    found = {
-        record.id: _joined(record, trees[record.id], apart[record.id], landings.get(record.id), now)
-        for record in present
-        if record.id in trees
-    }
-    _remember(_file(farm), remembered | found, {record.id for record in farm.registry.read().values()})
-    return {record.id: state for record in present if (state := (remembered | found).get(record.id))}
-
-
-def _apart(
-    farm: Farm, records: Sequence[BuilderRecord], bound: float
-) -> dict[str, Divergence | Missing | None]:
-    """How far each is from its base, or which of the two is gone; None where there was no answer in time."""
-    pairs = {record.id: (f"refs/heads/{record.branch}", record.base) for record in records}
-    try:
-        answers = dict(
-            zip(pairs, ahead_behind(farm.repository, list(pairs.values()), timeout=bound), strict=True)
+    order = sorted(mine, key=lambda record: remembered[record.id].at if record.id in remembered else 0)
+    compared = _Compared()
+    with git_deadline(begin + bound * _ASKING_PART - time.monotonic()):
+        reading = Asking(
+            {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
         )
-        unknown = [id for id, answer in answers.items() if answer is None]
-        if not unknown:
-            return dict(answers)
-        names = {name for id in unknown for name in pairs[id]}
-        there = resolve_commits(farm.repository, names, timeout=bound)
-    except AgentFarmError:
-        return {record.id: None for record in records}
-    gone = {id: _gone(*(there[name] for name in pairs[id])) for id in unknown}
-    return answers | gone
+        work = partial(_compare, farm, mine, trees, remembered, compared, begin + bound * _ASKING_PART)
+        comparing = Asking({"": work}, until=begin + bound)
+        states = reading.answers()
+        comparing.answers()
+    now = time.time()
+    found |= {
+        record.id: _joined(record, states[record.id], compared, now) for record in mine if record.id in states
+    }
+    known = remembered | found
+    _remember(_file(farm), known, farm.registry.read().keys())
+    return {record.id: known[record.id] for record in records if record.id in known}
 
 
-def _gone(branch: str | None, base: str | None) -> Missing | None:
-    if branch is None:
-        return "branch"
-    return "base" if base is None else None
+def _own_trees(
+    farm: Farm, records: Sequence[BuilderRecord]
+) -> tuple[dict[str, BuilderTree], dict[str, GitState]]:
+    trees, others = dict[str, BuilderTree](), dict[str, GitState]()
+    for record in records:
+        try:
+            trees[record.id] = farm.tree(record)
+        except WorktreeMismatch as error:
+            reason = ": ".join(filter(None, (error.what, error.why)))
+            others[record.id] = GitState(
+                None, None, None, None, time.time(), problem=error.word, reason=reason
+            )
+    return trees, others
 
 
-def _joined(
-    record: BuilderRecord,
-    tree: TreeState,
-    apart: Divergence | Missing | None,
-    landing: Landing | None,
-    now: float,
-) -> GitState:
-    known = apart if isinstance(apart, Divergence) else None
-    landing = landing or Landing()
+def _compare(
+    farm: Farm,
+    records: Sequence[BuilderRecord],
+    trees: Mapping[str, BuilderTree],
+    remembered: Mapping[str, GitState],
+    compared: _Compared,
+    until: float,
+) -> None:
+    repository, names = farm.repository, dict[str, tuple[str, str]]()
+    for record in records:
+        with suppress(AgentFarmError):  # a HEAD that cannot be read
+            names[record.id] = (trees[record.id].checked_out().name, f"refs/heads/{record.branch}")
+    bases = {record.id: record.base for record in records if record.id in names}
+    targets = {base: landing_targets(repository, base) for base in set(bases.values())}
+    commits = resolve_commits(
+        repository, {name for some in (*names.values(), *targets.values()) for name in some}
+    )
+    compared.heads = {id: commits[head] for id, (head, _) in names.items()}
+    compared.bases = {id: commits.get(base) for id, base in bases.items()}
+    pairs = [(compared.heads[id], compared.bases[id]) for id in names]
+    compared.apart = dict(zip(names, ahead_behind(repository, pairs), strict=True))
+
+    there = {
+        base: tuple(sorted({one for name in some if (one := commits[name])}))
+        for base, some in targets.items()
+    }
+    tips = {id: tuple(sorted({one for name in some if (one := commits[name])})) for id, some in names.items()}
+    questions = {id: Question(some, there[bases[id]]) for id, some in tips.items() if some}
+    before = {id: Landing(state.landed, state.landed_of, state.landed_at) for id, state in remembered.items()}
+    compared.landings = read_landings(repository, questions, before, seconds=until - time.monotonic())
+
+
+def _joined(record: BuilderRecord, tree: TreeState, compared: _Compared, now: float) -> GitState:
+    # a commit that was made between the two looks: what was compared is an older one
+    same = compared.heads.get(record.id) == tree.head
+    apart = compared.apart.get(record.id) if same else None
+    landing = (compared.landings.get(record.id) if same else None) or Landing()
     return GitState(
         dirty=len(tree.dirty),
         untracked=len(tree.untracked),
-        ahead=known.ahead if known else None,
-        behind=known.behind if known else None,
+        ahead=apart.ahead if apart else None,
+        behind=apart.behind if apart else None,
         at=now,
-        missing=apart if isinstance(apart, str) else None,
+        missing=_missing(record, tree, compared),
         landed=landing.landed,
+        branch=tree.branch,
+        commit=tree.head,
+        operation=tree.operation,
         has_commits=tree.head not in (None, record.base_commit),
         landed_of=landing.asked_of,
         landed_at=landing.at,
     )
+
+
+def _missing(record: BuilderRecord, tree: TreeState, compared: _Compared) -> Missing | None:
+    if tree.head is None:
+        return "branch"
+    return "base" if record.id in compared.bases and compared.bases[record.id] is None else None
 
 
 def _file(farm: Farm) -> Path:
@@ -138,8 +192,8 @@ def _load(file: Path) -> dict[str, GitState]:
         return {}  # a cache: what cannot be read is asked again
 
 
-def _remember(file: Path, found: dict[str, GitState], ids: set[str]) -> None:
-    kept = {id: asdict(state) for id, state in found.items() if id in ids}
+def _remember(file: Path, found: Mapping[str, GitState], ids: Collection[str]) -> None:
+    kept = {id: asdict(state) for id, state in found.items() if id in ids and state.problem is None}
     try:
         make_directory(file.parent)
         replace_file(file, json.dumps(kept))

@@ -7,20 +7,17 @@ and is asked again only when the builder's or a target's are others.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Thread
+from functools import partial
 
-from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.farm import Farm
-from agent_farm.git.changes import TreeState
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.landed import have_landed, landing_targets
+from agent_farm.git.asking import Asking
+from agent_farm.git.landed import have_landed
 from agent_farm.git.landed_at_once import landed_plainly
+from agent_farm.git.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,9 @@ class Landing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class Question:
+    """Whether everything up to `tips` has come to one of `targets`; all of them are commits."""
+
     tips: tuple[str, ...]
     targets: tuple[str, ...]
 
@@ -43,82 +42,45 @@ class _Question:
 
 
 def read_landings(
-    farm: Farm,
-    records: Sequence[BuilderRecord],
-    trees: Mapping[str, TreeState],
+    repository: Repository,
+    questions: Mapping[str, Question],
     remembered: Mapping[str, Landing],
     *,
     seconds: float,
 ) -> dict[str, Landing]:
-    """By builder id, for those whose worktree is in `trees`; what there is no time for is not known."""
-    deadline = time.monotonic() + seconds
-    try:
-        questions = _questions(farm, [record for record in records if record.id in trees], trees, seconds)
-        answers = {
-            id: known
-            for id, question in questions.items()
-            if (known := remembered.get(id)) and known.asked_of == question.name and known.landed is not None
-        }
-        answers |= _plain(farm, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
-    except AgentFarmError:  # no answer in time
-        return {}
+    """By builder id, as `questions`; what there is no time for is not known."""
+    until = time.monotonic() + seconds
+    answers = {
+        id: known
+        for id, question in questions.items()
+        if (known := remembered.get(id)) and known.asked_of == question.name and known.landed is not None
+    }
+    answers |= _plain(repository, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
     # the longest not asked come first: what is left over this time has its turn the next time
     order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, Landing()).at)
-    return answers | _compared(farm, {id: questions[id] for id in order}, deadline)
+    return answers | _compared(repository, {id: questions[id] for id in order}, until)
 
 
-def _questions(
-    farm: Farm, records: Sequence[BuilderRecord], trees: Mapping[str, TreeState], seconds: float
-) -> dict[str, _Question]:
-    targets = {base: landing_targets(farm.repository, base) for base in {record.base for record in records}}
-    branches = {record.id: f"refs/heads/{record.branch}" for record in records}
-    names = {*branches.values(), *(name for names in targets.values() for name in names)}
-    commits = resolve_commits(farm.repository, names, timeout=seconds)
-    existing = {
-        base: tuple(sorted({commit for name in names if (commit := commits[name])}))
-        for base, names in targets.items()
-    }
-    tips = {record.id: {trees[record.id].head, commits[branches[record.id]]} - {None} for record in records}
-    return {
-        record.id: _Question(tuple(sorted(str(tip) for tip in tips[record.id])), existing[record.base])
-        for record in records
-        if tips[record.id]
-    }
-
-
-def _plain(farm: Farm, questions: Mapping[str, _Question], seconds: float) -> dict[str, Landing]:
+def _plain(repository: Repository, questions: Mapping[str, Question], seconds: float) -> dict[str, Landing]:
     """What needs no comparison of content, asked for all builders that have the same targets at once."""
     answers = dict[str, Landing]()
     for targets in {question.targets for question in questions.values()}:
         tips = {id: question.tips for id, question in questions.items() if question.targets == targets}
         with suppress(AgentFarmError):  # no answer in time
-            found = landed_plainly(farm.repository, tips, targets, timeout=seconds)
+            found = landed_plainly(repository, tips, targets, timeout=seconds)
             now = time.time()
             answers |= {id: Landing(landed, questions[id].name, now) for id, landed in found.items()}
     return answers
 
 
-def _compared(farm: Farm, questions: Mapping[str, _Question], deadline: float) -> dict[str, Landing]:
-    """Asked in the order given, in threads that are not waited for once the time is over."""
-    answers = dict[str, Landing]()
-    waiting = list(questions)[::-1]
+def _compared(repository: Repository, questions: Mapping[str, Question], until: float) -> dict[str, Landing]:
+    begun = dict[str, Landing]()
 
-    def work() -> None:
-        while waiting and (left := deadline - time.monotonic()) > 0:
-            try:
-                id = waiting.pop()
-            except IndexError:  # another thread took the last one
-                return
-            question = questions[id]
-            answers[id] = Landing(None, question.name, time.time())  # it had its turn, whatever comes of it
-            landed = have_landed(farm.repository, question.tips, question.targets, timeout=left)
-            answers[id] = Landing(landed, question.name, time.time())
+    def compare(id: str) -> Landing:
+        question, left = questions[id], until - time.monotonic()
+        begun[id] = Landing(None, question.name, time.time())  # it had its turn, whatever comes of it
+        landed = have_landed(repository, question.tips, question.targets, timeout=left)
+        return Landing(landed, question.name, time.time())
 
-    threads = [
-        Thread(target=work, daemon=True) for _ in range(min(len(waiting), max(2, os.cpu_count() or 2)))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(answers)
+    answers = Asking({id: partial(compare, id) for id in questions}, until=until).answers()
+    return dict(begun) | answers

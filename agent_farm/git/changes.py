@@ -1,16 +1,12 @@
-"""What differs between a checkout and its commit, asked for many checkouts at once and bounded in time."""
+"""What differs between a checkout and its commit."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
 from typing import Literal
 
-from agent_farm.errors import AgentFarmError
 from agent_farm.git.builder_tree import BuilderTree
 from agent_farm.git.command import ask_git, paths_of, with_warnings
 from agent_farm.git.finding import linked_git_dir
@@ -66,45 +62,19 @@ def tree_state(
         "--untracked-files=all" if each_file else "--untracked-files=normal",
     )
     if isinstance(where, BuilderTree):
-        answer, path = where.ask(*question, timeout=timeout), where.path
+        answer = where.ask(*question, timeout=timeout)
     else:
-        answer, path = ask_git(where, *question, "--ignore-submodules=none", timeout=timeout), where
+        answer = ask_git(where, *question, "--ignore-submodules=none", timeout=timeout)
     output, warnings = with_warnings(question, answer)
-    return replace(_parsed(output, operation_of(path)), unread=warnings)
+    return replace(_parsed(output, operation_of(where)), unread=warnings)
 
 
-def states(
-    worktrees: Iterable[Path], *, timeout: float = 2.0, workers: int | None = None
-) -> dict[Path, TreeState | None]:
-    """Each worktree's state, asked in the order given; None where git failed or time ran out: unknown.
-
-    `timeout` is for all of them together.
-    """
-    answers: dict[Path, TreeState | None] = dict.fromkeys(worktrees)
-    waiting = list(reversed(answers))
-    deadline = time.monotonic() + timeout
-
-    def work() -> None:
-        while waiting and (left := deadline - time.monotonic()) > 0:
-            try:
-                worktree = waiting.pop()
-                answers[worktree] = tree_state(worktree, timeout=left)
-            except (IndexError, AgentFarmError):  # another thread took the last one; or git has no answer
-                continue
-
-    # Plain threads: a pool from the standard library would load `logging` on the way of `af status`.
-    count = min(len(waiting), workers or max(2, os.cpu_count() or 2))
-    threads = [Thread(target=work, daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
-
-
-def operation_of(worktree: Path) -> Operation | None:
+def operation_of(where: Path | BuilderTree) -> Operation | None:
     """What git has begun there and not ended."""
-    admin = linked_git_dir(worktree / ".git") or worktree / ".git"
+    if isinstance(where, BuilderTree):
+        admin = where.git_dir
+    else:
+        admin = linked_git_dir(where / ".git") or where / ".git"
     return next((name for file, name in _OPERATIONS if os.path.lexists(admin / file)), None)
 
 

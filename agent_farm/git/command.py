@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NoReturn, TypedDict, Unpack
 
@@ -34,6 +37,9 @@ _KEPT = frozenset(
 _SMALL = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}
 )
+
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class GitError(AgentFarmError):
@@ -89,6 +95,19 @@ def small_environment() -> dict[str, str]:
     return small
 
 
+@contextmanager
+def git_deadline(seconds: float) -> Iterator[None]:
+    """Every git that is run in here ends within `seconds` from now, all of them together: else TimedOut.
+
+    So it is in threads that are given a copy of the context.
+    """
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
 def run_git(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
     """stdout as text; bytes that are no UTF-8 survive as surrogates, as they do in paths."""
     return run_git_bytes(cwd, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
@@ -114,7 +133,9 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
 
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
-    input, timeout, base = options.get("input"), options.get("timeout"), options.get("base")
+    input, base, timeout = options.get("input"), options.get("base"), _time_left(options.get("timeout"))
+    if timeout is not None and timeout <= 0:
+        raise TimedOut(f"There was no time left for git {args[command_at(args)]} in {cwd}")
     try:
         process = subprocess.Popen(
             ["git", *(os.fspath(arg) for arg in args)],
@@ -141,6 +162,13 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
             process.kill()
             raise
     return process.returncode, output, stderr
+
+
+def _time_left(timeout: float | None) -> float | None:
+    left = _deadline.get() - time.monotonic()
+    if left == math.inf:
+        return timeout
+    return left if timeout is None else min(left, timeout)
 
 
 def paths_of(output: str) -> list[str]:

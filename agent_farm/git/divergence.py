@@ -18,19 +18,17 @@ class Divergence:
 
 
 def ahead_behind(
-    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = 5.0
+    repository: Repository, pairs: Sequence[tuple[str | None, str | None]]
 ) -> list[Divergence | None]:
-    """For each (branch or commit, base): how far they are apart; None where one of them does not exist.
+    """For each (commit, base's commit): how far they are apart; None where one of them does not exist.
 
-    Three processes for any number of pairs: one resolves the names, one finds what all have in common, one
-    reads the graph above that; the counting is done here.
+    Two processes for any number of pairs: one finds what all have in common, one reads the graph above that;
+    the counting is done here.
     """
-    commits = resolve_commits(repository, {name for pair in pairs for name in pair}, timeout=timeout)
-    known = {(commits[tip], commits[base]) for tip, base in pairs}
-    apart = {commit for pair in known if None not in pair and pair[0] != pair[1] for commit in pair if commit}
-    parents = _graph(repository, sorted(apart), timeout) if apart else {}
+    apart = {commit for pair in pairs if None not in pair and pair[0] != pair[1] for commit in pair if commit}
+    parents = _graph(repository, sorted(apart)) if apart else {}
     reached = {commit: _reachable(commit, parents) for commit in apart}
-    return [_divergence(commits[tip], commits[base], reached) for tip, base in pairs]
+    return [_divergence(*pair, reached) for pair in pairs]
 
 
 def resolve_commits(
@@ -61,13 +59,11 @@ def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[st
     return Divergence(len(reached[one] - reached[other]), len(reached[other] - reached[one]))
 
 
-def _graph(repository: Repository, commits: Sequence[str], timeout: float | None) -> dict[str, list[str]]:
+def _graph(repository: Repository, commits: Sequence[str]) -> dict[str, list[str]]:
     """Parents of every commit above the newest that all of `commits` contain."""
-    common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1), timeout=timeout).split()
+    common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
     question = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in common)])
-    output = run_git(
-        repository.root, "rev-list", "--parents", "--stdin", input=question.encode(), timeout=timeout
-    )
+    output = run_git(repository.root, "rev-list", "--parents", "--stdin", input=question.encode())
     return {line[0]: line[1:] for line in map(str.split, output.splitlines())}
 
 

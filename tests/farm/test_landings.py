@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.farm.farm import open_farm
-from agent_farm.farm.landings import Landing, read_landings
-from agent_farm.git.changes import tree_state
+from agent_farm.farm.landings import Landing, Question, read_landings
+from agent_farm.git.repository import find_repository
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.gitrepo import commit_files, git
@@ -60,33 +59,28 @@ def test_a_branch_on_a_remote_has_landed(spawn: Spawn, repo: Path) -> None:
 
 
 def test_an_answer_is_remembered_until_a_commit_is_another(spawn: Spawn, repo: Path) -> None:
-    builder = spawn("--shell")
-    commit_files(builder.worktree, {"a.txt": "1\n"}, "one")
-    commit_files(repo, {"theirs.txt": "x\n"}, "theirs")
-    farm = open_farm(repo)
-    record = farm.records()[builder.id]
-    trees = {record.id: tree_state(builder.worktree)}
+    tip, target = forked(repo)
+    repository = find_repository(repo)
+    questions = {"one": Question((tip,), (target,))}
 
     def read(remembered: dict[str, Landing], seconds: float) -> Landing | None:
-        return read_landings(farm, [record], trees, remembered, seconds=seconds).get(record.id)
+        return read_landings(repository, questions, remembered, seconds=seconds).get("one")
 
-    asked = read({}, 10)
+    asked = read({}, 60)
     assert asked is not None
     assert asked.landed is False
     # an answer that only the memory can have given
     known = Landing(True, asked.asked_of, 1.0)
-    assert read({record.id: known}, 10) == known
-    assert read({record.id: Landing(True, "others", 1.0)}, 10) != known
+    assert read({"one": known}, 60) == known
+    assert read({"one": Landing(True, "others", 1.0)}, 60) != known
+    assert read({}, 0) is None
 
 
-def test_what_there_was_no_time_for_is_not_known(spawn: Spawn, repo: Path) -> None:
-    builder = spawn("--shell")
-    commit_files(builder.worktree, {"a.txt": "1\n"}, "one")
-    commit_files(repo, {"theirs.txt": "x\n"}, "theirs")
-    farm = open_farm(repo)
-    record = farm.records()[builder.id]
-    trees = {record.id: tree_state(builder.worktree)}
-    assert read_landings(farm, [record], trees, {}, seconds=1e-6) == {}
+def forked(repo: Path) -> tuple[str, str]:
+    git(repo, "checkout", "-q", "-b", "work")
+    tip = commit_files(repo, {"a.txt": "1\n"}, "one")
+    git(repo, "checkout", "-q", "main")
+    return tip, commit_files(repo, {"theirs.txt": "x\n"}, "theirs")
 
 
 def test_the_memory_of_an_earlier_version_is_asked_again(spawn: Spawn, repo: Path) -> None:
@@ -99,5 +93,8 @@ def test_the_memory_of_an_earlier_version_is_asked_again(spawn: Spawn, repo: Pat
 
 def test_status_json_has_only_what_is_documented(spawn: Spawn, af: Af) -> None:
     builder = spawn("--shell")
-    keys = {"dirty", "untracked", "ahead", "behind", "missing", "landed", "at"}
+    keys = {
+        *("dirty", "untracked", "ahead", "behind", "missing", "landed", "at"),
+        *("branch", "commit", "operation", "problem", "reason"),
+    }
     assert status_of(af, builder.id)["git"].keys() == keys

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import psutil
 import pytest
 
-from agent_farm.errors import TimedOut
-from agent_farm.git.changes import operation_of, states, tree_state
-from agent_farm.git.command import run_git
-from agent_farm.git.divergence import Divergence, ahead_behind
+from agent_farm.errors import AgentFarmError, TimedOut
+from agent_farm.git.asking import Asking
+from agent_farm.git.changes import operation_of, tree_state
+from agent_farm.git.command import git_deadline, run_git
+from agent_farm.git.divergence import ahead_behind, resolve_commits
 from agent_farm.git.nested import nested_repositories
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, make_repo, write_files
@@ -87,28 +91,39 @@ def test_an_operation_in_progress_is_named(repo: Path, name: str, linked: bool) 
     assert not state.clean
 
 
-def test_many_at_once_with_unknown_for_what_cannot_be_asked(repo: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        git(repo, "worktree", "add", "-q", f".builders/{name}")
-    write_files(repo / ".builders/b", {"README.md": "x\n"})
-    trees = [repo / ".builders/a", repo / ".builders/b", repo / ".builders/gone", tmp_path]
-    found = list(states(trees).values())
-    assert found[0] is not None
-    assert found[0].clean
-    assert found[1] is not None
-    assert found[1].dirty == ("README.md",)
-    assert found[2:] == [None, None]
-
-
-def test_a_slow_worktree_is_unknown_after_its_time(repo: Path) -> None:
+def test_a_git_that_takes_longer_than_its_deadline_is_ended(repo: Path) -> None:
     commit_files(repo, {".gitattributes": "slow filter=slow\n", "slow": "x\n"})
-    git(repo, "config", "filter.slow.clean", f"echo $$ > {repo.parent}/pid; exec sleep 60")
+    git(repo, "config", "filter.slow.clean", f"echo $$ > {repo.parent}/pid; exec sleep 600")
     write_files(repo, {"slow": "y\n"})
-    assert states([repo], timeout=0.3) == {repo: None}
-    with pytest.raises(TimedOut):
-        run_git(repo, "status", timeout=0.3)
-    child = int((repo.parent / "pid").read_text())
-    wait_until(lambda: not psutil.pid_exists(child), what="the end of git's own child")
+
+    def begins() -> int:
+        with git_deadline(3), pytest.raises(TimedOut):
+            run_git(repo, "status", timeout=600)
+        return int((repo.parent / "pid").read_text())
+
+    child = begins()
+    wait_until(lambda: not psutil.pid_exists(child), timeout=60, what="the end of git's own child")
+
+
+def test_after_the_deadline_nothing_is_asked(repo: Path) -> None:
+    with git_deadline(600), git_deadline(0):
+        with git_deadline(600), pytest.raises(TimedOut, match="no time left for git status"):
+            run_git(repo, "-c", "a.b=c", "status")
+        seen = Asking({"": partial(run_git, repo, "status")}, until=monotonic() + 60).answers()
+        assert seen == {}
+    assert run_git(repo, "status")
+
+
+def test_what_has_no_answer_holds_up_nobody() -> None:
+    never, begun = Event(), monotonic()
+
+    def refuse() -> str:
+        raise AgentFarmError("no")
+
+    questions = {"refused": refuse, "never": lambda: str(never.wait()), "yes": lambda: "yes"}
+    assert Asking(questions, until=begun + 1, workers=2).answers() == {"yes": "yes"}
+    never.set()
+    assert Asking(questions, until=begun).answers() == {}
 
 
 def test_status_takes_no_lock(repo: Path) -> None:
@@ -132,21 +147,16 @@ def test_how_far_branches_are_apart(repo: Path, tmp_path: Path) -> None:
     git(repo, "checkout", "-q", "--orphan", "alone")
     git(repo, "commit", "-q", "-m", "root")
     repository = find_repository(repo)
+
+    def apart(*pairs: tuple[str, str]) -> list[tuple[int, int] | None]:
+        commits = resolve_commits(repository, {name for pair in pairs for name in pair})
+        found = ahead_behind(repository, [(commits[one], commits[other]) for one, other in pairs])
+        return [(one.ahead, one.behind) if one else None for one in found]
+
     names = [("a", "main"), ("b", "main"), ("main", "main"), (old, "main"), ("nope", "main"), ("b", "a")]
-    found = ahead_behind(repository, names)
-    assert [(one.ahead, one.behind) if one else None for one in found] == [
-        (2, 1),
-        (1, 2),
-        (0, 0),
-        (0, 2),
-        None,
-        (1, 3),
-    ]
-    assert ahead_behind(repository, [("alone", "main"), ("b", "main")]) == [
-        Divergence(1, 3),
-        Divergence(1, 2),
-    ]
-    assert ahead_behind(repository, []) == []
+    assert apart(*names) == [(2, 1), (1, 2), (0, 0), (0, 2), None, (1, 3)]
+    assert apart(("alone", "main"), ("b", "main")) == [(1, 3), (1, 2)]
+    assert apart() == []
 
 
 def test_repositories_inside_are_found(repo: Path, tmp_path: Path) -> None:

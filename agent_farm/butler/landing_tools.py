@@ -43,11 +43,12 @@ def add_landing_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
 
 
 def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:
-    from agent_farm.farm.land import diff
+    from agent_farm.farm.comparing import diff
 
     farm = open_farm()
     record = farm.require(id)
-    return {"id": record.id, "diff": diff(farm, record, committed=False, stat=stat, color=False)}
+    found = diff(farm, record, committed=False, stat=stat, color=False)
+    return {"id": record.id, "diff": found.text, "branch": found.branch, "commit": found.commit}
 
 
 def _merge(
@@ -81,7 +82,7 @@ def _merge(
 def _conflicts(open_farm: OpenFarm, ids: Sequence[str] | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from agent_farm.farm.land import foresee_conflicts
+    from agent_farm.farm.comparing import foresee_conflicts
 
     farm = open_farm()
     chosen = [farm.require(id) for id in dict.fromkeys(ids)] if ids else list(farm.records().values())

@@ -16,7 +16,8 @@ from agent_farm.settings import STRATEGIES
 
 if TYPE_CHECKING:
     from agent_farm.builders.record import BuilderRecord
-    from agent_farm.farm.land import Foreseen, Landed
+    from agent_farm.farm.comparing import Foreseen
+    from agent_farm.farm.land import Landed
     from agent_farm.git.merging import Merged
 
 
@@ -27,15 +28,19 @@ if TYPE_CHECKING:
 @json_option
 def diff(id: str, stat: bool, committed: bool, as_json: bool) -> None:
     """Show what a builder changed since it began, uncommitted and untracked files included."""
-    from agent_farm.farm.land import diff as show
+    from agent_farm.farm.comparing import diff as show
 
     farm = current_farm(tolerant=True)
     record = farm.require(id)
-    text = show(farm, record, committed=committed, stat=stat, color=has_colour() and not as_json)
+    found = show(farm, record, committed=committed, stat=stat, color=has_colour() and not as_json)
     if as_json:
-        answer_json({"id": record.id, "diff": text})
-    elif text:
-        page(text.rstrip("\n"))
+        answer_json({"id": record.id, "diff": found.text, "branch": found.branch, "commit": found.commit})
+        return
+    if found.branch != record.branch:
+        where = f"on {printable(found.branch)}" if found.branch else f"detached at {found.commit[:10]}"
+        narrate(f"{record.id} is {where}, not on {record.branch}.")
+    if found.text:
+        page(found.text.rstrip("\n"))
     else:
         narrate(f"{record.id} has changed nothing.")
 
@@ -156,7 +161,7 @@ def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
     Exit code 0 when there are none; 1 when there are, or when a pair cannot be compared because a branch
     is gone.
     """
-    from agent_farm.farm.land import foresee_conflicts
+    from agent_farm.farm.comparing import foresee_conflicts
 
     farm = current_farm(tolerant=True)
     records = farm.records()

@@ -21,8 +21,8 @@ from agent_farm.dashboard.views import (
     object_schema,
     removed_json,
 )
+from agent_farm.farm.comparing import diff, foresee_conflicts
 from agent_farm.farm.evidence import gather
-from agent_farm.farm.land import diff, foresee_conflicts
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.panes import require_pane
 from agent_farm.farm.trash import list_kept
@@ -61,8 +61,14 @@ def events(desk: Desk, call: Call) -> Answer:
 def show_diff(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     record = desk.require(farm, call.path["id"])
-    text = diff(farm, record, committed=bool(call.query["committed"]), stat=False, color=False)
-    return {"diff": text[:_MOST_DIFF], "truncated": len(text) > _MOST_DIFF, "base": record.base}
+    found = diff(farm, record, committed=bool(call.query["committed"]), stat=False, color=False)
+    return {
+        "diff": found.text[:_MOST_DIFF],
+        "truncated": len(found.text) > _MOST_DIFF,
+        "base": record.base,
+        "branch": found.branch,
+        "commit": found.commit,
+    }
 
 
 def screen(desk: Desk, call: Call) -> Answer:
@@ -133,7 +139,7 @@ READS = (
     Operation(
         "GET", f"{_ID}/diff", "get_diff",
         "What it changed since it began, uncommitted and untracked files included", show_diff,
-        {"diff": TEXT, "truncated": FLAG, "base": TEXT},
+        {"diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "commit": TEXT},
         query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
     ),
     Operation(

@@ -33,12 +33,17 @@ STATUS = object_schema(
 GIT = {
     **object_schema(
         {
-            "dirty": WHOLE,
-            "untracked": WHOLE,
+            "dirty": MAYBE_WHOLE,
+            "untracked": MAYBE_WHOLE,
             "ahead": MAYBE_WHOLE,
             "behind": MAYBE_WHOLE,
             "missing": {"type": ["string", "null"], "enum": ["base", "branch", None]},
             "landed": MAYBE_FLAG,
+            "branch": {**MAYBE_TEXT, "description": "what is checked out; null when HEAD is detached"},
+            "commit": MAYBE_TEXT,
+            "operation": {**MAYBE_TEXT, "description": "what git has begun and not ended: rebase, merge …"},
+            "problem": {**MAYBE_TEXT, "description": "why git is not asked there: no tree, not ours"},
+            "reason": MAYBE_TEXT,
             "at": NUMBER,
         }
     ),

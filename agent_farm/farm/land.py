@@ -1,13 +1,12 @@
-"""`af diff`, `af merge`, `af conflicts`: see, land, foresee."""
+"""`af merge`: land what a builder committed."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import NamedTuple, cast
+from typing import cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, require_consent
@@ -18,12 +17,9 @@ from agent_farm.farm.holding import hold, landing_lock
 from agent_farm.farm.listing import read_status
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkouts import main_checkout
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_commit
 from agent_farm.git.remotes import Base, find_base
 from agent_farm.git.settling import Settled, settle_interrupted
-from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 from agent_farm.runtimes.environment import allowed_environment
@@ -42,45 +38,6 @@ class Landed:
     merged: Merged
     left_behind: tuple[str, ...]
     settled: Settled | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Two branches that cannot both land as they are; the second may be the base."""
-
-    one: str
-    other: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Uncompared:
-    """Two branches of which one does not exist: whether they conflict is not known."""
-
-    one: str
-    other: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Foreseen:
-    conflicts: tuple[Conflict, ...]
-    unknown: tuple[Uncompared, ...] = ()
-
-
-def diff(farm: Farm, record: BuilderRecord, *, committed: bool, stat: bool, color: bool) -> str:
-    """What the builder changed since it began, uncommitted and untracked files included.
-
-    What it took in from its base meanwhile is not its own, and left out.
-    """
-    repository, worktree = farm.repository, record.worktree_path
-    bases = find_base(repository, record.base).refs
-    if committed or not worktree.is_dir():
-        tip = repository.resolve_commit(f"refs/heads/{record.branch}")
-        start = start_of_work(repository, record.base_commit, tip, bases)
-        return diff_commits(repository, start, tip, stat=stat, color=color)
-    start = start_of_work(repository, record.base_commit, repository.head(worktree).commit, bases)
-    return diff_worktree(repository, start, worktree, stat=stat, color=color)
 
 
 def land(
@@ -126,35 +83,6 @@ def land(
             raise
         note(farm, record, "merged", f"into {merged.into}, now {merged.after[:12]}")
         return Landed(merged, left, settled)
-
-
-def foresee_conflicts(farm: Farm, records: Sequence[BuilderRecord]) -> Foreseen:
-    """Every pair of builders, and every builder with its base, that git could not merge by itself."""
-    own = [_Side(record.id, f"refs/heads/{record.branch}", record.branch) for record in records]
-    bases = [_Side(record.base, record.base, record.base) for record in records]
-    pairs = [*combinations(own, 2), *zip(own, bases, strict=True)]
-    found = merge_tree_conflicts(farm.repository, [(one.ref, other.ref) for one, other in pairs])
-    answers = list(zip(pairs, found, strict=True))
-    conflicts = (Conflict(one.name, other.name, files) for (one, other), files in answers if files)
-    open_pairs = [pair for pair, files in answers if files is None]
-    return Foreseen(tuple(conflicts), tuple(_uncompared(farm, open_pairs)))
-
-
-class _Side(NamedTuple):
-    """One of two that are compared: how it is called, what git is asked, and what a person may miss."""
-
-    name: str
-    ref: str
-    branch: str
-
-
-def _uncompared(farm: Farm, pairs: Sequence[tuple[_Side, _Side]]) -> Iterator[Uncompared]:
-    if not pairs:
-        return
-    there = resolve_commits(farm.repository, {side.ref for pair in pairs for side in pair})
-    for one, other in pairs:
-        gone = " and ".join(side.branch for side in (one, other) if there[side.ref] is None)
-        yield Uncompared(one.name, other.name, f"there is no {gone}")
 
 
 def _require_base(farm: Farm, record: BuilderRecord, here: bool) -> None:

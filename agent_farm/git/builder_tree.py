@@ -47,10 +47,10 @@ _SETTINGS = (
 # Looking into a submodule is running git by what is configured there; and files may name programs that show
 # their differences. Only an option keeps every command from it.
 _NOT_INTO = "--ignore-submodules=dirty"
-_OPTIONS = dict.fromkeys(
-    ("diff", "diff-files", "diff-index", "diff-tree", "log", "show"),
-    ("--no-ext-diff", "--no-textconv", _NOT_INTO),
-) | {"status": (_NOT_INTO,)}
+NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--submodule=short", _NOT_INTO)
+_OPTIONS = dict.fromkeys(("diff", "diff-files", "diff-index", "diff-tree", "log", "show"), NO_PROGRAMS) | {
+    "status": (_NOT_INTO,)
+}
 
 # What status shows in place of a git state that nobody may ask for.
 Word = Literal["no tree", "not ours"]
@@ -100,7 +100,7 @@ class BuilderTree:
         return output
 
     def ask(self, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
-        """As `ask_git`. `add` wants paths that are no submodules: it looks into those whatever it is told."""
+        """As `ask_git`. `add` alone still looks into the submodules that its paths cover."""
         at = command_at(args) + 1
         own = _OPTIONS.get(str(args[at - 1]), ())
         return ask_git(self.path, *self._own(), *args[:at], *own, *args[at:], **self._in(options))

@@ -1,8 +1,13 @@
-"""From a directory to its repository: one question to git, and an explanation when there is no answer."""
+"""From a directory to its repository.
+
+Where nothing is out of the ordinary the files say it, so that what needs no git at all works while git hangs.
+Otherwise it is one question to git, and an explanation when there is no answer.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -10,10 +15,14 @@ from typing import NoReturn
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git
+from agent_farm.launch import as_command
+from agent_farm.paths import WORKTREES_NAME
 
 # rev-parse echoes options it does not know. Such a mark keeps paths with line breaks whole.
 _MARK = "--agent-farm-next-answer"
-_LONGEST = 16_384  # bytes of a `.git` file
+_SECONDS = 60.0
+_LONGEST = 1 << 20  # bytes of a file that others may have written
+_UNUSUAL = re.compile(rb"(?i)worktree|include|objectformat|refstorage|\bbare\b(?!\s*=\s*false\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,74 @@ class Place:
 
 def locate(cwd: Path) -> Place:
     """Where `cwd` lies; AgentFarmError with the next command when a farm cannot live there."""
+    place = _plain_place(cwd) or _asked_place(cwd)
+    _require_own_farm(place)
+    return place
+
+
+def _require_own_farm(place: Place) -> None:
+    """Who works in a builder's worktree may replace its `.git`: no other repository takes over from there."""
+    builders = place.checkout.parent
+    if builders.name != WORKTREES_NAME or not os.path.lexists(builders.parent / ".git"):
+        return
+    if not _same(place.root, builders.parent):
+        raise AgentFarmError(
+            f"{place.checkout} is no worktree of {builders.parent}",
+            why=f"Its .git names the repository of {place.root}, which is not the one it lies in.",
+            hint=as_command("cd", builders.parent),
+        )
+
+
+def _plain_place(cwd: Path) -> Place | None:
+    """What git would answer in a checkout of the user's own; None where git has to be asked."""
+    here = Path(os.path.realpath(cwd))
+    try:
+        device = here.stat().st_dev
+        for top in (here, *here.parents):
+            found = top.stat()
+            if found.st_dev != device or (top / "HEAD").exists():
+                return None  # git stops at another file system; inside a git directory there is no checkout
+            if os.path.lexists(top / ".git"):
+                break
+        else:
+            return None
+        git_dir = _private_directory(top)
+        if git_dir is None or not (git_dir / "HEAD").is_file() or found.st_uid != os.geteuid():
+            return None
+        common = _shared_directory(git_dir)
+        if common is None or not _is_ordinary(common):
+            return None
+    except OSError:
+        return None
+    prefix = os.path.relpath(here, top)
+    return Place(common.parent, common, top, "" if prefix == "." else prefix)
+
+
+def _private_directory(top: Path) -> Path | None:
+    """The git directory of a main checkout, or of a linked worktree that it knows."""
+    entry = top / ".git"
+    if entry.is_dir() and not entry.is_symlink():
+        return entry if (entry / "objects").is_dir() and (entry / "refs").is_dir() else None
+    target = linked_git_dir(entry)
+    return Path(os.path.realpath(target)) if target and target.parent.name == "worktrees" else None
+
+
+def _shared_directory(git_dir: Path) -> Path | None:
+    if git_dir.name == ".git":
+        return git_dir
+    shared = os.fsdecode(read_plain(git_dir / "commondir", limit=_LONGEST)).rstrip("\r\n")
+    common = Path(os.path.realpath(git_dir / shared))
+    return common if common.name == ".git" and git_dir.parent == common / "worktrees" else None
+
+
+def _is_ordinary(common: Path) -> bool:
+    """Nothing in its configuration changes where the checkout is, or how git reads the repository."""
+    if any(path.stat().st_uid != os.geteuid() for path in (common, common.parent)):
+        return False
+    return _UNUSUAL.search(read_plain(common / "config", limit=_LONGEST)) is None
+
+
+def _asked_place(cwd: Path) -> Place:
     status, output, stderr = ask_git(
         cwd,
         "rev-parse",
@@ -39,6 +116,7 @@ def locate(cwd: Path) -> Place:
         "--show-prefix",
         _MARK,
         "--show-object-format",
+        timeout=_SECONDS,
     )
     if status:
         _raise_no_place(cwd, stderr.decode("utf-8", "replace"))

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from agent_farm.git.command import run_git
+from agent_farm.git.builder_tree import NO_PROGRAMS, BuilderTree
+from agent_farm.git.command import GitError, paths_of, run_git
 from agent_farm.git.divergence import merge_base
 from agent_farm.git.repository import Repository
-from agent_farm.git.snapshot import private_git_dir
+
+_EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob without content, which git knows
+_MOST_TEXT = "20m"  # a larger file is shown as a binary one, and not read into memory
 
 
-def diff_worktree(
-    repository: Repository, start: str, worktree: Path, *, stat: bool = False, color: bool = False
-) -> str:
+def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: bool = False) -> str:
     """Everything in the worktree that `start` lacks: commits, uncommitted changes and untracked files."""
     with tempfile.TemporaryDirectory(prefix="af-diff-") as scratch:
         index = Path(scratch, "index")
-        with suppress(FileNotFoundError):
-            shutil.copy2(private_git_dir(worktree) / "index", index)
+        try:
+            shutil.copy2(tree.git_dir / "index", index)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise GitError(f"The index of {tree.path} cannot be read", why=str(error)) from error
         env = {"GIT_INDEX_FILE": str(index)}
-        quiet = ("-c", "advice.addEmbeddedRepo=false", "-c", "core.safecrlf=false")
-        run_git(worktree, *quiet, "add", "--intent-to-add", "--", ".", env=env)
-        return run_git(worktree, *_command(stat, color), start, "--", env=env)
+        others = tree.run("ls-files", "-z", "--others", "--exclude-standard", env=env)
+        # As empty files, to which the real ones are compared. `add` would look into submodules, keep to a
+        # sparse checkout, and fail where the agent has just removed one.
+        entries = "".join(f"100644 {_EMPTY} 0\t{path}\0" for path in paths_of(others) if path[-1] != "/")
+        whole = ("-c", "core.splitIndex=false")  # else a part of it would be written beside the real one
+        tree.run(*whole, "update-index", "-z", "--index-info", input=os.fsencode(entries), env=env)
+        return tree.run(*_command(stat, color), start, "--", env=env)
 
 
 def diff_commits(
     repository: Repository, start: str, tip: str, *, stat: bool = False, color: bool = False
 ) -> str:
     """What the commits up to `tip` changed since `start`."""
-    return run_git(repository.root, *_command(stat, color), start, tip, "--")
+    return run_git(repository.root, *_command(stat, color), *NO_PROGRAMS, start, tip, "--")
 
 
 def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[str]) -> str:
@@ -53,5 +62,8 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:
+    """The same text whatever is configured: names of files as they are, `a/` and `b/` before them."""
     shown = ("--stat=200",) if stat else ("--patch",)
-    return ("diff", "--no-ext-diff", f"--color={'always' if color else 'never'}", *shown)
+    settings = ("-c", "core.quotePath=false", "-c", f"core.bigFileThreshold={_MOST_TEXT}")
+    form = (f"--color={'always' if color else 'never'}", "--src-prefix=a/", "--dst-prefix=b/")
+    return (*settings, "diff", *form, *shown)

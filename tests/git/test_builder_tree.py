@@ -238,6 +238,7 @@ def test_a_repository_inside_runs_nothing(
     tree: BuilderTree, bait: Bait, planted: str, tmp_path: Path
 ) -> None:
     """As a submodule that nobody checked out, and as a directory of its own."""
+    git(tree.path, "config", "diff.submodule", "diff")
     make_repo(tmp_path / "library")
     for name in ("sub", "nested"):
         git(tree.path, "-c", "protocol.file.allow=always", "clone", "-q", str(tmp_path / "library"), name)

@@ -140,9 +140,56 @@ def test_with_another_hash(tmp_path: Path) -> None:
 
 
 def test_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the repository is, its files say; what they hold is git's to tell."""
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolMissing, match="not installed"):
-        find_repository(repo)
+        find_repository(repo).head()
+
+
+UNUSUAL = [
+    ("core.bare", "true"), ("core.worktree", "../elsewhere"), ("include.path", "more"),
+    ("includeIf.onbranch:main.path", "more"), ("extensions.worktreeConfig", "true"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), UNUSUAL)
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_configured_is_left_to_git(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, linked: bool
+) -> None:
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    git(repo, "config", name, value)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing):
+        find_repository(repo / ".builders/x" if linked else repo)
+
+
+def test_the_files_say_what_git_would(repo: Path, tmp_path: Path) -> None:
+    """In a subdirectory, a linked worktree, through a link, and of a repository inside of another."""
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "far"))
+    make_repo(repo / "inner")
+    (tmp_path / "link").symlink_to(repo / "a")
+    for path in (repo / "a/b", repo / ".builders/x/a", repo / ".git/worktrees", tmp_path / "far/a"):
+        path.mkdir(parents=True, exist_ok=True)
+    for cwd in (
+        repo, repo / "a/b", repo / ".builders/x", repo / ".builders/x/a", tmp_path / "far/a",
+        repo / "inner", tmp_path / "link/b",
+    ):  # fmt: skip
+        found = find_repository(cwd)
+        git(found.root, "config", "--global", "safe.directory", "*")
+        git(found.root, "config", "extensions.worktreeConfig", "true")
+        assert find_repository(cwd) == found
+        git(found.root, "config", "--unset", "extensions.worktreeConfig")
+
+
+def test_a_worktree_that_names_another_repository_is_no_way_into_that(repo: Path) -> None:
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    planted = make_repo(repo / ".builders/x/evil")
+    (repo / ".builders/x/.git").write_text(f"gitdir: {planted}/.git\n")
+    git(planted, "config", "core.worktree", str(repo / ".builders/x"))
+    with pytest.raises(AgentFarmError, match="is no worktree of"):
+        find_repository(repo / ".builders/x")
 
 
 def test_the_head_of_a_branch_and_a_detached_one(repo: Path) -> None:

@@ -10,7 +10,15 @@ import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import current_farm, ids_argument, json_option
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, terminal_height, terminal_width
+from agent_farm.cli.output import (
+    answer,
+    answer_json,
+    narrate,
+    narrate_hint,
+    printable,
+    terminal_height,
+    terminal_width,
+)
 
 if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
@@ -38,6 +46,8 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
     Sources: hook launcher process screen
     Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
              landed: all its commits are on the base or a remote, also squashed
+             on BRANCH, detached, rebase: what is checked out, where that is not its own branch
+             no tree, not ours: git is not asked there; the second is explained by af diff
     Usage:   41k/2k $0.13    tokens read/written and the cost, of the whole conversation
     """
     farm = current_farm(tolerant=True)
@@ -49,6 +59,10 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
         answer_json({"builders": [builder.to_json() for builder in builders]})
     elif builders:
         answer(_table(builders))
+        for builder in builders:
+            if builder.renamed_from:
+                renamed = f"{builder.renamed_from} is {builder.record.branch} now; its record follows."
+                narrate(printable(f"{builder.record.id}: {renamed}"))
     else:
         narrate("No builders.")
         narrate_hint('af spawn "…"')

@@ -15,6 +15,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.panes import find_panes
+from agent_farm.farm.renames import follow_renames
 
 Rows = dict[str, dict[str, Any]]
 
@@ -71,6 +72,7 @@ class Board:
     def look_at_git(self, ids: Iterable[str]) -> Difference:
         chosen = [self.records[id] for id in ids if id in self.records]
         self._git |= git_states(self.farm, chosen)
+        self.records |= follow_renames(self.farm, chosen, self._git)
         return self._difference()
 
     def _read_statuses(self, records: Iterable[BuilderRecord]) -> None:

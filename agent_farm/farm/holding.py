@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
-from agent_farm.errors import LockTaken, NotFound
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.renames import follow_rename
 from agent_farm.git.checkouts import Checkout
 
 LOCK_SECONDS = 30.0
@@ -18,12 +19,14 @@ LANDING_SECONDS = 600.0  # each of those before may run merge.check
 
 @contextmanager
 def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
-    """The builder's record as it is now: while this waited, another command may have changed it."""
+    """The builder's record as it is now: another command may have changed it, or its agent its branch."""
     with lock_of(farm, id):
         record = farm.registry.read().get(id)
         if record is None:
             farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock made it
             raise NotFound(f"{id} was removed meanwhile", hint="af status")
+        with suppress(AgentFarmError):  # a worktree that is not ours: what is done next says so
+            record = follow_rename(farm, record)
         yield record
 
 

@@ -13,17 +13,22 @@ from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.panes import Found, find_panes
+from agent_farm.farm.renames import follow_renames
 from agent_farm.processes import belongs_to_run, load_runtime_pid
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What `af status` shows of one builder; `git` is None where it was not asked for or is not known."""
+    """What `af status` shows of one builder; `git` is None where it was not asked for or is not known.
+
+    `renamed_from` is its branch until this look.
+    """
 
     record: BuilderRecord
     status: Status
     git: GitState | None = None
     usage: Usage | None = None
+    renamed_from: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         status = self.status
@@ -51,8 +56,15 @@ def list_builders(
         return []
     statuses = read_statuses(farm, chosen)
     states: Mapping[str, GitState] = git_states(farm, chosen, fresh=fresh) if with_git else {}
+    renamed = follow_renames(farm, chosen, states)
     return [
-        Builder(record, statuses[record.id], states.get(record.id), load_usage(farm.run(record.id).usage))
+        Builder(
+            renamed.get(record.id, record),
+            statuses[record.id],
+            states.get(record.id),
+            load_usage(farm.run(record.id).usage),
+            record.branch if record.id in renamed else None,
+        )
         for record in chosen
     ]
 

@@ -88,6 +88,58 @@ def test_conflicts_are_those_of_what_is_checked_out(builder: Spawned, af: Af, re
     assert af("conflicts").stdout.split() == [builder.id, "main", "README.md"]
 
 
+def record_of(builder: Spawned) -> dict[str, Any]:
+    return dict(status_of(builder.af, builder.id))
+
+
+def test_after_a_rename_the_record_follows(builder: Spawned, af: Af) -> None:
+    builder.git("branch", "-m", "first")
+    builder.git("branch", "-m", "fix/two")
+    shown = af("status", builder.id)
+    assert f"{builder.branch} is fix/two now" in shown.stderr
+    assert "+1  demo" in shown.stdout
+    assert (record_of(builder)["branch"], record_of(builder)["new_branch"]) == ("fix/two", True)
+    assert af("status", builder.id).stderr == ""
+    assert f"renamed: its branch, from {builder.branch} to fix/two" in af("logs", builder.id).stdout
+
+
+def test_a_removal_follows_a_rename_too(builder: Spawned, af: Af, repo: Path) -> None:
+    git(repo, "merge", "-q", builder.branch)
+    builder.git("branch", "-m", "fix/two")
+    af("stop", builder.id)
+    done = af("prune", builder.id, "--json")
+    assert json.loads(done.stdout)["removed"][0]["branch"] == "fix/two"
+    assert git(repo, "branch", "--format=%(refname:short)") == "main"
+
+
+@pytest.mark.parametrize("case", ["there", "base", "others", "elsewhere", "detached"])
+def test_a_record_keeps_its_branch(builder: Spawned, spawn: Spawn, repo: Path, case: str) -> None:
+    """While that is there, or when the one that is checked out may be somebody else's."""
+    if case == "there":
+        builder.git("switch", "-q", "-c", "feature")
+    if case == "base":
+        git(repo, "checkout", "-q", "--detach")
+        builder.git("switch", "-q", "main")
+    if case == "others":
+        other = spawn("--shell")
+        other.git("checkout", "-q", "--detach")
+        builder.git("switch", "-q", other.branch)
+    if case == "elsewhere":
+        builder.git("switch", "-q", "--orphan", "feature")
+        commit_files(builder.worktree, {"alone.txt": "x\n"})
+    if case == "detached":
+        builder.git("checkout", "-q", "--detach")
+    if case != "there":
+        builder.git("branch", "-q", "-D", builder.branch)
+    assert record_of(builder)["branch"] == builder.branch
+
+
+def test_a_branch_that_took_the_place_of_the_builders_is_not_afs_to_delete(builder: Spawned) -> None:
+    builder.git("switch", "-q", "-c", "feature")
+    builder.git("branch", "-q", "-D", builder.branch)
+    assert (record_of(builder)["branch"], record_of(builder)["new_branch"]) == ("feature", False)
+
+
 def test_a_branch_without_a_commit(builder: Spawned, af: Af) -> None:
     builder.git("switch", "-q", "--orphan", "fresh")
     assert state(builder)["missing"] == "branch"

@@ -1,0 +1,80 @@
+"""A builder's branch that was renamed (`git branch -m`): the record follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.history import note
+from agent_farm.git.changes import operation_of
+from agent_farm.git.command import ask_git, git_deadline, run_git
+from agent_farm.git.remotes import find_base
+
+if TYPE_CHECKING:
+    from agent_farm.farm.git_state import GitState
+
+# A rename is rare, and what is not followed now is followed the next time.
+_SECONDS = 1.0
+
+
+def follow_renames(
+    farm: Farm, records: Iterable[BuilderRecord], states: Mapping[str, GitState]
+) -> dict[str, BuilderRecord]:
+    """The new records, by id, of builders whose state says that another branch is checked out.
+
+    A builder that another command works on is left to that command.
+    """
+    found = dict[str, BuilderRecord]()
+    for record in records:
+        state = states.get(record.id)
+        if state is None or state.branch in (None, record.branch):
+            continue
+        with (
+            suppress(AgentFarmError),
+            git_deadline(_SECONDS),
+            file_lock(farm.paths.builder_lock(record.id), wait=0),
+        ):
+            now = follow_rename(farm, record)
+            if now.branch != record.branch:
+                found[record.id] = now
+    return found
+
+
+def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
+    """The record as it is to be; the caller holds the builder's lock.
+
+    The branch that is checked out in the worktree takes the place of one that is gone, if it goes on from
+    where the builder began, is no other builder's, and is not what the builder is to land on.
+    """
+    tree = farm.tree(record)
+    branch = tree.checked_out().branch
+    if branch in (None, record.branch) or operation_of(tree) or farm.repository.branch_commit(record.branch):
+        return record
+    if branch in find_base(farm.repository, record.base).branches or not _goes_on(farm, record, str(branch)):
+        return record
+    with farm.registry.edit() as records:
+        now = records.get(record.id)
+        if now is None or any(other.branch == branch for other in records.values()):
+            return record
+        # af removes what it made; a branch that was there before under another name, it did not make
+        made = now.new_branch and _was_renamed(farm, now.branch, str(branch))
+        records[now.id] = now = replace(now, branch=str(branch), new_branch=made)
+    note(farm, now, "renamed", f"its branch, from {record.branch} to {branch}")
+    return now
+
+
+def _goes_on(farm: Farm, record: BuilderRecord, branch: str) -> bool:
+    question = ("merge-base", "--is-ancestor", record.base_commit, f"refs/heads/{branch}")
+    return farm.repository.is_valid_branch(branch) and ask_git(farm.root, *question)[0] == 0
+
+
+def _was_renamed(farm: Farm, old: str, new: str) -> bool:
+    """git says so in the branch's own reflog."""
+    log = run_git(farm.root, "reflog", "show", "--format=%gs", f"refs/heads/{new}", "--", ok=(0, 128))
+    return any(line.startswith(f"Branch: renamed refs/heads/{old} to ") for line in log.splitlines())

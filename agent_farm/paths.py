@@ -37,9 +37,10 @@ def _checked(builder_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FarmPaths:
-    """The files of the farm whose main checkout is `root`."""
+    """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
 
     root: Path
+    former: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Path:
@@ -105,6 +106,15 @@ class FarmPaths:
 
     def session(self, builder_id: str) -> str:
         return f"af-{self.farm_name}-{builder_id}"
+
+    def sessions(self, builder_id: str) -> tuple[str, ...]:
+        """All names that a session of this farm's builder can have; another farm's has none of them."""
+        return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
+
+    @property
+    def home(self) -> Path:
+        """Where this farm is at home, by which a moved one and a copy are told."""
+        return self.state / "home.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,19 @@ def reserved_ports() -> Blocks:
     return _load(file) if file.exists() else {}
 
 
+def rename_farm(old: Path, new: Path) -> None:
+    """The farm was moved: its builders keep their ports."""
+    file = _file()
+    if not file.exists():
+        return
+    with file_lock(file.with_suffix(".lock")):
+        blocks = _load(file)
+        moved = blocks.pop(str(old), None)
+        if moved is not None:
+            blocks[str(new)] = {**moved, **blocks.get(str(new), {})}
+            _store(file, blocks)
+
+
 def forget_farm(root: str) -> None:
     """Drop all blocks of a farm that no longer exists."""
     file = _file()

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.stored_record import record_from_json, stored_record
 from agent_farm.disk import file_lock, load_json, replace_file
 from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
+from agent_farm.paths import FarmPaths
 
 VERSION = 1
 
@@ -19,7 +21,11 @@ Records = dict[str, BuilderRecord]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    path: Path
+    paths: FarmPaths
+
+    @property
+    def path(self) -> Path:
+        return self.paths.registry
 
     def read(self) -> Records:
         """All records as of one moment; no lock is needed, since the file is replaced whole."""
@@ -45,7 +51,8 @@ class Registry:
         if not isinstance(document.get("builders"), dict):
             raise self._damaged("It has no builders.")
         try:
-            return {id: record_from_json(id, record) for id, record in document["builders"].items()}
+            stored = document["builders"].items()
+            return {id: record_from_json(id, record, self.paths) for id, record in stored}
         except DamagedFile as error:
             raise self._damaged(error.what) from error
 
@@ -60,7 +67,8 @@ class Registry:
                 self._store(records)
 
     def _store(self, records: Records) -> None:
-        document = {"version": VERSION, "builders": {id: record.to_json() for id, record in records.items()}}
+        stored = {id: stored_record(record, self.paths) for id, record in records.items()}
+        document = {"version": VERSION, "builders": stored}
         replace_file(self.path, json.dumps(document, indent=1) + "\n")
 
     def _damaged(self, why: str) -> DamagedFile:

@@ -12,17 +12,23 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("proble
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Heal what can be healed; nothing that a person made is removed.")
+@click.option("--moved", is_flag=True, help="The farm was moved here, though its old place cannot be seen.")
 @json_option
-def doctor(fix: bool, as_json: bool) -> int:
+def doctor(fix: bool, moved: bool, as_json: bool) -> int:
     """Find, explain and heal what is broken.
 
-    Exit code 1 when a problem is left.
+    Exit code 1 when a problem is left. A farm that was moved, renamed or copied is made right by every
+    command; only where its old place cannot be seen from here (in a container) you have to say --moved.
     """
     from agent_farm.farm.doctor import examine
     from agent_farm.farm.farm import open_farm
 
     outcomes = []
+<<<<<<< HEAD
     for outcome in examine(open_farm(current_directory()), fix=fix):
+=======
+    for outcome in examine(current_farm(was_moved=moved), fix=fix):
+>>>>>>> ec6097d (A farm can be moved, renamed, copied and mounted elsewhere)
         outcomes.append(outcome)
         if as_json:
             continue

@@ -117,8 +117,6 @@ def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle
 def _foreign(farm: Farm, record: BuilderRecord) -> list[Obstacle]:
     """Path, branch and record have to name each other, in this repository."""
     path = record.worktree_path
-    if path != farm.paths.worktree(record.id):
-        return [Obstacle(f"its record names {path}, which is not this farm's to remove", "af doctor")]
     if not path.is_dir():
         return [Obstacle(f"its worktree {path} is gone", "af doctor --fix")]
     tree = find_worktree(farm.repository, path)

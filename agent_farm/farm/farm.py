@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
 from agent_farm.errors import UsageError
+from agent_farm.farm.home import settle_home
 from agent_farm.git.builder_tree import BuilderTree, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
@@ -25,6 +27,7 @@ class Farm:
     paths: FarmPaths
     settings: Settings
     registry: Registry
+    tell: Callable[[str], None] = field(default=lambda text: None, compare=False)
 
     @property
     def root(self) -> Path:
@@ -49,7 +52,10 @@ class Farm:
         if any(record.state == "creating" for record in records.values()):
             from agent_farm.farm.healing import settle_interrupted
 
-            if settle_interrupted(self, records):
+            settled = settle_interrupted(self, records)
+            for text in settled:
+                self.tell(text)
+            if settled:
                 return self.registry.read()
         return records
 
@@ -69,9 +75,13 @@ class Farm:
         )
 
 
-def open_farm(cwd: Path) -> Farm:
-    """The farm `cwd` lies in, found from a linked worktree too."""
-    repository = find_repository(cwd)
-    paths = FarmPaths(repository.root)
-    settings = open_settings(repository.root)
-    return Farm(repository, paths, settings, Registry(paths.registry))
+def open_farm(cwd: Path, tell: Callable[[str], None] = lambda text: None, *, was_moved: bool = False) -> Farm:
+    """The farm `cwd` lies in, found from a linked worktree too, and made right where it was moved or copied.
+
+    `tell` gets what was done to that end, and what becomes of builders whose making was cut short.
+    """
+    place = settle_home(find_repository(cwd), was_moved=was_moved)
+    for text in place.told:
+        tell(text)
+    settings = open_settings(place.repository.root)
+    return Farm(place.repository, place.paths, settings, Registry(place.paths), tell)

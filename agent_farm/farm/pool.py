@@ -15,6 +15,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import LockTaken
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.home import settle_home
 from agent_farm.farm.trash import delete_tree
 from agent_farm.git.command import GitError
 from agent_farm.git.half_made import drop_half_made
@@ -81,6 +82,7 @@ def drain(farm: Farm) -> int:
 
 
 def _fill(farm: Farm, commit: str) -> None:
+    settle_home(farm.repository)
     make_directory(pool_directory(farm))
     _remove_half_made(farm)
     for slot, held in _ready(farm).items():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.stored_record import stored_record
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen
@@ -68,7 +69,7 @@ def start_runtime(
     document = _launch_document(farm, record, launch, chosen.adapter.states_for(order), preparation)
     document["prompted"] = prompt is not None
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
-    replace_file(run.record, json.dumps(record.to_json(), indent=1) + "\n")
+    replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
     farm.tmux.start_session(record.session, argv, cwd=record.worktree_path, window=record.id)
 

@@ -16,6 +16,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
+from agent_farm.farm.home import settle_home
 from agent_farm.farm.plan import Plan
 from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.room import require_room
@@ -36,6 +37,7 @@ def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
     with ExitStack() as stack:
         record, lock = _reserve(farm, plan, stack)
         try:
+            settle_home(farm.repository)  # the first spawn makes the directory it is written to
             _make_worktree(farm, plan, record, lock)
             _start(farm, plan, record)
             record = _settle(farm, replace(record, state="running"))

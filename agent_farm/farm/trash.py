@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.stored_record import record_from_json, stored_record
 from agent_farm.disk import load_json, make_directory, replace_file
 from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm import deletion
 from agent_farm.farm.farm import Farm
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
-from agent_farm.paths import is_below
+from agent_farm.paths import FarmPaths, is_below
 
 _MANY_FILES = 2000
 _AGE = re.compile(r"(\d+)([smhdw]?)")
@@ -84,7 +85,7 @@ def store_kept(kept: Kept) -> None:
         "tip": kept.tip,
         "remaining": kept.remaining,
         "left_out": kept.left_out,
-        "builder": kept.record.to_json(),
+        "builder": stored_record(kept.record, FarmPaths(kept.directory.parents[2])),
     }
     replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
 
@@ -94,7 +95,7 @@ def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
     found = [
         kept
         for file in farm.paths.trash.glob("[!.]*/record.json")
-        if (kept := _load(file)) and (id is None or kept.record.id == id)
+        if (kept := _load(file, farm.paths)) and (id is None or kept.record.id == id)
     ]
     return sorted(found, key=lambda kept: kept.epoch, reverse=True)
 
@@ -192,11 +193,11 @@ def _has_many_files(path: Path) -> bool:
     return False
 
 
-def _load(file: Path) -> Kept | None:
+def _load(file: Path, paths: FarmPaths) -> Kept | None:
     """None for a directory that is not a whole removal: doctor tells of those."""
     try:
         document: Any = load_json(file)
-        record = record_from_json(str(document["builder"]["id"]), document["builder"])
+        record = record_from_json(str(document["builder"]["id"]), document["builder"], paths)
         remaining, left_out = tuple(document["remaining"]), tuple(document.get("left_out", ()))
         kept = Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining, left_out)
     except (DamagedFile, KeyError, TypeError, ValueError, AttributeError, OSError):

@@ -14,9 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_farm.builders.config import BUILDER_TYPES
-from agent_farm.builders.record import RECORD_STATES, BuilderRecord, record_from_json
+from agent_farm.builders.record import RECORD_STATES, BuilderRecord
 from agent_farm.builders.registry import Registry
+from agent_farm.builders.stored_record import record_from_json, stored_record
 from agent_farm.errors import DamagedFile
+from agent_farm.paths import FarmPaths
 from tests.builders.test_modes import JSON
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -99,7 +101,7 @@ def a_record(id: str = "task-a7f3-x9k2", **changes: Any) -> BuilderRecord:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Registry:
-    return Registry(tmp_path / ".agent-farm/registry.json")
+    return Registry(FarmPaths(tmp_path))
 
 
 def test_the_record_has_every_field_that_others_rely_on() -> None:
@@ -114,7 +116,38 @@ def test_round_trip(registry: Registry, records: list[BuilderRecord]) -> None:
     with registry.edit() as stored:
         stored.clear()
         stored.update(wanted)
-    assert registry.read() == wanted
+    assert registry.read() == {id: _at_home(record, registry.paths) for id, record in wanted.items()}
+
+
+def _at_home(record: BuilderRecord, paths: FarmPaths) -> BuilderRecord:
+    """A record is not asked where the farm is."""
+    prompt = None if record.prompt_file is None else str(paths.run(record.id) / "prompt.md")
+    role = None if record.role is None else str(paths.root / record.role)
+    place, session = str(paths.worktree(record.id)), paths.session(record.id)
+    return replace(record, worktree=place, session=session, prompt_file=prompt, role=role)
+
+
+def test_what_is_stored_holds_no_path_that_the_place_gives(registry: Registry) -> None:
+    root = registry.paths.root
+    record = a_record("a", prompt_file=str(root / "x"), role=str(root / "codev/roles/builder.md"))
+    with registry.edit() as records:
+        records["a"] = record
+    assert str(root) not in registry.path.read_text()
+    assert registry.read()["a"] == _at_home(record, registry.paths)
+    elsewhere = FarmPaths(Path("/elsewhere"))
+    moved = record_from_json("a", json.loads(registry.path.read_text())["builders"]["a"], elsewhere)
+    assert moved.worktree == "/elsewhere/.builders/a"
+    assert moved.prompt_file == "/elsewhere/.agent-farm/runs/a/prompt.md"
+    assert moved.role == "/elsewhere/codev/roles/builder.md"
+
+
+def test_a_session_of_another_farm_is_nobodys(registry: Registry) -> None:
+    """A copied farm has the original's records; it must not end the original's sessions."""
+    here = registry.paths
+    named = json.loads(json.dumps(stored_record(a_record("a", session="af-before-1234-a"), here)))
+    assert record_from_json("a", named, here).session == here.session("a")
+    moved = FarmPaths(here.root, former=("before-1234",))
+    assert record_from_json("a", named, moved).session == "af-before-1234-a"
 
 
 def test_no_file_is_no_builders(registry: Registry) -> None:
@@ -142,14 +175,14 @@ def test_an_edit_that_fails_changes_nothing(registry: Registry) -> None:
 
 def _add_many(path: Path, worker: int) -> None:
     for number in range(10):
-        with Registry(path).edit() as records:
+        with Registry(FarmPaths(path)).edit() as records:
             id = f"task-{worker}-{number}"
             records[id] = a_record(id)
 
 
 def test_many_processes_lose_nothing(registry: Registry) -> None:
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_add_many, args=(registry.path, number)) for number in range(12)]
+    workers = [context.Process(target=_add_many, args=(registry.paths.root, number)) for number in range(12)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -248,7 +281,6 @@ def test_what_it_cannot_read_it_names_and_never_overwrites(
         ),
         *(("base_commit", text) for text in ("0", "HEAD", "--all")),
         *(("subdirectory", text) for text in ("/etc", "../x", "a/../../b")),
-        *(("worktree", text) for text in ("x", "/home/me", "/farm/.builders/../..")),
         *(("run", text) for text in ("", "x", "a b")),
         *(("base", text) for text in ("--output=x", "a\nb")),
         *(("session", text) for text in ("-x", "=", "a:b", "#(touch x)")),
@@ -261,7 +293,9 @@ def test_what_it_cannot_read_it_names_and_never_overwrites(
 )
 def test_what_could_do_harm_where_it_is_used_is_damage(name: str, value: object) -> None:
     with pytest.raises(DamagedFile, match=name):
-        record_from_json("a", json.loads(json.dumps({**a_record("a").to_json(), name: value})))
+        record_from_json(
+            "a", json.loads(json.dumps({**a_record("a").to_json(), name: value})), FarmPaths(Path("/farm"))
+        )
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"null", b"[]", b"7", b"[" * 100_000])
@@ -278,11 +312,12 @@ VERSION_1 = Path(__file__).with_name("registry-1.json")
 
 def test_a_file_as_it_was_written_once_is_still_read(tmp_path: Path) -> None:
     """The file is kept as it is: a change of the form needs an upgrade, not a change of this test."""
-    path = tmp_path / "registry.json"
-    path.write_bytes(VERSION_1.read_bytes())
-    records = Registry(path).read()
+    paths = FarmPaths(tmp_path)
+    paths.state.mkdir()
+    paths.registry.write_bytes(VERSION_1.read_bytes())
+    records = Registry(paths).read()
     assert set(records) == {"0009", "task-a7f3-x9k2"}
     assert records["0009"].spec == "codev/specs/0009-login.md"
     assert records["task-a7f3-x9k2"] == record_from_json(
-        "task-a7f3-x9k2", json.loads(VERSION_1.read_text())["builders"]["task-a7f3-x9k2"]
+        "task-a7f3-x9k2", json.loads(VERSION_1.read_text())["builders"]["task-a7f3-x9k2"], paths
     )

@@ -49,6 +49,7 @@ def test_a_newer_file_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "butler.db"
     path.write_bytes(b"this is not a database, and long enough to be looked at as one" * 20)
+    path.chmod(0o600)
     before = path.read_bytes()
     with pytest.raises(DamagedFile, match=r"butler\.db is damaged"):
         Database(path)

@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from agent_farm.builders.record import record_from_json
 from agent_farm.builders.registry import Registry
+from agent_farm.builders.stored_record import record_from_json
 from agent_farm.paths import FarmPaths
 from tests.gitrepo import git
 
@@ -34,7 +34,7 @@ SPECS = ("0012-csv-export", "0017-audit-log", "0021-price-rules", "0030-bulk-edi
 def gather(root: Path, template: str, count: int, *, worktrees: int = 0) -> list[str]:
     """Beside the builder `template`, `count` more; the first `worktrees` of them with a worktree."""
     paths, ids = FarmPaths(root), []
-    registry = Registry(paths.registry)
+    registry = Registry(paths)
     document = registry.read()[template].to_json()
     launcher = root.parent / "launcher.py"
     launcher.write_text("#!/bin/sh\nexec sleep 3600\n")
@@ -43,7 +43,7 @@ def gather(root: Path, template: str, count: int, *, worktrees: int = 0) -> list
     with registry.edit() as records:
         for number in range(count):
             record = _record(paths, document, number)
-            records[str(record["id"])] = record_from_json(str(record["id"]), record)
+            records[str(record["id"])] = record_from_json(str(record["id"]), record, paths)
             ids.append(str(record["id"]))
             state = STATES[number * 7 % len(STATES)]
             _write_run(paths, record, state, number)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.events import load_events
-from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.stored_record import record_from_json
 from agent_farm.disk import file_lock
 from agent_farm.errors import DamagedFile
 from agent_farm.farm.checks.finding import Finding
@@ -138,7 +139,7 @@ def _adopt(farm: Farm, tree: Worktree) -> str:
 
 def _last_record(farm: Farm, id: str) -> BuilderRecord | None:
     try:
-        record = record_from_json(id, json.loads(read_own(farm.run(id).record)))
+        record = record_from_json(id, json.loads(read_own(farm.run(id).record)), farm.paths)
     except (OSError, ValueError, DamagedFile):
         return None
     return record.with_state("running")

@@ -1,0 +1,184 @@
+"""Where a farm is at home, and what is to be done when it is found somewhere else.
+
+`.agent-farm/home.json` names the farm, the path of its main checkout, and the mount namespace in which that
+path was seen. Found under another path, a farm was
+
+- reached by a second path: the same directory is there under the first one, and that one is used;
+- copied: the original is still where it was. The copy becomes a farm of its own, whose builders do not run;
+- moved: nothing of it is left there. Worktrees, ports and records follow;
+- mounted elsewhere (a container): the old path cannot be seen from here, and git's paths cannot be right on
+  both sides. It is refused, and nothing is changed, until somebody says that it was moved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_farm.builders.registry import Registry
+from agent_farm.disk import file_lock, load_json, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.git.moving import reconnect_others, reconnect_worktrees
+from agent_farm.git.repository import Repository, find_repository
+from agent_farm.launch import as_command
+from agent_farm.paths import STATE_NAME, FarmPaths
+from agent_farm.ports import rename_farm, reserve_ports
+
+VERSION = 1
+_NAMESPACE = Path("/proc/self/ns/mnt")
+_LOCK_SECONDS = 30.0
+# A copy of these would let the original's server, token and logins be taken for the copy's.
+_OF_THE_SERVER = ("server.json", "architect.token", "dashboard-logins.json")
+
+Change = Literal["moved", "copied"]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    root: Path
+    farm: str
+    namespace: str
+    former: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The farm as it is to be opened; `told` is what was done about it, for the person."""
+
+    repository: Repository
+    paths: FarmPaths
+    told: tuple[str, ...] = ()
+
+
+def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
+    """Whoever opens a farm passes here. `was_moved`: a person says so, whatever can be seen."""
+    paths = FarmPaths(repository.root)
+    if not paths.state.is_dir():
+        return Place(repository, paths)
+    home = load_home(paths)
+    if home is None:
+        return _settle_in(repository, paths)
+    if home.root == repository.root:
+        return Place(repository, replace(paths, former=home.former))
+    if _is_same(home.root / STATE_NAME, paths.state):
+        return settle_home(_seen_from(repository, home.root))
+    with file_lock(paths.locks / "home.lock", wait=_LOCK_SECONDS):
+        home = load_home(paths) or home
+        if home.root == repository.root:  # another process was first
+            return Place(repository, replace(paths, former=home.former))
+        return _change_home(repository, paths, home, was_moved)
+
+
+def load_home(paths: FarmPaths) -> Home | None:
+    """None where nothing can be read: such a file is written again."""
+    try:
+        document: Any = load_json(paths.home)
+        former = tuple(str(name) for name in document["former"])
+        return Home(Path(document["root"]), str(document["farm"]), str(document["namespace"]), former)
+    except (OSError, DamagedFile, KeyError, TypeError, ValueError):
+        return None
+
+
+def _store_home(paths: FarmPaths, home: Home) -> None:
+    document = {
+        "version": VERSION,
+        "farm": home.farm,
+        "root": str(home.root),
+        "namespace": home.namespace,
+        "former": home.former,
+    }
+    replace_file(paths.home, json.dumps(document, indent=1) + "\n")
+
+
+def _settle_in(repository: Repository, paths: FarmPaths) -> Place:
+    """The first time, or the first time since an af that did not write this down."""
+    with suppress(AgentFarmError):  # a full or read-only disk: the next command does it
+        _store_home(paths, Home(repository.root, os.urandom(8).hex(), _namespace()))
+    return Place(repository, paths)
+
+
+def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved: bool) -> Place:
+    original = load_home(FarmPaths(home.root))
+    if original is not None and original.farm == home.farm and original.root == home.root and not was_moved:
+        return _leave_original(repository, paths, home)
+    if home.namespace != _namespace() and not was_moved:
+        raise AgentFarmError(
+            f"This farm is at home in {home.root}, which cannot be seen from here",
+            why="It may be mounted elsewhere, in a container say. Its worktrees are named by their paths: "
+            "what is made right for here is wrong there, so nothing is changed.",
+            hint=as_command("af", "doctor", "--moved"),
+        )
+    return _follow(repository, paths, home)
+
+
+def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
+    """Moved. Each step may be done again: the new home is written down last."""
+    trees = reconnect_worktrees(repository, home.root)
+    if not (home.root / ".git").exists():
+        reconnect_others(repository)
+    with suppress(AgentFarmError):  # that file is the user's, not the farm's: new ports are found without
+        rename_farm(home.root, repository.root)
+    former = tuple(dict.fromkeys((FarmPaths(home.root).farm_name, *home.former)))
+    now = replace(paths, former=former)
+    with Registry(now).edit() as records:
+        running = sorted(id for id, record in records.items() if record.state == "running")
+    _store_home(now, Home(repository.root, home.farm, _namespace(), former))
+    told = [f"The farm was moved from {home.root}; {_worktrees(len(trees))} followed."]
+    if running:
+        again = as_command("af", "stop", *running)
+        told.append(f"What runs since before the move reports to the old place: {again}, then af resume.")
+    return Place(repository, now, tuple(told))
+
+
+def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Place:
+    """A copy: a farm of its own from here on, with the same work and nothing that runs."""
+    if (repository.root / ".git").is_file():
+        raise AgentFarmError(
+            f"{repository.root} is a copy of {home.root} and shares its git directory",
+            why=f"Both would be the same farm. The builders are those of {home.root}.",
+            hint=as_command("git", "clone", home.root, f"{repository.root}-clone"),
+        )
+    trees = reconnect_worktrees(repository, home.root)
+    for directory in (paths.state, *(paths.state / "butlers").glob("*")):
+        for name in _OF_THE_SERVER:
+            (directory / name).unlink(missing_ok=True)
+    with Registry(paths).edit() as records:
+        for id, record in records.items():
+            records[id] = replace(
+                record,
+                state="creating" if record.state == "creating" else "stopped",
+                reason=record.reason if record.state == "creating" else f"copied from {home.root}",
+                run=os.urandom(6).hex(),
+                conversation_id=None,
+                ports=reserve_ports(repository.root, id, len(record.ports)),
+            )
+    _store_home(paths, Home(repository.root, os.urandom(8).hex(), _namespace()))
+    told = f"This is a copy of {home.root}: a farm of its own from here on, with {_worktrees(len(trees))}."
+    return Place(repository, paths, (told, "The original is left alone; af resume starts a builder here."))
+
+
+def _worktrees(count: int) -> str:
+    return "1 worktree" if count == 1 else f"{count} worktrees"
+
+
+def _seen_from(repository: Repository, root: Path) -> Repository:
+    """The same directories by the path that git wrote down."""
+    here = root / os.path.relpath(repository.checkout, repository.root) / repository.prefix
+    return find_repository(here if here.is_dir() else root)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samefile(one, other)
+    return False
+
+
+def _namespace() -> str:
+    """Which mounts this process sees; nothing where the system does not say."""
+    with suppress(OSError):
+        return os.readlink(_NAMESPACE)
+    return ""

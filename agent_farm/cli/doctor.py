@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from agent_farm.cli.options import current_directory, json_option
-from agent_farm.cli.output import answer, answer_json, narrate_hint, printable, style
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable, style
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
 
@@ -24,11 +24,8 @@ def doctor(fix: bool, moved: bool, as_json: bool) -> int:
     from agent_farm.farm.farm import open_farm
 
     outcomes = []
-<<<<<<< HEAD
-    for outcome in examine(open_farm(current_directory()), fix=fix):
-=======
-    for outcome in examine(current_farm(was_moved=moved), fix=fix):
->>>>>>> ec6097d (A farm can be moved, renamed, copied and mounted elsewhere)
+    farm = open_farm(current_directory(), lambda text: narrate(printable(text)), was_moved=moved)
+    for outcome in examine(farm, fix=fix):
         outcomes.append(outcome)
         if as_json:
             continue

@@ -19,24 +19,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-<<<<<<< HEAD
 def current_farm(*, tolerant: bool = False) -> Farm:
     """The farm here. What only looks, talks or stops is `tolerant`: of a typo in the settings it warns."""
     from agent_farm.farm.farm import open_farm
 
-    farm = open_farm(current_directory())
+    farm = open_farm(current_directory(), lambda text: narrate(printable(text)))
     if not tolerant:
         farm.settings.require_good()
     for problem in farm.settings.problems:
         why = f" ({problem.why})" if problem.why else ""
         narrate(f"warning: {printable(problem.what + why)}")
     return farm
-=======
-def current_farm(*, was_moved: bool = False) -> Farm:
-    from agent_farm.farm.farm import open_farm
-
-    return open_farm(current_directory(), narrate, was_moved=was_moved)
->>>>>>> ec6097d (A farm can be moved, renamed, copied and mounted elsewhere)
 
 
 def current_directory() -> Path:

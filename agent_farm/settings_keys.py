@@ -84,6 +84,8 @@ KEYS = (
     ),
     Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),
+    Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
+    Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
     Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it"),
 )

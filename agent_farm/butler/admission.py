@@ -45,7 +45,8 @@ class Admission:
             taken = f"All {self.slots.count} slots are taken"
             return f"{taken}; a session that triggers another cannot wait for one"
         if self.waiting >= self.queue:
-            return f"The queue is full: {self.waiting} sessions wait already"
+            wait = "session waits" if self.waiting == 1 else "sessions wait"
+            return f"The queue is full: {self.waiting} {wait} already"
         return None
 
 

@@ -27,9 +27,10 @@ def agreed_before(command: str) -> Iterator[None]:
 def schedule_request(root: Path, butler: str, schedule: Schedule | ScheduleEntry) -> Request:
     """A schedule of a butler.toml, to be agreed to before it fires."""
     zone = f" ({schedule.timezone})" if schedule.timezone else ""
+    place = f" in {schedule.cwd}" if schedule.cwd else ""
     file = roster_directory(root) / butler / FILE_NAME
     origin = f"{file.relative_to(root)} schedule {schedule.name}"
-    return Request(origin, f"{schedule.cron}{zone}: {schedule.prompt}")
+    return Request(origin, f"{schedule.cron}{zone}{place}: {schedule.prompt}")
 
 
 def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
@@ -38,4 +39,4 @@ def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
 
 
 def schedule_json(root: Path, butler: str, schedule: Schedule) -> dict[str, Any]:
-    return {**schedule.to_json(), "agreed": may_fire(root, butler, schedule)}
+    return {"butler": butler, **schedule.to_json(), "agreed": may_fire(root, butler, schedule)}

@@ -12,7 +12,7 @@ from typing import Any
 from agent_farm.butler import telemetry
 from agent_farm.butler.client import OnEvent, RunRequest
 from agent_farm.butler.listening import listen
-from agent_farm.butler.order import Progress, RunOptions
+from agent_farm.butler.order import Progress
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.tokens import Tokens
 from agent_farm.paths import FarmPaths
@@ -46,16 +46,7 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
 
     try:
         with telemetry.continued(request.traceparent):
-            return await service.trigger(
-                request.prompt,
-                request.context,
-                trigger_source=request.source,
-                max_turns=request.max_turns,
-                runtime=request.runtime,
-                permissions=request.permissions,
-                options=_options(request),
-                observer=observe,
-            )
+            return await service.run(request, observe)
     finally:
         server.should_exit = True
         with suppress(asyncio.CancelledError):
@@ -63,10 +54,6 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
         service.close()
         if end_export:
             end_export()
-
-
-def _options(request: RunRequest) -> RunOptions:
-    return RunOptions(model=request.model, cwd=request.cwd, timeout=request.timeout, parent=request.parent)
 
 
 def _end_on_sigterm() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -17,11 +17,12 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders as list_all
 
 OpenFarm = Callable[[], Farm]
+Reported = Literal["working", "waiting", "idle"]
 
 
 def add_builder_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     @tool(server)
-    async def report(state: str, message: str, ctx: Context[Any, Any]) -> dict[str, str]:
+    async def report(state: Reported, message: str, ctx: Context[Any, Any]) -> dict[str, str]:
         """Tell the architect how you are: `state` is working, waiting or idle, `message` says why."""
 
         def work(farm: Farm, me: BuilderRecord) -> None:

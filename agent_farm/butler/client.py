@@ -6,44 +6,17 @@ import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.result import SpawnerResult, result_from
+from agent_farm.butler.run_request import RunRequest
 from agent_farm.butler.server_files import ServerAddress
 from agent_farm.butler.telemetry import parse_traceparent
 from agent_farm.errors import AgentFarmError
 
 Event = Mapping[str, Any]
+__all__ = ["RunRequest", "call_tool", "request_session", "start_session"]
 OnEvent = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """`attached`: the session is cancelled when this caller goes away.
-
-    `parent` is the session that asks, `traceparent` the trace that it asks in (W3C).
-    """
-
-    prompt: str
-    context: str | None = None
-    max_turns: int = 20
-    runtime: str | None = None
-    model: str | None = None
-    permissions: str | None = None
-    cwd: Path | None = None
-    timeout: float | None = None
-    attached: bool = False
-    source: str = "external"
-    parent: str | None = None
-    traceparent: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The trace is left out: it travels as a header, as everywhere."""
-        fields = {**asdict(self), "cwd": str(self.cwd) if self.cwd else None}
-        del fields["traceparent"]
-        return fields
 
 
 def request_session(address: ServerAddress, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
@@ -53,7 +26,7 @@ def request_session(address: ServerAddress, request: RunRequest, on_event: OnEve
         if event["event"] == "error":
             raise _error(event)
         if event["event"] == "result":
-            result = SpawnerResult(**event["result"])
+            result = result_from(event["result"])
         else:
             on_event(event)
     if result is None:
@@ -71,7 +44,7 @@ def start_session(address: ServerAddress, request: RunRequest) -> SpawnerResult 
         if event["event"] == "error":
             raise _error(event)
         if event["event"] == "result":
-            return SpawnerResult(**event["result"])
+            return result_from(event["result"])
         return str(event["session_id"])
     raise AgentFarmError("The server gave no answer", hint="af butler logs")
 

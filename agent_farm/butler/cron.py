@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_farm.errors import UsageError
 
 MOST_DUES = 1000
+CATCH_UP_SECONDS = 3600
 
 
 def require_cron(cron: str, timezone: str | None = None) -> None:
@@ -41,6 +42,21 @@ def last_due(cron: str, timezone: str | None, after: float, until: float) -> tup
     # After a long absence: look again so close to the end that even every minute fits.
     close = max(after, until - (MOST_DUES - 1) * 60.0)
     return (last_due(cron, timezone, close, until)[0] if close > at else newest), count
+
+
+def last_moment(until: str | None, timezone: str | None) -> float | None:
+    """The end of the day `until`, or the time it says, in seconds since the epoch."""
+    if until is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(until)
+    except ValueError as error:
+        raise UsageError(
+            f"{until!r} is neither a day nor a time", hint="as in 2027-03-31 or 2027-03-31T18:00"
+        ) from error
+    if len(until) == len("2027-03-31"):
+        moment = moment.replace(hour=23, minute=59, second=59)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=_zone(timezone))).timestamp()
 
 
 def _zone(name: str | None) -> tzinfo:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_farm.butler.client import RunRequest, call_tool, start_session
+from agent_farm.butler.client import call_tool, start_session
 from agent_farm.butler.database import Database
 from agent_farm.butler.identity import load_butler
-from agent_farm.butler.order import RunOptions
 from agent_farm.butler.result import SpawnerResult, result_of
+from agent_farm.butler.run_request import RunRequest
 from agent_farm.butler.schedules import ScheduleStore
 from agent_farm.butler.service import open_sessions
-from agent_farm.butler.sessions import SessionLog
+from agent_farm.butler.session_log import SessionLog
 from agent_farm.butler.state import StateStore
 
 LOOK_SECONDS = 0.2
@@ -34,9 +34,9 @@ class Desk(Protocol):
     @property
     def schedules(self) -> ScheduleStore: ...
 
-    async def trigger(
-        self, prompt: str, context: str | None = None, *, trigger_source: str, options: RunOptions | None
-    ) -> SpawnerResult: ...
+    async def run(self, request: RunRequest) -> SpawnerResult: ...
+
+    async def start(self, request: RunRequest) -> SpawnerResult | str: ...
 
     async def tick(self) -> list[str]: ...
 
@@ -55,13 +55,12 @@ class FarDesk:
     def database(self) -> Database:
         return self.sessions.database
 
-    async def trigger(
-        self, prompt: str, context: str | None = None, *, trigger_source: str, options: RunOptions | None
-    ) -> SpawnerResult:
+    async def start(self, request: RunRequest) -> SpawnerResult | str:
+        return await asyncio.to_thread(self._start, request)
+
+    async def run(self, request: RunRequest) -> SpawnerResult:
         """No thread is held until the session has ended: this process can be ended meanwhile."""
-        parent = options.parent if options else None
-        request = RunRequest(prompt, context, source=trigger_source, parent=parent)
-        started = await asyncio.to_thread(self._start, request)
+        started = await self.start(request)
         if not isinstance(started, str):
             return started
         while True:
@@ -76,7 +75,8 @@ class FarDesk:
     def _start(self, request: RunRequest) -> SpawnerResult | str:
         from agent_farm.butler.server_handle import ensure_server
 
-        return start_session(ensure_server(self.root, None), request)
+        butler = self.sessions.get(request.resume)["butler"] if request.resume else None
+        return start_session(ensure_server(self.root, butler), request)
 
     def _tick(self) -> list[str]:
         from agent_farm.butler.server_handle import ensure_server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +44,7 @@ def _add_spawn(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         task: str | None = None,
         project: str | None = None,
         protocol: str | None = None,
-        args: str | None = None,
+        args: dict[str, Any] | str | None = None,
         files: list[str] | None = None,
         runtime: str | None = None,
         model: str | None = None,
@@ -56,12 +57,13 @@ def _add_spawn(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     ) -> dict[str, Any]:
         """Start a builder in its own worktree: `task` (text), `project` (spec id), `protocol` or `shell`.
 
-        `args` is a JSON object for the protocol, `files` are paths that matter for the task. `permissions`:
+        `args` is what the protocol is given, `files` are paths that matter for the task. `permissions`:
         ask, edit (files of its worktree, no command) or all. `branch` goes on with one that exists, `role`
         is the file of another system prompt, relative to the repository; `ephemeral` removes the builder
         when its runtime has ended and its work has landed.
         """
-        flags = Flags(None, task, project, protocol, shell, tuple(files or ()), args)
+        given = json.dumps(args) if isinstance(args, dict) else args
+        flags = Flags(None, task, project, protocol, shell, tuple(files or ()), given)
 
         def start() -> dict[str, Any]:
             farm = open_farm()

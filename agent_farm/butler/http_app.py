@@ -6,8 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -19,11 +17,11 @@ from starlette.types import ASGIApp
 
 from agent_farm.butler.guard import Guard
 from agent_farm.butler.mcp_server import build_mcp_server
-from agent_farm.butler.order import Progress, RunOptions
+from agent_farm.butler.order import Progress
 from agent_farm.butler.requests import caller_of
 from agent_farm.butler.result import refused
+from agent_farm.butler.run_request import RunRequest
 from agent_farm.butler.service import ButlerService
-from agent_farm.butler.sources import is_callers_source
 from agent_farm.butler.tool_box import text_of
 from agent_farm.errors import AgentFarmError
 
@@ -59,7 +57,7 @@ def build_app(service: ButlerService, touch: Callable[[], None] = lambda: None) 
         if caller is None or caller.kind != "architect":
             return JSONResponse({"error": "only for the architect"}, status_code=403)
         try:
-            asked = _asked(await request.json())
+            asked = RunRequest.from_json(await request.json())
         except (ValueError, KeyError, TypeError) as error:
             return JSONResponse({"error": f"not a request to run: {error}"}, status_code=400)
         return StreamingResponse(_events(service, asked), media_type="application/x-ndjson")
@@ -73,46 +71,10 @@ def build_app(service: ButlerService, touch: Callable[[], None] = lambda: None) 
     return Guard(Starlette(routes=routes, lifespan=lifespan), service.tokens, touch)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The body of POST /run. `attached`: the session ends when the caller goes away."""
-
-    prompt: str
-    context: str | None
-    max_turns: int
-    runtime: str | None
-    permissions: str | None
-    attached: bool
-    source: str
-    options: RunOptions
-
-
-def _asked(body: dict[str, Any]) -> Asked:
-    cwd, timeout = body.get("cwd"), body.get("timeout")
-    source, parent = body.get("source", "external"), body.get("parent")
-    if not is_callers_source(source):
-        raise ValueError(f"{source!r} is not a source that a caller may name")
-    return Asked(
-        prompt=str(body["prompt"]),
-        context=body.get("context"),
-        max_turns=int(body.get("max_turns", 20)),
-        runtime=body.get("runtime"),
-        permissions=body.get("permissions"),
-        attached=bool(body.get("attached", False)),
-        source=source,
-        options=RunOptions(
-            model=body.get("model"),
-            cwd=Path(cwd) if cwd else None,
-            timeout=float(timeout) if timeout else None,
-            parent=str(parent) if parent else None,
-        ),
-    )
-
-
-async def _events(service: ButlerService, asked: Asked) -> AsyncIterator[bytes]:
+async def _events(service: ButlerService, request: RunRequest) -> AsyncIterator[bytes]:
     """One JSON object a line: queued, running, tool, …, at last `result` or `error`."""
     queue: asyncio.Queue[Event] = asyncio.Queue()
-    task = asyncio.create_task(_trigger(service, asked, queue))
+    task = asyncio.create_task(_trigger(service, request, queue))
     try:
         while True:
             event = await queue.get()
@@ -120,27 +82,18 @@ async def _events(service: ButlerService, asked: Asked) -> AsyncIterator[bytes]:
             if event["event"] in ("result", "error"):
                 return
     finally:
-        if asked.attached and not task.done():
+        if request.attached and not task.done():
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
 
-async def _trigger(service: ButlerService, asked: Asked, queue: asyncio.Queue[Event]) -> None:
+async def _trigger(service: ButlerService, request: RunRequest, queue: asyncio.Queue[Event]) -> None:
     def observe(progress: Progress) -> None:
         queue.put_nowait({"event": progress.event, "session_id": progress.session_id, **progress.detail})
 
     try:
-        result = await service.trigger(
-            asked.prompt,
-            asked.context,
-            trigger_source=asked.source,
-            max_turns=asked.max_turns,
-            runtime=asked.runtime,
-            permissions=asked.permissions,
-            options=asked.options,
-            observer=observe,
-        )
+        result = await service.run(request, observe)
     except AgentFarmError as error:
         queue.put_nowait(_error_event(error))
         return

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import date
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 from agent_farm.butler.butler_table import ButlerError, Table
-from agent_farm.butler.cron import require_cron
+from agent_farm.butler.cron import CATCH_UP_SECONDS, last_moment, require_cron
 from agent_farm.butler.sources import TASK_NAME
 from agent_farm.butler.transport import transport_problem
 from agent_farm.consent import Request
@@ -35,18 +36,28 @@ _BUTLER_KEYS = (
     "max_queued_sessions",
     "session_timeout",
     "transport",
+    "reads_checkout",
     "env",
     "schedule",
 )
-_SCHEDULE_KEYS = ("name", "cron", "prompt", "timezone")
+_SCHEDULE_KEYS = ("name", "cron", "prompt", "timezone", "cwd", "late", "until")
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:
+    """`cwd` is where its sessions run, from the checkout's top; else it is the butler's own directory.
+
+    A due time that is missed is made up within `late` seconds, with 0 however late. After `until`, a day or a
+    time of that zone, it is due no more.
+    """
+
     name: str
     cron: str
     prompt: str
     timezone: str | None = None
+    cwd: str | None = None
+    late: float = CATCH_UP_SECONDS
+    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class Butler:
 
     `runtime` and `model` are what its own file says; the farm's settings come after them, at each session.
     `requests` are what its user agrees to before one of its sessions runs.
+    `reads_checkout`: its sessions may read the checkout that they are asked about.
     """
 
     name: str
@@ -71,6 +83,7 @@ class Butler:
     optional_env: tuple[str, ...] = ()
     module_credentials: tuple[str, ...] = ()
     memory: bool = False
+    reads_checkout: bool = False
     schedules: tuple[ScheduleEntry, ...] = ()
     requests: tuple[Request, ...] = ()
 
@@ -87,6 +100,12 @@ def butler_names(root: Path) -> list[str]:
     """The butlers that `codev/roster/` describes."""
     roster = roster_directory(root)
     return sorted(file.parent.name for file in roster.glob(f"*/{FILE_NAME}"))
+
+
+def all_butler_names(root: Path) -> list[str]:
+    """Those of the roster and, beside several, the farm's own."""
+    names = butler_names(root)
+    return names if len(names) == 1 else [farm_butler_name(root), *names]
 
 
 def own_butler_name(root: Path) -> str:
@@ -135,6 +154,7 @@ def _packaged(root: Path, name: str) -> Butler:
         roster=roster if roster.is_dir() else directory,
         port=settings.number("server.port"),
         optional_env=settings.values["env.pass"],  # guarded where a session is started
+        reads_checkout=True,
     )
 
 
@@ -169,6 +189,7 @@ def _from_file(root: Path, directory: Path) -> Butler:
         optional_env=(*env.variables("optional"), *settings.values["env.pass"]),
         module_credentials=_module_credentials(modules),
         memory="memory" in modules.values and modules.table("memory").flag("enabled", default=True),
+        reads_checkout=table.flag("reads_checkout", default=name == own_butler_name(root)),
         schedules=_schedules(table),
         requests=tuple(_requests(root, directory, env, modules)),
     )
@@ -241,12 +262,30 @@ def _schedule(table: Table) -> ScheduleEntry:
         cron=table.text("cron"),
         prompt=table.text("prompt"),
         timezone=table.text_or_none("timezone"),
+        cwd=table.text_or_none("cwd"),
+        late=table.number("late", CATCH_UP_SECONDS, least=0),
+        until=_moment(table, "until"),
     )
     try:
         require_cron(schedule.cron, schedule.timezone)
+        _require_inside(schedule.cwd)
+        last_moment(schedule.until, schedule.timezone)
     except UsageError as error:
         raise table.error(f"schedule {schedule.name}: {error.what}", error.why, error.hint) from error
     return schedule
+
+
+def _require_inside(cwd: str | None) -> None:
+    """A file that came with the repository names no place outside of it."""
+    place = PurePosixPath(cwd or ".")
+    if place.is_absolute() or ".." in place.parts or "\0" in str(place):
+        raise UsageError(f"cwd is {cwd!r}", why="It has to be a directory of the checkout, from its top.")
+
+
+def _moment(table: Table, key: str) -> str | None:
+    """TOML has days and times of its own."""
+    value = table.values.get(key)
+    return value.isoformat() if isinstance(value, date) else table.text_or_none(key)
 
 
 def _module_credentials(modules: Table) -> tuple[str, ...]:

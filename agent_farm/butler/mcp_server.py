@@ -15,12 +15,13 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent
 from agent_farm.butler.builder_tools import add_builder_tools
 from agent_farm.butler.desk import Desk, open_desk
 from agent_farm.butler.farm_tools import add_farm_tools
-from agent_farm.butler.order import Progress
+from agent_farm.butler.order import Progress as SessionProgress
 from agent_farm.butler.requests import caller_in
 from agent_farm.butler.service import ButlerService
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
 from agent_farm.butler.source_tools import add_source_tools
 from agent_farm.butler.tokens import Caller
+from agent_farm.butler.tool_answers import Progress, Words
 from agent_farm.butler.tool_calls import ServedCall, record_served_call
 from agent_farm.farm.farm import Farm
 
@@ -45,7 +46,7 @@ def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        middleware=[_Permissions(), _Recording(service)],
+        middleware=[_Permissions(), _Recording(service), Progress(), Words()],
     )
     _add_tools(server, lambda: service, lambda: open_farm(service.root))
     return server
@@ -60,7 +61,7 @@ def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
         version=__version__,
         instructions=ARCHITECT_INSTRUCTIONS,
         log_level="WARNING",
-        middleware=[_Permissions()],
+        middleware=[_Permissions(), Progress(), Words()],
     )
 
     @cache
@@ -78,7 +79,7 @@ def _add_tools(server: MCPServer[Any], open_desk: Callable[[], Desk], open_farm:
     add_schedule_tools(server, open_desk)
     add_builder_tools(server, open_farm)
     add_farm_tools(server, open_farm)
-    add_source_tools(server)
+    add_source_tools(server, open_farm)
 
 
 class _Permissions:
@@ -98,7 +99,7 @@ class _Permissions:
 
 
 class _Recording:
-    """Every served call of a session or builder is kept under its id."""
+    """Every served call of a session is kept under its id."""
 
     def __init__(self, service: ButlerService) -> None:
         self._service = service
@@ -108,7 +109,7 @@ class _Recording:
             return await call_next(ctx)
         caller, began = caller_in(ctx), time.monotonic()
         result = await call_next(ctx)
-        if caller.kind != "architect":
+        if caller.kind == "session":
             await self._record(caller, ctx.params or {}, result, time.monotonic() - began)
         return result
 
@@ -118,7 +119,7 @@ class _Recording:
         text, failed = _outcome(result)
         call = ServedCall(_tool_name(params), dict(params.get("arguments") or {}), text, failed)
         await record_served_call(self._service.database, caller.id, call, seconds)
-        self._service.tell(Progress(caller.id, "tool", {"name": call.name, "failed": failed}))
+        self._service.tell(SessionProgress(caller.id, "tool", {"name": call.name, "failed": failed}))
 
 
 def _tool_name(params: Mapping[str, Any] | None) -> str:

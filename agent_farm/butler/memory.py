@@ -6,6 +6,7 @@ import re
 import time
 
 from agent_farm.butler.database import Database
+from agent_farm.butler.failures import reason_of
 
 HEADING = "## From earlier sessions"
 WORD = re.compile(r"\w{4,}")
@@ -54,8 +55,8 @@ async def fetch_memory_context(
     """
     try:
         return await database.run(_recall, database, butler, prompt, episodes, characters)
-    except Exception:
-        _log("Memory could not be read; the session goes on without it")
+    except Exception as error:
+        _log("Memory could not be read; the session goes on without it", error)
         return None
 
 
@@ -68,8 +69,8 @@ async def store_session_episode(
     try:
         await database.run(_store, database, (butler, session_id, prompt, output, time.time()))
         return True
-    except Exception:
-        _log("The session's episode could not be stored")
+    except Exception as error:
+        _log("The session's episode could not be stored", error)
         return False
 
 
@@ -115,7 +116,8 @@ def _store(database: Database, values: tuple[str, str, str, str, float]) -> None
         )
 
 
-def _log(message: str) -> None:
+def _log(message: str, error: Exception) -> None:
+    """One line: nobody who asks for a session has to do with how memory is kept."""
     import logging
 
-    logging.getLogger(__name__).exception(message)
+    logging.getLogger(__name__).warning("%s: %s", message, reason_of(error))

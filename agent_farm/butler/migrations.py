@@ -100,4 +100,16 @@ MIGRATIONS = (
     """
     ALTER TABLE sessions ADD COLUMN failure TEXT;
     """,
+    """
+    ALTER TABLE sessions ADD COLUMN resumes TEXT;
+    ALTER TABLE sessions ADD COLUMN home TEXT;
+    ALTER TABLE sessions ADD COLUMN stop_asked TEXT;
+    CREATE INDEX sessions_by_created ON sessions (created_at);
+    ALTER TABLE schedules ADD COLUMN cwd TEXT;
+    ALTER TABLE schedules ADD COLUMN late REAL NOT NULL DEFAULT 3600;
+    ALTER TABLE schedules ADD COLUMN until TEXT;
+    ALTER TABLE state ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+    INSERT INTO counters VALUES ('state', 1);
+    """,
 )

@@ -9,12 +9,17 @@ from typing import Any
 
 from agent_farm.butler.tokens import Tokens
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.mcp_config import Transport
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What one trigger may choose for itself; None leaves it to the butler."""
+    """What one trigger may choose for itself; None leaves it to the butler.
+
+    `checkout` is what the session is asked about, `resumed` the record of the session whose conversation
+    goes on in this one.
+    """
 
     adapter: RuntimeAdapter | None = None
     model: str | None = None
@@ -25,6 +30,9 @@ class RunOptions:
     command: tuple[str, ...] | None = None
     parent: str | None = None
     session_id: str | None = None
+    checkout: Path | None = None
+    bounds: Bounds | None = None
+    resumed: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,7 @@ class SessionOrder:
     model: str | None
     cwd: Path
     options: RunOptions
+    home: str
 
     @property
     def whole_prompt(self) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 class SpawnerResult:
     """`success`: the run completed without error. `output` is kept either way, partial or whole.
 
-    `failure` is the kind of the error, one of `runtimes.result.FailureKind`.
+    `failure` is the kind of the error, one of `runtimes.result.FailureKind`; `state` is that of the record,
+    none for what was never accepted.
     """
 
     output: str = ""
@@ -26,6 +27,7 @@ class SpawnerResult:
     cost: float | None = None
     trace_id: str | None = None
     failure: str | None = None
+    state: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -34,6 +36,12 @@ class SpawnerResult:
 def refused(reason: str) -> SpawnerResult:
     """A trigger that was never accepted; no session exists for it."""
     return SpawnerResult(success=False, error=reason)
+
+
+def result_from(document: Mapping[str, Any]) -> SpawnerResult:
+    """What a server said, which may be of another version: what is not known here is left out."""
+    known = {one.name for one in fields(SpawnerResult)}
+    return SpawnerResult(**{name: value for name, value in document.items() if name in known})
 
 
 def result_of(record: Mapping[str, Any]) -> SpawnerResult:

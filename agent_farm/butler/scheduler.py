@@ -8,24 +8,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_farm.butler.cron import last_due
+from agent_farm.butler.cron import last_due, last_moment
 from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.schedules import Schedule, ScheduleStore
-from agent_farm.butler.sources import SCHEDULE_PREFIX
 from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
 
-CATCH_UP_SECONDS = 3600.0
 LONGEST_SLEEP = 20.0
 FINISH_SECONDS = 5.0
 
-Fire = Callable[[str, str], Awaitable[SpawnerResult]]
+Fire = Callable[[Schedule], Awaitable[SpawnerResult]]
 
 
 @dataclass(slots=True)
 class Scheduler:
-    """`fire(prompt, trigger_source)` runs one session. A schedule never runs twice at the same time.
+    """`fire(schedule)` runs one session. A schedule never runs twice at the same time.
 
     `refresh` brings the store up to date before it is looked at; `may_fire` says whether its user agreed.
     """
@@ -42,15 +40,22 @@ class Scheduler:
         if self.refresh:
             await self.refresh()
         schedules = await self.store.database.run(self.store.all)
-        return [schedule.name for schedule in schedules if schedule.enabled and await self._look(schedule)]
+        fired = []
+        for schedule in schedules:
+            try:
+                if schedule.enabled and await self._look(schedule):
+                    fired.append(schedule.name)
+            except Exception as error:  # those after it are looked at all the same
+                log_failure(_logger(), f"Schedule {schedule.name}", error)
+        return fired
 
     async def run(self) -> None:
         """Tick for ever; a failure is logged and the next tick comes all the same."""
         while True:
             try:
                 await self.tick()
-            except AgentFarmError as error:
-                _logger().error("Schedules could not be looked at: %s", error)
+            except Exception as error:
+                log_failure(_logger(), "Looking at the schedules", error)
             await asyncio.sleep(self._pause())
 
     async def finish(self) -> None:
@@ -64,7 +69,10 @@ class Scheduler:
 
     async def _look(self, schedule: Schedule) -> bool:
         now = self.clock()
-        due, count = last_due(schedule.cron, schedule.timezone, schedule.looked_until, now)
+        until = last_moment(schedule.until, schedule.timezone)
+        due, count = last_due(
+            schedule.cron, schedule.timezone, schedule.looked_until, now if until is None else min(now, until)
+        )
         if due is None:
             return False
         if count > 1:
@@ -81,7 +89,7 @@ class Scheduler:
         return True
 
     def _outcome(self, schedule: Schedule, late: float) -> str:
-        if late > CATCH_UP_SECONDS:
+        if schedule.late and late > schedule.late:
             return f"missed by {late:.0f} s"
         if not self.may_fire(schedule):
             return f"nobody has agreed to it: {HINT}"
@@ -90,7 +98,7 @@ class Scheduler:
 
     async def _fire(self, schedule: Schedule, due: float) -> None:
         try:
-            outcome = _outcome_of(await self.fire(schedule.prompt, SCHEDULE_PREFIX + schedule.name))
+            outcome = _outcome_of(await self.fire(schedule))
         except Exception as error:
             log_failure(_logger(), f"Schedule {schedule.name}", error)
             outcome = f"not started: {reason_of(error)}"

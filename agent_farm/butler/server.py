@@ -23,6 +23,7 @@ from agent_farm.butler.server_files import (
     server_files,
     store_address,
 )
+from agent_farm.butler.server_handle import turn_running_log
 from agent_farm.butler.server_log import start_log
 from agent_farm.butler.tokens import Tokens, hash_token
 from agent_farm.errors import AgentFarmError
@@ -101,14 +102,16 @@ class RunningServer:
         serving = asyncio.create_task(server.serve(sockets=sockets))
         scheduling = asyncio.create_task(service.scheduler.run())
         looking = asyncio.create_task(self._look())
+        tidying = asyncio.create_task(service.keep_tidy())
         self._listen_to_signals()
         self._store(stopping=False)
         _log.info("Serving %s on port %d, pid %d", service.butler.name, self.port, os.getpid())
         ended = asyncio.create_task(self.asked.wait())
-        await asyncio.wait([ended, serving, looking], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([ended, serving, looking, scheduling], return_when=asyncio.FIRST_COMPLETED)
         self._store(stopping=True)
         scheduling.cancel()
         looking.cancel()
+        tidying.cancel()
         ended.cancel()
         if not await service.spawner.drain(DRAIN_SECONDS):
             _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
@@ -125,6 +128,7 @@ class RunningServer:
             await asyncio.sleep(LOOK_SECONDS)
             if not self.files.address.exists():
                 break
+            turn_running_log(self.files.log)
         _log.info("%s is gone", self.files.address)
 
     def _listen_to_signals(self) -> None:
@@ -152,6 +156,8 @@ class RunningServer:
 def make_uvicorn(app: Any) -> Any:
     import uvicorn
 
+    from agent_farm.butler.connections import bounded_protocol
+
     class Quiet(uvicorn.Server):
         """Signals belong to the one who runs it."""
 
@@ -162,6 +168,7 @@ def make_uvicorn(app: Any) -> Any:
 
     config = uvicorn.Config(
         app,
+        http=bounded_protocol(),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         lifespan="on",

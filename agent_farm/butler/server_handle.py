@@ -175,6 +175,17 @@ def _launch(
     return process
 
 
+def turn_running_log(log: Path) -> None:
+    """The same while it is written to: whoever appends goes on in the emptied file."""
+    with suppress(OSError):
+        if log.stat().st_size > LOG_LIMIT:
+            from shutil import copyfile
+
+            copyfile(log, log.with_suffix(".log.1"))
+            os.chmod(log.with_suffix(".log.1"), 0o600)
+            os.truncate(log, 0)
+
+
 def _turn_log(log: Path) -> None:
     with suppress(FileNotFoundError):
         if log.stat().st_size > LOG_LIMIT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,11 +14,16 @@ from agent_farm.butler.database import Database
 from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.identity import Butler, load_butler, require_claude_md
 from agent_farm.butler.order import Endpoint, Observer, Progress, RunOptions
+from agent_farm.butler.reach import session_bounds
 from agent_farm.butler.result import SpawnerResult
+from agent_farm.butler.resuming import resumed_options
+from agent_farm.butler.retention import DAY_SECONDS, Limits, prune_sessions
+from agent_farm.butler.run_request import RunRequest
 from agent_farm.butler.runtime_choice import choose
 from agent_farm.butler.scheduler import Scheduler
 from agent_farm.butler.schedules import Schedule, ScheduleStore
-from agent_farm.butler.sessions import SessionLog
+from agent_farm.butler.session_log import SessionLog
+from agent_farm.butler.sources import SCHEDULE_PREFIX
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.state import StateStore
 from agent_farm.butler.tokens import Tokens
@@ -26,6 +32,7 @@ from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
 from agent_farm.runtimes import get_adapter
+from agent_farm.settings import load_settings
 
 Watchers = dict[str, Observer]
 
@@ -44,6 +51,7 @@ class ButlerService:
     schedules: ScheduleStore
     scheduler: Scheduler = field(init=False)
     watchers: Watchers = field(default_factory=dict)
+    _started: set[asyncio.Task[SpawnerResult]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(
@@ -58,6 +66,34 @@ class ButlerService:
         """Fire the schedules that are due now."""
         return await self.scheduler.tick()
 
+    async def run(self, request: RunRequest, observer: Observer | None = None) -> SpawnerResult:
+        """The session that is asked for, waited for."""
+        return await self.trigger(
+            request.prompt,
+            request.context,
+            trigger_source=request.source,
+            max_turns=request.max_turns,
+            runtime=request.runtime,
+            permissions=request.permissions,
+            options=request.options(),
+            resume=request.resume,
+            observer=observer,
+        )
+
+    async def start(self, request: RunRequest) -> SpawnerResult | str:
+        """Its id once it is accepted, or the result when it was refused; it goes on by itself."""
+        accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def observe(progress: Progress) -> None:
+            if not accepted.done():
+                accepted.set_result(progress.session_id)
+
+        task = asyncio.create_task(self.run(request, observe))
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+        await asyncio.wait((task, accepted), return_when=asyncio.FIRST_COMPLETED)
+        return accepted.result() if accepted.done() else task.result()
+
     async def trigger(
         self,
         prompt: str,
@@ -68,21 +104,27 @@ class ButlerService:
         runtime: str | None = None,
         permissions: str | None = None,
         options: RunOptions | None = None,
+        resume: str | None = None,
         observer: Observer | None = None,
     ) -> SpawnerResult:
-        """A session on the runtime asked for, else on the butler's own."""
+        """A session on the runtime asked for, else on the butler's own, else on that of `resume`."""
         await self.refresh()
 
         def pick() -> RunOptions:
-            return choose(
+            given, named = options, runtime
+            if resume is not None:
+                given = resumed_options(self.sessions, resume, self.name, runtime, options)
+                named = str((given.resumed or {})["runtime"])
+            chosen = choose(
                 self.root,
                 self.butler,
                 self.credentials,
                 self.environ,
-                runtime=runtime,
+                runtime=named,
                 permissions=permissions,
-                options=options,
+                options=given,
             )
+            return self._bounded(chosen)
 
         chosen = await self.database.run(pick)
         watch = self._watch(observer) if observer else None
@@ -94,6 +136,29 @@ class ButlerService:
             options=chosen,
             observer=watch,
         )
+
+    def _bounded(self, options: RunOptions) -> RunOptions:
+        """With what it may read and may not change, as the files lie now."""
+        can_read = self.butler.reads_checkout and (options.adapter is None or options.adapter.reads_beside)
+        checkout = (options.checkout or self.root) if can_read else None
+        cwd = options.cwd or self.butler.directory
+        bounds = session_bounds(self.butler, cwd, root=self.root, checkout=checkout)
+        return replace(options, bounds=bounds, checkout=checkout)
+
+    async def keep_tidy(self) -> None:
+        """For ever: once a day without the records that are older, or more, than the settings keep."""
+        while True:
+            try:
+                removed = await self.database.run(self._prune)
+                if removed:
+                    _logger().info("Removed %d records of sessions", len(removed))
+            except Exception as error:
+                log_failure(_logger(), "Removing old records", error)
+            await asyncio.sleep(DAY_SECONDS)
+
+    def _prune(self) -> list[str]:
+        limits = Limits.of(load_settings(self.root, self.environ))
+        return prune_sessions(self.sessions, limits, butler=self.name)
 
     async def refresh(self) -> None:
         """Take from the butler's file and the settings what can change while sessions run."""
@@ -142,17 +207,19 @@ class ButlerService:
 
         return observe
 
-    async def _fire(self, prompt: str, trigger_source: str) -> SpawnerResult:
+    async def _fire(self, schedule: Schedule) -> SpawnerResult:
         """Nobody waits to be told: what cannot be started is on record, too."""
+        trigger_source = SCHEDULE_PREFIX + schedule.name
         try:
-            result = await self.trigger(prompt, trigger_source=trigger_source)
+            options = RunOptions(cwd=await self.database.run(schedule.directory, self.root))
+            result = await self.trigger(schedule.prompt, trigger_source=trigger_source, options=options)
             if result.session_id:
                 return result
             reason = result.error or "refused"
         except Exception as error:
             log_failure(_logger(), trigger_source, error)
             reason = reason_of(error)
-        return await self.spawner.reject(prompt, trigger_source, f"Not started: {reason}")
+        return await self.spawner.reject(schedule.prompt, trigger_source, f"Not started: {reason}")
 
 
 def open_database(root: Path) -> Database:

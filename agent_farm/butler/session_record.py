@@ -10,11 +10,14 @@ from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.sessions import (
     Completion,
     NewSession,
+    call_json,
     session_complete,
     session_create,
+    session_progress,
     session_start,
 )
 from agent_farm.butler.telemetry import Trace
+from agent_farm.runtimes.result import RuntimeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,15 @@ class SessionRecord:
             butler=self.butler,
             owner=self.owner,
             trigger_source=order.trigger_source,
-            prompt=order.prompt,
+            prompt=order.whole_prompt,
             context=order.context,
             runtime=order.adapter.name,
             model=order.model,
             cwd=str(order.cwd),
             max_turns=order.max_turns,
             parent=order.options.parent,
+            resumes=order.options.resumed["id"] if order.options.resumed else None,
+            home=order.home,
             trace_id=self.trace.trace_id if self.trace else None,
         )
         await session_create(self.database, new)
@@ -50,6 +55,11 @@ class SessionRecord:
     async def start(self) -> None:
         await session_start(self.database, self.order.session_id)
         self.observer(Progress(self.order.session_id, "running", {"runtime": self.order.adapter.name}))
+
+    async def told(self, so_far: RuntimeResult) -> None:
+        """What it has come to, for who looks before it has ended."""
+        calls = [call_json(call) for call in so_far.tool_calls]
+        await session_progress(self.database, self.order.session_id, so_far.output, calls)
 
     async def complete(self, end: Completion) -> SpawnerResult:
         ended = await session_complete(self.database, self.order.session_id, end)
@@ -66,5 +76,6 @@ class SessionRecord:
             output_tokens=end.output_tokens,
             cost=end.cost,
             failure=end.failure,
+            state=end.state,
             trace_id=self.trace.trace_id if self.trace else None,
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_farm.butler import memory, telemetry
@@ -15,9 +16,13 @@ from agent_farm.butler.failures import log_failure, reason_of
 from agent_farm.butler.finishing import finished_result
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, SessionOrder
+from agent_farm.butler.reach import about_checkout, session_bounds
 from agent_farm.butler.readable import readable
-from agent_farm.butler.sessions import Completion
+from agent_farm.butler.reporting import reporting
+from agent_farm.butler.session_record import SessionRecord
+from agent_farm.butler.sessions import Completion, call_json, conversation_home
 from agent_farm.butler.system_prompt import compose_system_prompt
+from agent_farm.disk import make_directory
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.result import RuntimeResult, Usage, failure_of
@@ -33,12 +38,12 @@ class SessionRunner:
     credentials: CredentialStore
     environ: Mapping[str, str]
 
-    async def run(self, order: SessionOrder) -> Completion:
+    async def run(self, order: SessionOrder, record: SessionRecord) -> Completion:
         """How the session ended. Only cancellation is raised: every other failure is an answer."""
         worker = order.adapter.create_worker()
         began = time.monotonic()
         try:
-            result = await self._invoke(order, worker)
+            result = await self._invoke(order, worker, record)
         except asyncio.CancelledError:
             await finished_result(self._reset(worker))
             raise
@@ -66,27 +71,41 @@ class SessionRunner:
                 self.database, self.butler.name, order.session_id, order.prompt, result.output
             )
 
-    async def _invoke(self, order: SessionOrder, worker: RuntimeAdapter) -> RuntimeResult:
+    async def _invoke(
+        self, order: SessionOrder, worker: RuntimeAdapter, record: SessionRecord
+    ) -> RuntimeResult:
         system_prompt = await self._system_prompt(order, worker)
         token = self._token(order.session_id)
+        options, resumed = order.options, order.options.resumed or {}
+        home = conversation_home(self.database.path.parent, order.home)
+        await self.database.run(make_directory, home)
         servers = self.endpoint.servers(self.butler.name, order.session_id, token)
         try:
             with telemetry.span("runtime.invoke", runtime=worker.name, session_id=order.session_id):
                 env = await self.database.run(self.environment, order, telemetry.current_trace())
-                return await worker.invoke(
-                    order.whole_prompt,
-                    system_prompt,
-                    servers,
-                    env,
-                    max_turns=order.max_turns,
-                    model=order.model,
-                    runtime_args=order.options.runtime_args,
-                    cwd=order.cwd,
-                    timeout=order.options.timeout or self.butler.session_timeout,
-                    permissions=order.options.permissions,
-                    command=order.options.command,
-                )
+                bounds = options.bounds or session_bounds(self.butler, order.cwd)
+                async with reporting(record) as on_progress:
+                    return await worker.invoke(
+                        order.whole_prompt,
+                        system_prompt,
+                        servers,
+                        env,
+                        max_turns=order.max_turns,
+                        model=order.model,
+                        runtime_args=options.runtime_args,
+                        cwd=order.cwd,
+                        timeout=options.timeout or self.butler.session_timeout,
+                        permissions=options.permissions,
+                        conversation_id=resumed.get("conversation_id"),
+                        resume=bool(resumed),
+                        home=home,
+                        command=options.command,
+                        bounds=bounds,
+                        on_progress=on_progress,
+                    )
         finally:
+            with suppress(OSError):  # most runtimes keep their conversations elsewhere
+                home.rmdir()
             if self.endpoint.tokens:
                 self.endpoint.tokens.revoke_session(order.session_id)
 
@@ -97,11 +116,15 @@ class SessionRunner:
         recalled = None
         if self.butler.memory:
             recalled = await memory.fetch_memory_context(self.database, self.butler.name, order.prompt)
-        return await self.database.run(self._compose, worker, recalled)
+        return await self.database.run(self._compose, order, worker, recalled)
 
-    def _compose(self, worker: RuntimeAdapter, recalled: str | None) -> str:
+    def _compose(self, order: SessionOrder, worker: RuntimeAdapter, recalled: str | None) -> str:
         text = worker.parse_system_prompt_file(self.butler.directory)
-        return compose_system_prompt(text, self.butler.roster, recalled)
+        composed = compose_system_prompt(text, self.butler.roster, recalled)
+        place, bounds = order.options.checkout, order.options.bounds
+        if place and bounds and bounds.reads and worker.reads_beside:
+            composed = "\n\n".join([*([composed] if composed else []), about_checkout(place)])
+        return composed
 
     def environment(self, order: SessionOrder, trace: telemetry.Trace | None) -> dict[str, str]:
         """What the runtime gets, by name; raises MissingVariable when a required one is not set."""
@@ -132,7 +155,7 @@ def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
         state="completed" if result.success else "failed",
         success=result.success,
         output=readable(result.output),
-        tool_calls=tuple(_call(call) for call in result.tool_calls),
+        tool_calls=tuple(call_json(call) for call in result.tool_calls),
         error=readable(result.error),
         duration=seconds,
         input_tokens=usage.input_tokens,
@@ -150,10 +173,6 @@ def cancelled_completion(partial: RuntimeResult, reason: str) -> Completion:
     if partial.usage == Usage():
         told = replace(told, input_tokens=None, output_tokens=None, cached_tokens=None)
     return replace(told, state="cancelled", success=False, error=reason, failure=None)
-
-
-def _call(call: Any) -> dict[str, Any]:
-    return dict(readable({**asdict(call), "input": dict(call.input)}))
 
 
 def _logger() -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server import MCPServer
 
 from agent_farm.butler.tool_box import in_thread, tool
+from agent_farm.farm.farm import Farm
 
 
-def add_source_tools(server: MCPServer[Any]) -> None:
+def add_source_tools(server: MCPServer[Any], open_farm: Callable[[], Farm]) -> None:
     @tool(server)
     async def list_sources() -> dict[str, Any]:
         """The user's local sources (repositories, directories, files) that questions can be asked about."""
@@ -22,4 +24,5 @@ def add_source_tools(server: MCPServer[Any]) -> None:
         """Have the user's AI CLI answer a question from the named sources; it sees them and no MCP server."""
         from agent_farm.lctx.tools import ask_sources as ask
 
-        return dict(await in_thread("ask", ask, sources, question))
+        runtime = open_farm().settings.text("spawn.runtime")
+        return dict(await in_thread("ask", ask, sources, question, runtime=runtime))

@@ -22,14 +22,22 @@ from agent_farm.butler.ownership import Ownership
 from agent_farm.butler.result import SpawnerResult, refused
 from agent_farm.butler.session_record import SessionRecord
 from agent_farm.butler.session_run import SessionRunner, cancelled_completion
-from agent_farm.butler.sessions import Completion, NewSession, session_complete, session_create
+from agent_farm.butler.sessions import (
+    Completion,
+    NewSession,
+    asked_to_stop,
+    session_complete,
+    session_create,
+)
 from agent_farm.butler.slots import Slots
 from agent_farm.butler.sources import require_trigger_source
-from agent_farm.errors import UsageError
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.interruption import Interrupted
 from agent_farm.runtimes.process import held_by_guards
 from agent_farm.runtimes.result import RuntimeResult, failure_of
+
+STOP_LOOK_SECONDS = 0.3
 
 
 class Spawner:
@@ -59,7 +67,9 @@ class Spawner:
         self._runner = SessionRunner(butler, database, endpoint, store, source)
         self._owner = Ownership(locks)
         self._new_id = new_id
-        self._tasks: set[asyncio.Task[SpawnerResult]] = set()
+        self._tasks: dict[asyncio.Task[SpawnerResult], str] = {}
+        self._stopped: dict[str, str] = {}
+        self._watch: asyncio.Task[None] | None = None
 
     async def trigger(
         self,
@@ -86,7 +96,9 @@ class Spawner:
             _logger().warning("Refused a trigger (%s): %s", trigger_source, place)
             return refused(place)
         task = asyncio.create_task(self._serve(order, place, observer or (lambda progress: None)))
-        self._tasks.add(task)
+        self._tasks[task] = order.session_id
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look_for_stops())
         task.add_done_callback(partial(self._ended, place))
         try:
             return await asyncio.shield(task)
@@ -112,7 +124,12 @@ class Spawner:
         await session_create(self.database, new)
         await session_complete(self.database, new.id, end)
         return SpawnerResult(
-            success=False, error=reason, session_id=new.id, trace_id=new.trace_id, failure=end.failure
+            success=False,
+            error=reason,
+            session_id=new.id,
+            trace_id=new.trace_id,
+            failure=end.failure,
+            state=end.state,
         )
 
     def become(self, butler: Butler) -> None:
@@ -142,11 +159,26 @@ class Spawner:
         """Give up ownership of the records; call it when nothing runs any more."""
         self._owner.release()
 
+    async def _look_for_stops(self) -> None:
+        """While something runs: whoever wants it to end says so in the database, from any process."""
+        while self._tasks:
+            await asyncio.sleep(STOP_LOOK_SECONDS)
+            try:
+                asked = await self.database.run(asked_to_stop, self.database, self._owner.id)
+            except AgentFarmError as error:
+                log_failure(_logger(), "Looking for sessions to stop", error)
+                continue
+            for task, id in list(self._tasks.items()):
+                if id in asked and id not in self._stopped:
+                    self._stopped[id] = f"stopped by {asked[id]}"
+                    task.cancel()
+
     def _order(
         self, prompt: str, context: str | None, source: str, max_turns: int, options: RunOptions
     ) -> SessionOrder:
+        id, resumed = options.session_id or self._new_id(), options.resumed or {}
         return SessionOrder(
-            session_id=options.session_id or self._new_id(),
+            session_id=id,
             prompt=prompt,
             context=context,
             trigger_source=source,
@@ -155,11 +187,12 @@ class Spawner:
             model=options.model or (None if options.adapter else self.butler.model),
             cwd=options.cwd or self.butler.directory,
             options=options,
+            home=resumed.get("home") or id,
         )
 
     def _ended(self, place: Place, task: asyncio.Task[SpawnerResult]) -> None:
         """Also of a task that was cancelled before it began."""
-        self._tasks.discard(task)
+        self._stopped.pop(self._tasks.pop(task, ""), None)
         place.leave()
 
     async def _serve(self, order: SessionOrder, place: Place, observer: Observer) -> SpawnerResult:
@@ -180,7 +213,7 @@ class Spawner:
             except (asyncio.CancelledError, Exception) as error:
                 await finish(created)
                 created.result()  # what is not on record cannot be completed
-                return await finished_result(record.complete(self._end_by(error)))
+                return await finished_result(record.complete(self._end_by(order.session_id, error)))
             finally:
                 place.leave()  # not before the record is complete
 
@@ -191,15 +224,16 @@ class Spawner:
         await asyncio.shield(created)
         await record.start()
         with held_by_guards(slot.descriptor):
-            completion = await self._runner.run(order)
+            completion = await self._runner.run(order, record)
         return await finished_result(record.complete(completion))
 
-    def _end_by(self, error: BaseException) -> Completion:
+    def _end_by(self, id: str, error: BaseException) -> Completion:
         if isinstance(error, Exception):
             log_failure(_logger(), "A session", error)
             kind = failure_of(error).kind
             return Completion("failed", success=False, error=reason_of(error), failure=kind)
-        reason = "the caller went away" if self.admission.accepting else "the butler shut down"
+        away = "the caller went away" if self.admission.accepting else "the butler shut down"
+        reason = self._stopped.get(id, away)
         partial = error.partial if isinstance(error, Interrupted) else RuntimeResult()
         return cancelled_completion(partial, f"Cancelled: {reason}")
 

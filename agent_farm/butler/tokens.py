@@ -22,7 +22,7 @@ SESSION_TOOLS = frozenset(
         "trigger",
         *("state_get", "state_set", "state_list", "state_delete"),
         *("schedule_list", "schedule_create", "schedule_update", "schedule_delete"),
-        *("sessions_list", "sessions_get", "list_builders"),
+        *("sessions_list", "sessions_get", "sessions_stop", "list_builders"),
         *("list_sources", "ask_sources"),
     }
 )

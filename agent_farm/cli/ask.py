@@ -44,9 +44,17 @@ def sources_option(command: F) -> F:
     )(command)
 
 
+_agent_option = click.option(
+    "--agent",
+    metavar="NAME",
+    help="Agent that answers; default: that of config.json, else [spawn] runtime.",
+)
+
+
 @click.command()
 @click.argument("question", required=False)
 @sources_option
+@_agent_option
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -54,7 +62,13 @@ def sources_option(command: F) -> F:
     help="End it after this long.",
 )
 @json_option
-def ask(question: str | None, sources: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+def ask(
+    question: str | None,
+    sources: tuple[str, ...],
+    agent: str | None,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
     """Ask a question about local sources; your own AI CLI answers it.
 
     It runs in a directory of its own that holds links to the sources and nothing else, without MCP servers,
@@ -65,7 +79,7 @@ def ask(question: str | None, sources: tuple[str, ...], timeout: float | None, a
       af ask -s app "Where are requests retried?"
       af ask -s app -s docs - < question.md
     """
-    done = _runner().ask(sources=sources, question=_text(question), timeout=timeout)
+    done = _runner(agent).ask(sources=sources, question=_text(question), timeout=timeout)
     if as_json:
         answer_json({**done})
         return
@@ -75,20 +89,37 @@ def ask(question: str | None, sources: tuple[str, ...], timeout: float | None, a
 
 @click.command()
 @sources_option
-def chat(sources: tuple[str, ...]) -> None:
+@_agent_option
+def chat(sources: tuple[str, ...], agent: str | None) -> None:
     """Talk with your own AI CLI about local sources, in this terminal.
 
     \b
       af chat -s app -s docs
     """
-    _runner().chat(sources=sources)
+    _runner(agent).chat(sources=sources)
 
 
-def _runner() -> SubagentRunner:
+def _runner(agent: str | None) -> SubagentRunner:
     from agent_farm.lctx import ConfigManager, SourcesManager, SubagentRunner
 
     config = ConfigManager()
-    return SubagentRunner(config, SourcesManager(config), narrate=lambda text: narrate(printable(text)))
+    return SubagentRunner(
+        config,
+        SourcesManager(config),
+        narrate=lambda text: narrate(printable(text)),
+        agent=agent or config.agent_for(_farm_runtime()),
+    )
+
+
+def _farm_runtime() -> str | None:
+    """`[spawn] runtime` of the farm that one is in; questions are asked outside of any, too."""
+    from agent_farm.cli.options import current_farm
+    from agent_farm.errors import AgentFarmError
+
+    try:
+        return current_farm().settings.text("spawn.runtime")
+    except AgentFarmError:
+        return None
 
 
 def _text(question: str | None) -> str:

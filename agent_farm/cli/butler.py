@@ -61,8 +61,17 @@ def stop(name: str | None, now: bool, as_json: bool) -> None:
 @_name
 @json_option
 def status(name: str | None, as_json: bool) -> int:
-    """Say whether the server runs, and where. Exit code 1 when it does not."""
-    facts = _facts(current_farm(tolerant=True).root, name)
+    """Say whether the server runs, and where; with several butlers and no NAME, of each.
+
+    Exit code 1 when none runs.
+    """
+    from agent_farm.butler.identity import all_butler_names
+
+    root = current_farm(tolerant=True).root
+    names = [name] if name else all_butler_names(root)
+    if len(names) > 1:
+        return _show_all(root, names, as_json)
+    facts = _facts(root, name)
     if as_json:
         answer_json({"server": facts})
     elif facts["running"]:
@@ -108,6 +117,16 @@ def mcp() -> None:
 
 def _moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def _show_all(root: Path, names: list[str], as_json: bool) -> int:
+    found = [{"butler": name, **_facts(root, name)} for name in names]
+    if as_json:
+        answer_json({"server": found[0], "butlers": found})
+    else:
+        for facts in found:
+            answer(f"{facts['butler']:<20} {facts['url'] if facts['running'] else 'does not run'}")
+    return 0 if any(facts["running"] for facts in found) else 1
 
 
 def _facts(root: Path, name: str | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_farm.butler.client import RunRequest
     from agent_farm.butler.result import SpawnerResult
     from agent_farm.butler.schedules import Schedule
+    from agent_farm.farm.farm import Farm
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,36 +51,49 @@ def session_options(command: F) -> F:
     return command
 
 
+resume_option = click.option(
+    "--resume",
+    metavar="ID",
+    help="Go on with the conversation of session ID: its runtime, its directory.",
+)
+
+
 @click.command()
 @click.argument("prompt", metavar="PROMPT|-")
 @session_options
+@resume_option
 @json_option
 def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: Any) -> int:
     """Run one headless session in the foreground. Ctrl-C cancels it; its record says so.
 
-    It goes through the farm's server when that runs, else `af run` is the server for as long as it lives.
+    It works in the butler's own directory, or in --cwd, and may read the checkout you are in. It goes
+    through the farm's server when that runs, else `af run` is the server for as long as it lives.
 
     \b
       af run "Summarise the open TODOs in codev/"
       git diff | af run --context "Review this change" -
+      af run --resume 3f2a "And which of them is the oldest?"
     """
     from agent_farm.butler.client import request_session
     from agent_farm.butler.server_handle import running_server
 
-    root = current_farm().root
-    request = _request(root, prompt, options, attached=True)
+    farm = current_farm()
+    root = farm.root
+    butler = butler or _butler_of(root, options["resume"])
+    request = _request(farm, prompt, options, attached=True)
     _agree(root, butler, request, yes)
     address = running_server(root, butler)
     if address is not None:
-        return _show(request_session(address, request, _narrate), as_json)
+        return show_result(request_session(address, request, _narrate), as_json)
     from agent_farm.butler.alone import run_alone
 
-    return _show(run_alone(root, butler, request, _narrate), as_json)
+    return show_result(run_alone(root, butler, request, _narrate), as_json)
 
 
 @click.command()
 @click.argument("prompt", metavar="PROMPT|-")
 @session_options
+@resume_option
 @click.option("--source", type=click.Choice(CHOSEN_SOURCES), help="What to write down as its trigger source.")
 @click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
 @json_option
@@ -99,22 +113,24 @@ def trigger(
       af trigger --no-wait "Tidy the changelog"
       af trigger --source route --context "From: the mailbox" "File this"
     """
-    root = current_farm().root
-    request = _request(root, prompt, options, source=source, waits=not no_wait)
-    _agree(root, butler, request, yes)
-    return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
+    farm = current_farm()
+    butler = butler or _butler_of(farm.root, options["resume"])
+    request = _request(farm, prompt, options, source=source, waits=not no_wait)
+    _agree(farm.root, butler, request, yes)
+    return _hand_over(farm.root, butler, request, no_wait=no_wait, as_json=as_json)
 
 
 def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, yes: bool, as_json: bool) -> int:
     """A session of a schedule that is not waited for to be due; one that asks for it stays its parent."""
     from dataclasses import replace
 
-    root = current_farm().root
-    request = _request(root, schedule.prompt, {}, waits=not no_wait)
-    _agree(root, butler, request, yes)
+    farm = current_farm()
+    place = {"cwd": schedule.directory(farm.root)} if schedule.cwd else {}
+    request = _request(farm, schedule.prompt, place, waits=not no_wait)
+    _agree(farm.root, butler, request, yes)
     if request.source == "external":
         request = replace(request, source=SCHEDULE_PREFIX + schedule.name)
-    return _hand_over(root, butler, request, no_wait=no_wait, as_json=as_json)
+    return _hand_over(farm.root, butler, request, no_wait=no_wait, as_json=as_json)
 
 
 def _agree(root: Path, butler: str | None, request: RunRequest, yes: bool) -> None:
@@ -141,10 +157,10 @@ def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: 
 
     address = ensure_server(root, butler)
     if not no_wait:
-        return _show(request_session(address, request, _narrate), as_json)
+        return show_result(request_session(address, request, _narrate), as_json)
     started = start_session(address, request)
     if not isinstance(started, str):
-        return _show(started, as_json)
+        return show_result(started, as_json)
     if as_json:
         answer_json({"session_id": started})
     else:
@@ -154,7 +170,7 @@ def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: 
 
 
 def _request(
-    root: Path,
+    farm: Farm,
     prompt: str,
     options: Mapping[str, Any],
     *,
@@ -169,15 +185,23 @@ def _request(
         raise UsageError("The prompt is empty", hint='af run "…"')
     if "\0" in text:
         raise UsageError("The prompt contains NUL")
-    parent = _asking_session(root)
+    parent = _asking_session(farm.root)
     return RunRequest(
         prompt=text,
         attached=attached,
         source=source or ("trigger" if parent and waits else "external"),
         parent=parent,
         traceparent=os.environ.get("TRACEPARENT"),
+        checkout=farm.repository.checkout,
         **options,
     )
+
+
+def _butler_of(root: Path, resumed: str | None) -> str | None:
+    """The one whose session it is that goes on."""
+    from agent_farm.butler.service import open_sessions
+
+    return open_sessions(root).get(resumed)["butler"] if resumed else None
 
 
 def _asking_session(root: Path) -> str | None:
@@ -204,7 +228,7 @@ def _narrate(event: Mapping[str, Any]) -> None:
             narrate(f"  {event['name']}{' failed' if event.get('failed') else ''}")
 
 
-def _show(result: SpawnerResult, as_json: bool) -> int:
+def show_result(result: SpawnerResult, as_json: bool) -> int:
     timed_out = result.failure == "time-limit"
     if as_json:
         answer_json({"result": result.to_json()})

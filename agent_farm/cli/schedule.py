@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,11 +24,12 @@ _butler = click.option("--butler", metavar="NAME", help="Butler it belongs to; d
 def schedule() -> None:
     """Prompts that run at set times, by five-field cron expressions.
 
-    They fire from the farm's server. What was missed while it was down is made up once when it is less than
-    an hour late, and passed over otherwise. Schedules in a butler.toml are changed there.
+    They fire from the farm's server. What was missed while it was down is made up once when it is not later
+    than --late, and passed over otherwise. Schedules in a butler.toml are changed there.
 
     \b
-      af schedule add daily_digest "0 8 * * 1-5" "Write the digest of yesterday's commits"
+      af schedule add daily_digest "0 8 * * 1-5" "Write the digest of yesterday's commits" --late 12h
+      af schedule add tidy "0 3 * * *" "Sort the changelog" --cwd docs --until 2027-03-31
       af schedule list
     """
 
@@ -36,11 +38,11 @@ def schedule() -> None:
 @_butler
 @json_option
 def list_command(butler: str | None, as_json: bool) -> None:
-    """List all schedules, with when each is due next."""
+    """List all schedules, with when each is due next; of all butlers, or of one."""
     from agent_farm.butler.agreement import schedule_json
 
-    root, store = _store(butler)
-    found = [schedule_json(root, store.butler, entry) for entry in store.all()]
+    stores = [_store(name) for name in ([butler] if butler else _butlers())]
+    found = [schedule_json(root, store.butler, entry) for root, store in stores for entry in store.all()]
     if as_json:
         answer_json({"schedules": found})
         return
@@ -48,9 +50,8 @@ def list_command(butler: str | None, as_json: bool) -> None:
         narrate("There are no schedules.")
         narrate_hint('af schedule add NAME "0 8 * * *" "PROMPT"')
     for entry in found:
-        answer(
-            f"{entry['name']:<20} {entry['cron']:<15} {_next(entry):<17} {printable(entry['prompt'])[:80]}"
-        )
+        name = f"{entry['butler']}/{entry['name']}" if len(stores) > 1 else entry["name"]
+        answer(f"{name:<20} {entry['cron']:<15} {_next(entry):<17} {printable(entry['prompt'])[:80]}")
     if any(not entry["agreed"] for entry in found):
         narrate("What is not agreed to comes from the repository, and does not fire.")
         narrate_hint(HINT)
@@ -61,15 +62,35 @@ def list_command(butler: str | None, as_json: bool) -> None:
 @click.argument("cron")
 @click.argument("prompt")
 @click.option("--timezone", metavar="ZONE", help="As in Europe/Berlin; default: this machine's.")
+@click.option(
+    "--cwd",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="Directory to run in; default: the butler's own.",
+)
+@click.option("--late", metavar="AGE", default="1h", show_default=True, help="0: made up however late.")
+@click.option("--until", metavar="DAY", help="The last day, as in 2027-03-31, or a time of it.")
 @_butler
 @json_option
-def add(name: str, cron: str, prompt: str, timezone: str | None, butler: str | None, as_json: bool) -> None:
+def add(
+    name: str,
+    cron: str,
+    prompt: str,
+    timezone: str | None,
+    cwd: Path | None,
+    late: str,
+    until: str | None,
+    butler: str | None,
+    as_json: bool,
+) -> None:
     """Run PROMPT whenever CRON is due."""
     from agent_farm.butler.identity import ScheduleEntry
     from agent_farm.butler.server_handle import running_server
+    from agent_farm.cli.sessions import seconds_of
 
     root, store = _store(butler)
-    entry = store.create(ScheduleEntry(name, cron, prompt, timezone)).to_json()
+    seconds = 0.0 if late == "0" else seconds_of(late, "--late")
+    place = _from_top(root, cwd) if cwd else None
+    entry = store.create(ScheduleEntry(name, cron, prompt, timezone, place, seconds, until)).to_json()
     if as_json:
         answer_json({"schedule": entry})
         return
@@ -140,6 +161,17 @@ def run_command(name: str, no_wait: bool, butler: str | None, yes: bool, as_json
     return run_schedule(store.butler, store.get(name), no_wait=no_wait, yes=yes, as_json=as_json)
 
 
+def _from_top(root: Path, place: Path) -> str:
+    """A directory of the checkout by its name from the top: the farm may be moved."""
+    return str(place.relative_to(root)) if place.is_relative_to(root) else str(place)
+
+
+def _butlers() -> list[str]:
+    from agent_farm.butler.identity import all_butler_names
+
+    return all_butler_names(current_farm().root)
+
+
 def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
     entry = _store(butler)[1].update(name, enabled=on).to_json()
     answer_json({"schedule": entry}) if as_json else answer(f"{name}: {_next(entry)}")
@@ -160,7 +192,9 @@ def _store(butler: str | None) -> tuple[Path, ScheduleStore]:
 def _next(entry: dict[str, Any]) -> str:
     if not entry["enabled"]:
         return "disabled"
-    return _when(entry["next_due"]) if entry.get("agreed", True) else "not agreed to"
+    if not entry.get("agreed", True):
+        return "not agreed to"
+    return "over" if entry["next_due"] is None else _when(entry["next_due"])
 
 
 def _when(at: float) -> str:

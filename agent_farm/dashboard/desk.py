@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_farm.butler.database import Database
     from agent_farm.butler.identity import Butler
     from agent_farm.butler.schedules import ScheduleStore
-    from agent_farm.butler.sessions import SessionLog
+    from agent_farm.butler.session_log import SessionLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,20 +69,25 @@ class Desk:
             return self._database
 
     def sessions(self) -> SessionLog:
-        from agent_farm.butler.sessions import SessionLog
+        from agent_farm.butler.session_log import SessionLog
         from agent_farm.paths import FarmPaths
 
         return SessionLog(self.database(), FarmPaths(self.root).locks)
 
-    def butler(self) -> Butler:
+    def butler(self, name: str | None = None) -> Butler:
         from agent_farm.butler.identity import load_butler
 
-        return load_butler(self.root, None)
+        return load_butler(self.root, name)
 
-    def schedules(self) -> ScheduleStore:
+    def all_schedules(self) -> list[ScheduleStore]:
+        from agent_farm.butler.identity import all_butler_names
+
+        return [self.schedules(name) for name in all_butler_names(self.root)]
+
+    def schedules(self, name: str | None = None) -> ScheduleStore:
         from agent_farm.butler.schedules import ScheduleStore
 
-        butler = self.butler()
+        butler = self.butler(name)
         store = ScheduleStore(self.database(), butler.name)
         store.take_from_file(butler.schedules)
         return store

@@ -150,6 +150,7 @@ SESSION = object_schema(
 )
 SCHEDULE = object_schema(
     {
+        "butler": TEXT,
         "name": TEXT,
         "cron": TEXT,
         "prompt": TEXT,
@@ -157,6 +158,9 @@ SCHEDULE = object_schema(
         "enabled": FLAG,
         "origin": TEXT,
         "next_due": MAYBE_NUMBER,
+        "cwd": MAYBE_TEXT,
+        "late": NUMBER,
+        "until": MAYBE_TEXT,
     }
 )
 BUCKET = object_schema(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agent_farm.butler.cron import CATCH_UP_SECONDS
 from agent_farm.butler.identity import ScheduleEntry
 from agent_farm.butler.sessions import SESSION_STATES
 from agent_farm.dashboard.desk import Desk
@@ -39,7 +40,7 @@ def usage(desk: Desk, call: Call) -> Answer:
     """Sums over equal spans of time; the page plots them."""
     seconds = float(call.query["seconds"] or 86400.0)
     now = desk.clock()
-    found = desk.sessions().find(since=now - seconds, limit=0)
+    found = desk.sessions().usage(since=now - seconds, span=seconds / BUCKETS)
     return {"seconds": seconds, "buckets": usage_over_time(found, now=now, seconds=seconds, count=BUCKETS)}
 
 
@@ -49,6 +50,7 @@ def trigger(desk: Desk, call: Call) -> Answer:
     from agent_farm.butler.server_handle import ensure_server
 
     body = call.body
+    resumed = desk.sessions().get(body["resume"]) if body["resume"] else None
     request = RunRequest(
         prompt=_require_prompt(body["prompt"]),
         context=body["context"],
@@ -56,11 +58,17 @@ def trigger(desk: Desk, call: Call) -> Answer:
         runtime=body["runtime"],
         model=body["model"],
         permissions=body["permissions"],
+        resume=resumed["id"] if resumed else None,
     )
-    started = start_session(ensure_server(desk.root), request)
+    butler = resumed["butler"] if resumed else None
+    started = start_session(ensure_server(desk.root, butler), request)
     if not isinstance(started, str):
         raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
     return {"session_id": started}
+
+
+def stop(desk: Desk, call: Call) -> Answer:
+    return {"session": desk.sessions().stop(call.path["id"], "the dashboard")}
 
 
 def _require_prompt(prompt: str) -> str:
@@ -75,32 +83,43 @@ def schedules(desk: Desk, call: Call) -> Answer:
     from agent_farm.butler.agreement import schedule_json
     from agent_farm.butler.server_handle import running_server
 
-    store = desk.schedules()
-    found = [schedule_json(desk.root, store.butler, entry) for entry in store.all()]
+    found = [
+        schedule_json(desk.root, store.butler, entry)
+        for store in desk.all_schedules()
+        for entry in store.all()
+    ]
     return {"schedules": found, "server_runs": running_server(desk.root) is not None}
 
 
 def add_schedule(desk: Desk, call: Call) -> Answer:
     body = call.body
-    entry = ScheduleEntry(body["name"], body["cron"], body["prompt"], body["timezone"])
-    return {"schedule": desk.schedules().create(entry).to_json()}
+    late = CATCH_UP_SECONDS if body["late"] is None else body["late"]
+    entry = ScheduleEntry(
+        body["name"], body["cron"], body["prompt"], body["timezone"], body["cwd"], late, body["until"]
+    )
+    store = desk.schedules(body["butler"])
+    made = store.create(entry)
+    return {"schedule": {"butler": store.butler, **made.to_json()}}
 
 
 def switch_schedule(desk: Desk, call: Call) -> Answer:
-    return {"schedule": desk.schedules().update(call.path["name"], enabled=call.body["enabled"]).to_json()}
+    store = desk.schedules(call.body["butler"])
+    changed = store.update(call.path["name"], enabled=call.body["enabled"])
+    return {"schedule": {"butler": store.butler, **changed.to_json()}}
 
 
 def remove_schedule(desk: Desk, call: Call) -> Answer:
-    desk.schedules().delete(call.path["name"])
+    desk.schedules(call.query["butler"]).delete(call.path["name"])
     return {"removed": call.path["name"]}
 
 
 def history(desk: Desk, call: Call) -> Answer:
-    store = desk.schedules()
+    store = desk.schedules(call.query["butler"])
     return {"fires": store.fires(store.get(call.path["name"]).name)}
 
 
 _EARLIEST, _LATEST = 60, 400 * 86400
+_BUTLER = Field("butler", text="whose it is; default: the farm's own")
 _FIRE = object_schema({"due": NUMBER, "claimed_at": NUMBER, "outcome": TEXT})
 
 SESSION_CALLS = (
@@ -129,7 +148,12 @@ SESSION_CALLS = (
             Field("runtime"),
             Field("model"),
             Field("permissions", choices=PERMISSIONS),
+            Field("resume", text="go on with the conversation of this session"),
         ),
+    ),
+    Operation(
+        "POST", "/api/sessions/{id}/stop", "stop_session", "End a session, with every process it started",
+        stop, {"session": SESSION}, body=(),
     ),
     Operation(
         "GET", "/api/usage", "get_usage", "Sessions, tokens and cost over time", usage,
@@ -148,18 +172,22 @@ SESSION_CALLS = (
             Field("cron", text="five fields", required=True),
             Field("prompt", required=True),
             Field("timezone", text="as in Europe/Berlin"),
+            Field("cwd", text="where to run, from the checkout's top; default: the butler's directory"),
+            Field("late", "number", "made up within so many seconds; 0: however late", least=0),
+            Field("until", text="the last day, as in 2027-03-31, or a time"),
+            _BUTLER,
         ),
     ),
     Operation(
         "POST", "/api/schedules/{name}", "switch_schedule", "Enable or disable a schedule", switch_schedule,
-        {"schedule": SCHEDULE}, body=(Field("enabled", "flag", required=True),),
+        {"schedule": SCHEDULE}, body=(Field("enabled", "flag", required=True), _BUTLER),
     ),
     Operation(
         "DELETE", "/api/schedules/{name}", "remove_schedule", "Remove a schedule", remove_schedule,
-        {"removed": TEXT},
+        {"removed": TEXT}, query=(_BUTLER,),
     ),
     Operation(
         "GET", "/api/schedules/{name}/history", "get_history", "When it was due, and what became of it",
-        history, {"fires": list_of(_FIRE)},
+        history, {"fires": list_of(_FIRE)}, query=(_BUTLER,),
     ),
 )  # fmt: skip

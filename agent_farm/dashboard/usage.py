@@ -6,34 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 BUCKETS = 48
-_FAILED = ("failed", "interrupted")
+_SUMS = ("sessions", "failed", "input_tokens", "output_tokens", "cost")
 
 
 def usage_over_time(
-    sessions: Sequence[Mapping[str, Any]], *, now: float, seconds: float, count: int
+    sums: Sequence[Mapping[str, Any]], *, now: float, seconds: float, count: int
 ) -> list[dict[str, Any]]:
-    """`count` buckets, the last one ending now; a session counts where it was created."""
+    """`count` buckets, the last one ending now; `sums` are of the spans in which there was something."""
     span = seconds / count
-    start = now - seconds
     buckets: list[dict[str, Any]] = [
-        {
-            "at": start + span * index,
-            "sessions": 0,
-            "failed": 0,
-            "input_tokens": 0,
-            "output_tokens": 0,
-            "cost": 0.0,
-        }
-        for index in range(count)
+        {"at": now - seconds + span * index, **dict.fromkeys(_SUMS, 0), "cost": 0.0} for index in range(count)
     ]
-    for session in sessions:
-        index = int((float(session["created_at"]) - start) / span)
-        if not 0 <= index < count:
-            index = 0 if index < 0 else count - 1
-        bucket = buckets[index]
-        bucket["sessions"] += 1
-        bucket["failed"] += session["state"] in _FAILED
-        bucket["input_tokens"] += session["input_tokens"] or 0
-        bucket["output_tokens"] += session["output_tokens"] or 0
-        bucket["cost"] += session["cost"] or 0.0
+    for found in sums:
+        bucket = buckets[min(found["span"], count - 1)]
+        for name in _SUMS:
+            bucket[name] += found[name]
     return buckets

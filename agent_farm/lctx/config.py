@@ -42,6 +42,11 @@ class ConfigManager:
             raise self._damaged("defaultAgent must be a name")
         return name
 
+    def agent_for(self, runtime: str | None) -> str:
+        """The default agent, unless it is the shipped one and the farm's runtime is another."""
+        default = self.default_agent
+        return runtime if runtime in SHIPPED and runtime and default == DEFAULT_AGENT else default
+
     @property
     def agents(self) -> dict[str, Agent]:
         """The shipped agents; an entry of the file replaces the shipped one of its name whole."""

@@ -28,9 +28,11 @@ class Room:
         return self.directory / "prompt.md"
 
     def sources_list(self) -> str:
-        links = list_of((source.name, source.kind != "file") for source in self.sources)
-        paths = "\n".join(f"- {source.name}: {self.readable[source.name]}" for source in self.sources)
-        return f"{links}\n\nTheir absolute paths:\n\n{paths}"
+        return list_of((source.name, source.kind != "file") for source in self.sources)
+
+    def source_paths(self) -> str:
+        """Where each is best read from: tools that search do not follow links."""
+        return "\n".join(f"- {source.name}: {self.readable[source.name]}" for source in self.sources)
 
     def placeholders(self, env: Mapping[str, str]) -> Placeholders:
         directories = tuple(str(self.readable[item.name]) for item in self.sources if item.kind != "file")

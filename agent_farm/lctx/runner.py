@@ -25,6 +25,7 @@ from agent_farm.lctx.shipped import INSTALL, SHIPPED
 from agent_farm.lctx.sources import SourcesManager
 from agent_farm.lctx.template import fill_template, load_template, require_question
 from agent_farm.lctx.transcript import Transcript, transcript_of
+from agent_farm.runtimes.claude_code import bundled_claude
 
 Narrate = Callable[[str], None]
 _SAID_KEPT = 16_384
@@ -44,7 +45,7 @@ class AgentFailed(AgentFarmError):
 
 
 class SubagentRunner:
-    """Always the default agent of the configuration. `narrate` gets progress, line by line."""
+    """`agent` is one of the configuration, its default without one. `narrate` gets progress, line by line."""
 
     def __init__(
         self,
@@ -53,9 +54,11 @@ class SubagentRunner:
         *,
         narrate: Narrate | None = None,
         environ: Mapping[str, str] | None = None,
+        agent: str | None = None,
     ) -> None:
         self.config = config
         self.sources = sources
+        self._agent = agent
         self._narrate = narrate or (lambda text: None)
         self._environ = os.environ if environ is None else environ
 
@@ -63,10 +66,15 @@ class SubagentRunner:
         """The agent's answer. AgentFailed with its stderr when it ends badly; TimedOut after `timeout` s."""
         with self._room(sources) as room:
             require_question(question)
-            agent = self.config.agent()
+            agent = self.config.agent(self._agent)
             template = load_template(self.config, self._narrate)
             room.prompt_file.write_bytes(
-                fill_template(template, question=question, sources_list=room.sources_list())
+                fill_template(
+                    template,
+                    question=question,
+                    sources_list=room.sources_list(),
+                    source_paths=room.source_paths(),
+                )
             )
             launch, stdin = self._launch(agent, "ask", room)
             names = ", ".join(source.name for source in room.sources)
@@ -78,7 +86,7 @@ class SubagentRunner:
         from agent_farm.lctx.terminal import run_in_terminal
 
         with self._room(sources) as room:
-            agent = self.config.agent()
+            agent = self.config.agent(self._agent)
             launch, _ = self._launch(agent, "chat", room)
             for source in room.sources:
                 self._narrate(f"{source.name}: {room.readable[source.name]}")
@@ -138,6 +146,8 @@ class SubagentRunner:
         found = shutil.which(program, path=path)
         if found is not None:
             return os.path.abspath(found) if os.sep in program else program
+        if program == "claude" and (bundled := bundled_claude()):  # as `af run` finds it
+            return str(bundled)
         others = [
             name for name, entry in SHIPPED.items() if shutil.which(entry["chat"].split()[0], path=path)
         ]

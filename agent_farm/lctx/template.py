@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,7 +14,9 @@ from agent_farm.lctx.config import ConfigManager
 
 TEMPLATE_NAME = "prompt_template.md"
 PLACEHOLDERS = ("${question}", "${sourcesList}")
-_PLACEHOLDER = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
+_PLACEHOLDER = re.compile("|".join(map(re.escape, (*PLACEHOLDERS, "${sourcePaths}"))))
+# packaged templates of before, which were copied beside config.json: nobody wrote anything into those
+_SUPERSEDED = ("9dffb059d5f7821cc98039f2cc5bbe3d98cc84a8eb3f6bdbec697311011891a0",)
 
 
 class InvalidTemplate(AgentFarmError):
@@ -34,6 +37,8 @@ def load_template(config: ConfigManager, narrate: Callable[[str], None]) -> str:
             _create(config, path, text)
         except AgentFarmError as error:
             narrate(f"{path} cannot be created ({error.why}); the packaged template is used")
+    elif hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() in _SUPERSEDED:
+        text = default_template()
     require_placeholders(text, path)
     return text
 
@@ -49,9 +54,13 @@ def require_placeholders(text: str, path: Path | None = None) -> None:
         )
 
 
-def fill_template(template: str, *, question: str, sources_list: str) -> bytes:
-    """Both placeholders in one pass: what a question contains is never expanded."""
-    values = {"${question}": question, "${sourcesList}": sources_list}
+def fill_template(template: str, *, question: str, sources_list: str, source_paths: str = "") -> bytes:
+    """The placeholders in one pass: what a question contains is never expanded."""
+    values = {
+        "${question}": question,
+        "${sourcesList}": sources_list,
+        "${sourcePaths}": source_paths,
+    }
     filled = _PLACEHOLDER.sub(lambda match: values[match.group()], template)
     return filled.encode("utf-8", "surrogateescape")
 

@@ -24,12 +24,15 @@ def ask_sources(
     timeout: float | None = TOOL_SECONDS,
     config: ConfigManager | None = None,
     environ: Mapping[str, str] | None = None,
+    runtime: str | None = None,
 ) -> Answer:
-    """The answer of the default agent. Blocks: a server calls it in a thread. Raises AgentFarmError.
+    """The answer of the default agent, which the farm's `runtime` may choose. Raises AgentFarmError.
+
+    It blocks: a server calls it in a thread.
 
     `environ` is the user's environment where that of this process is another, as a server's is.
     """
     config = config or ConfigManager()
-    return SubagentRunner(config, SourcesManager(config), environ=environ).ask(
-        sources=sources, question=question, timeout=timeout
-    )
+    agent = config.agent_for(runtime)
+    runner = SubagentRunner(config, SourcesManager(config), environ=environ, agent=agent)
+    return runner.ask(sources=sources, question=question, timeout=timeout)

@@ -12,9 +12,11 @@ from typing import ClassVar, Literal
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
+from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, Transport, config_directory, one_server
 from agent_farm.runtimes.plain_text import OwnWords
+from agent_farm.runtimes.progress import OnProgress, telling
 from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
 
 Permissions = Literal["ask", "edit", "all"]
@@ -90,6 +92,12 @@ class HeadlessOrder:
     permissions: Permissions = "edit"
     conversation_id: str | None = None
     resume: bool = False
+    bounds: Bounds = NONE
+
+    @property
+    def skills_home(self) -> Path:
+        """The directory whose `skills/` may run."""
+        return self.bounds.own or self.cwd
 
 
 class RuntimeAdapter(ABC):
@@ -120,6 +128,8 @@ class RuntimeAdapter(ABC):
     tells_version: ClassVar[bool] = True
     # whether a model calls MCP tools through it, and in which words `af runtimes check` asks for one
     calls_tools: ClassVar[bool] = True
+    # whether it can be let read a directory, headless, without being let write there
+    reads_beside: ClassVar[bool] = True
     check_prompt: ClassVar[str] = ""
 
     def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
@@ -193,11 +203,14 @@ class RuntimeAdapter(ABC):
         resume: bool = False,
         home: Path | None = None,
         command: Sequence[str] | None = None,
+        bounds: Bounds = NONE,
+        on_progress: OnProgress | None = None,
     ) -> RuntimeResult:
         """One headless run. Failures of the run are in the result; only cancellation is raised.
 
         `home` is a private directory in which the runtime may keep its conversations from run to run;
-        without it a run cannot be resumed where the runtime's own home may not be used.
+        without it a run cannot be resumed where the runtime's own home may not be used. `on_progress` gets
+        what the run has come to, whenever it has come further.
         """
         import time
 
@@ -209,7 +222,8 @@ class RuntimeAdapter(ABC):
             failure = self._obstacle(own, command, place) or await self._dead_server(server)
             if failure:
                 return RuntimeResult(failure=failure)
-            with config_directory(server.name if server else self.name, env=own) as scratch:
+            name = server.name if server else self.name
+            with config_directory(name, env=own) as scratch, telling(on_progress):
                 result = await self.run_headless(
                     HeadlessOrder(
                         prompt=prompt,
@@ -227,6 +241,7 @@ class RuntimeAdapter(ABC):
                         permissions=permissions,
                         conversation_id=conversation_id or self.new_conversation_id(),
                         resume=resume and conversation_id is not None,
+                        bounds=bounds,
                     )
                 )
         except (AgentFarmError, OSError, ValueError) as error:

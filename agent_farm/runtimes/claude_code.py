@@ -125,8 +125,8 @@ class ClaudeCodeAdapter(RuntimeAdapter):
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(home / ".claude.json", json.dumps(seeded_config(order.env)))
             env["CLAUDE_CONFIG_DIR"] = str(home)
-        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
-        return await run_claude(order, env)
+        servers = {order.mcp_server.name: order.mcp_server} if order.mcp_server else {}
+        return await run_claude(order, env, self.build_config_file(servers, order.scratch))
 
     def build_config_file(
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from agent_farm.disk import replace_file
 from agent_farm.runtimes.base import HeadlessOrder, Permissions
 from agent_farm.runtimes.ledger import spent_since
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
-from agent_farm.runtimes.mcp_config import claude_form
+from agent_farm.runtimes.lines import (
+    Event,
+    LineParser,
+    api_failure,
+    last_line,
+    number,
+    run_lines,
+    text_of,
+    turn_limit,
+)
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
 from agent_farm.runtimes.skills import skill_commands
@@ -29,23 +39,22 @@ _REFUSALS = (
 )
 
 
-async def run_claude(order: HeadlessOrder, env: Mapping[str, str]) -> RuntimeResult:
+async def run_claude(order: HeadlessOrder, env: Mapping[str, str], config: Path) -> RuntimeResult:
     command = Command(
         argv=WORKER,
         cwd=order.cwd,
         env={**order.env, **env},
-        given=json.dumps(_worker_order(order)).encode(),
+        given=json.dumps(_worker_order(order, config)).encode(),
         scratch=order.scratch,
         timeout=order.timeout,
     )
     return await run_lines(command, ClaudeLines(order))
 
 
-def _worker_order(order: HeadlessOrder) -> dict[str, object]:
-    servers = (order.mcp_server,) if order.mcp_server else ()
-    allowed = [f"mcp__{server.name}" for server in servers]
+def _worker_order(order: HeadlessOrder, config: Path) -> dict[str, object]:
+    allowed = [f"mcp__{order.mcp_server.name}"] if order.mcp_server else []
     if order.permissions == "edit":  # run unasked
-        allowed += [f"Bash({command}:*)" for command in skill_commands(order.cwd)]
+        allowed += [f"Bash({command}:*)" for command in skill_commands(order.skills_home, order.cwd)]
     return {
         "prompt": order.prompt,
         "cli_path": _program(order),
@@ -56,11 +65,33 @@ def _worker_order(order: HeadlessOrder) -> dict[str, object]:
         "max_turns": order.max_turns,
         "permission_mode": MODES[order.permissions],
         "allowed_tools": allowed,
-        "mcp_servers": claude_form(servers)["mcpServers"],
+        "mcp_config": str(config),
+        "settings": str(_settings_file(order)),
         "resume": order.conversation_id if order.resume else None,
         "session_id": None if order.resume else order.conversation_id,
         "extra_args": _role_flags(order),
     }
+
+
+def _settings_file(order: HeadlessOrder) -> Path:
+    """The bounds as rules; one that denies comes before all that allow."""
+    bounds = order.bounds
+    allow = [f"Read({_pattern(place)}/**)" for place in bounds.reads]
+    deny = [rule for place in bounds.hides for rule in _rules("Read", place)]
+    deny += [rule for place in (*bounds.keeps, *bounds.hides) for rule in _rules("Edit", place)]
+    path = order.scratch / "settings.json"
+    replace_file(path, json.dumps({"permissions": {"allow": allow, "deny": deny}}))
+    return path
+
+
+def _rules(tool: str, place: Path) -> tuple[str, str]:
+    """For a file and for all of a directory: which of the two it is may change."""
+    return f"{tool}({_pattern(place)})", f"{tool}({_pattern(place)}/**)"
+
+
+def _pattern(place: Path) -> str:
+    """An absolute path begins with two slashes; the rest is read as in .gitignore."""
+    return "/" + re.sub(r"([*?\[\]\\!#])", r"\\\1", str(place))
 
 
 def _program(order: HeadlessOrder) -> str:
@@ -84,6 +115,8 @@ def _role_flags(order: HeadlessOrder) -> dict[str, str | None]:
 
 def _is_told_already(order: HeadlessOrder) -> bool:
     """Whether the system prompt is the directory's own CLAUDE.md, which would else be said twice."""
+    if order.bounds.own == order.cwd:
+        return True
     try:
         own = (order.cwd / "CLAUDE.md").read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -157,7 +190,7 @@ class ClaudeLines(LineParser):
             cache_write_tokens=number(usage.get("cache_creation_input_tokens")),
         )
         if event.get("subtype") == "error_max_turns":
-            self.fail("turn-limit", f"ended after {self.max_turns} turns")
+            self.fail("turn-limit", turn_limit(self.max_turns))
         elif event.get("is_error"):
             message = event.get("result") or "; ".join(event.get("errors") or ()) or str(event.get("subtype"))
             found = api_failure(event.get("api_error_status"), message)

@@ -26,7 +26,6 @@ from claude_agent_sdk import (
     UserMessage,
     query,
 )
-from claude_agent_sdk.types import McpHttpServerConfig, McpServerConfig, McpSSEServerConfig
 
 _MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
 
@@ -58,7 +57,8 @@ def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
         max_turns=order["max_turns"],
         permission_mode=order["permission_mode"],
         allowed_tools=order["allowed_tools"],
-        mcp_servers={name: _server(form) for name, form in order["mcp_servers"].items()},
+        mcp_servers=order["mcp_config"],
+        settings=order["settings"],
         strict_mcp_config=True,
         setting_sources=[],
         system_prompt={"type": "preset", "preset": "claude_code"},
@@ -69,16 +69,6 @@ def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
         max_buffer_size=_MESSAGE_LIMIT,
         stderr=said.append,
     )
-
-
-def _server(form: Mapping[str, Any]) -> McpServerConfig:
-    headers = form.get("headers") or {}
-    more = {"alwaysLoad": True, "timeout": form["timeout"]}  # the SDK's types do not know them
-    if form["type"] == "sse":
-        server: McpSSEServerConfig = {"type": "sse", "url": form["url"], "headers": headers}
-        return {**server, **more}  # type: ignore[return-value]
-    http: McpHttpServerConfig = {"type": "http", "url": form["url"], "headers": headers}
-    return {**http, **more}  # type: ignore[return-value]
 
 
 def _tell(message: object) -> None:

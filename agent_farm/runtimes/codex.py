@@ -16,6 +16,7 @@ from agent_farm.runtimes.base import (
     RuntimeAdapter,
     ScreenPatterns,
 )
+from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.codex_lock import FEATURES_OFF, foreign_settings_off
 from agent_farm.runtimes.codex_role import config_with_role, role_argument
 from agent_farm.runtimes.environment import MCP_TOKEN
@@ -109,17 +110,18 @@ class CodexAdapter(RuntimeAdapter):
             replace_file(home / "config.toml", config_with_role(order.system_prompt))
             env["CODEX_HOME"] = str(home)
         settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
-        # it takes /tmp for its own unless told otherwise; TMPDIR stays writable
-        settings.append("sandbox_workspace_write.exclude_slash_tmp=true")
+        is_bound = order.permissions == "edit" and order.bounds != NONE
+        settings += _profile(order.bounds) if is_bound else ["sandbox_workspace_write.exclude_slash_tmp=true"]
         if order.mcp_server:
             settings.append(f"mcp_servers={inline_toml(server_form((order.mcp_server,), required=True))}")
         if order.system_prompt and not key_of(order.env):
             replace_file(order.scratch / "role.md", order.system_prompt)
             settings.append(role_argument(order.system_prompt, order.scratch / "role.md"))
-        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
         # a private home holds nothing of the user's, but the role
-        lock = () if key_of(order.env) else ("--ignore-user-config",)
-        return await run_codex(order, env, [*lock, "-s", SANDBOX[order.permissions]], settings)
+        lock = [] if key_of(order.env) else ["--ignore-user-config"]
+        if not is_bound:
+            lock += ["-s", SANDBOX[order.permissions]]
+        return await run_codex(order, env, lock, settings)
 
     def build_config_file(
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
@@ -157,6 +159,14 @@ class CodexAdapter(RuntimeAdapter):
         if order.role_text and not key_of(order.env):
             settings.append(role_argument(order.role_text, _role_file(order)))
         return settings
+
+
+def _profile(bounds: Bounds) -> list[str]:
+    """`-s workspace-write` with bounds. It takes /tmp for its own unless told otherwise."""
+    files = {":slash_tmp": "read"}
+    files |= {str(place): "read" for place in bounds.keeps} | {str(place): "deny" for place in bounds.hides}
+    profile = {"extends": ":workspace", "filesystem": files}
+    return ['default_permissions="farm"', f"permissions={inline_toml({'farm': profile})}"]
 
 
 def key_of(env: Mapping[str, str]) -> str | None:

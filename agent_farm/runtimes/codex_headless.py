@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -66,7 +67,7 @@ class CodexLines(LineParser):
             self.finished = True
             self.usage = self._usage(event.get("usage") or {})
         elif kind == "turn.failed":
-            message = str(event["error"].get("message"))
+            message = str(event["error"].get("message") or json.dumps(event["error"]))
             found = re.search(r"\b([45]\d\d)\b", message)
             failure = api_failure(int(found[1]) if found else None, message)
             self.fail(failure.kind, failure.message)

@@ -60,6 +60,7 @@ class CopilotAdapter(RuntimeAdapter):
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     submit_event = "UserPromptSubmit"
     unsure_events = ("Notification",)
+    reads_beside = False
     notices_dead_mcp = False
     own_words = INPUT_LINE
     screen = ScreenPatterns(
@@ -129,7 +130,6 @@ class CopilotAdapter(RuntimeAdapter):
         for file in home_files(home, order.mcp_server, order.system_prompt, trusted=[], hooks={}):
             make_directory(file.path.parent)
             replace_file(file.path, file.content)
-        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
         return await run_copilot(order, self._env(order.env, home, order.mcp_server))
 
     def build_config_file(

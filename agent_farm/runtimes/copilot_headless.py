@@ -13,7 +13,7 @@ from agent_farm.runtimes.ledger import spent_since
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
-from agent_farm.runtimes.skills import skill_scripts
+from agent_farm.runtimes.skills import skill_paths
 
 PERMISSIONS: Mapping[Permissions, tuple[str, ...]] = {
     "ask": (),
@@ -29,7 +29,7 @@ async def run_copilot(order: HeadlessOrder, env: Mapping[str, str]) -> RuntimeRe
     argv += ["--disable-builtin-mcps", "--no-ask-user", *PERMISSIONS[order.permissions]]
     argv += ["--usage-output-file", str(usage_file)]
     if order.permissions == "edit":
-        argv += [f"--allow-tool=shell({script}:*)" for script in _skill_scripts(order.cwd)]
+        argv += [f"--allow-tool=shell({script}:*)" for script in _skill_scripts(order)]
     if order.mcp_server:
         argv.append(f"--allow-tool={order.mcp_server.name}")
     if order.model:
@@ -109,9 +109,10 @@ class CopilotLines(LineParser):
         )
 
 
-def _skill_scripts(cwd: Path) -> list[str]:
+def _skill_scripts(order: HeadlessOrder) -> list[str]:
     """Its rules match a command's first word, so each script that may run is named; `sh FILE` is not."""
-    return [start + script for script in skill_scripts(cwd, executable=True) for start in ("", "./")]
+    paths = skill_paths(order.skills_home, order.cwd, executable=True)
+    return [*paths, *(f"./{path}" for path in paths if not path.startswith("/"))]
 
 
 def _text(result: object) -> str:

@@ -109,6 +109,8 @@ class DemoAdapter(RuntimeAdapter):
             argv += ["--resume" if order.resume else "--conversation", order.conversation_id]
         if order.model:
             argv += ["--model", order.model]
+        for word, places in (("--read", order.bounds.reads), ("--keep", order.bounds.keeps)):
+            argv += [part for place in places for part in (word, str(place))]
         command = Command(
             argv=(*argv, *order.extra_args),
             cwd=order.cwd,

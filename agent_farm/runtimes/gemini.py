@@ -18,6 +18,7 @@ from agent_farm.runtimes.base import (
     RuntimeAdapter,
     ScreenPatterns,
 )
+from agent_farm.runtimes.bounds import NONE
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.gemini_lock import foreign_hooks
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
@@ -127,9 +128,8 @@ class GeminiAdapter(RuntimeAdapter):
         replace_file(home / ".gemini" / "settings.json", json.dumps(settings))
         replace_file(home / ".gemini" / "GEMINI.md", order.system_prompt)
         make_directory(home / ".gemini" / "policies")
-        policy = skills_policy(order.cwd) if order.permissions == "edit" else ""
-        replace_file(home / ".gemini" / "policies" / "skills.toml", policy)
-        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
+        policy = skills_policy(order) if order.permissions == "edit" else ""
+        replace_file(home / ".gemini" / "policies" / "skills.toml", policy + bounds_policy(order))
         env = self._env(order.env, home, order.mcp_server)
         return await run_gemini(order, env, allowed_servers(order.mcp_server, nonce))
 
@@ -167,7 +167,7 @@ class GeminiAdapter(RuntimeAdapter):
         }
 
 
-def skills_policy(cwd: Path) -> str:
+def skills_policy(order: HeadlessOrder) -> str:
     """A rule for each way to start each script: one repetition within another it refuses."""
     return "".join(
         f"""\
@@ -177,8 +177,31 @@ commandRegex = '{re.escape(command).replace(chr(92) + " ", " ")}{given}"'
 decision = "allow"
 priority = 900
 """
-        for command in skill_commands(cwd)
+        for command in skill_commands(order.skills_home, order.cwd)
         for given in ("", " [A-Za-z0-9_./= -]*")
+    )
+
+
+def bounds_policy(order: HeadlessOrder) -> str:
+    """What it may read it would write, too: what it writes has to lie in its directory, by a plain path."""
+    bounds, cwd = order.bounds, re.escape(f"{order.cwd}/")
+    if bounds == NONE or order.permissions == "all":
+        return ""
+    kept = [re.escape(os.path.relpath(place, order.cwd)) for place in bounds.keeps]
+    patterns = [
+        r"[^\"]*(\.\.|//|/\./)",
+        rf"/(?!{cwd[1:]})",
+        *(rf"({cwd}|\./)?{name}[\"/]" for name in kept),
+    ]
+    return "".join(
+        f"""\
+[[rule]]
+toolName = ["write_file", "replace"]
+argsPattern = '"file_path":"{pattern}'
+decision = "deny"
+priority = 950
+"""
+        for pattern in patterns
     )
 
 

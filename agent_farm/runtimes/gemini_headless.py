@@ -10,7 +10,7 @@ from agent_farm.runtimes.base import HeadlessOrder, Permissions
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
-from agent_farm.runtimes.skills import skill_scripts
+from agent_farm.runtimes.skills import skill_paths
 
 MODES: Mapping[Permissions, str] = {"ask": "default", "edit": "auto_edit", "all": "yolo"}
 _NOT_LOGGED_IN, _BAD_INPUT, _UNTRUSTED = 41, 42, 55
@@ -21,8 +21,11 @@ async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[st
     argv += ["--extensions", "none"]
     if order.permissions == "edit":
         # one is enough to be offered the shell tool at all; what may run is said by the policy file
-        for script in skill_scripts(order.cwd)[:1]:
+        for script in skill_paths(order.skills_home, order.cwd)[:1]:
             argv += ["--allowed-tools", f"run_shell_command({script})"]
+    for place in order.bounds.reads:
+        if place.is_dir():
+            argv += ["--include-directories", str(place)]
     if order.model:
         argv += ["--model", order.model]
     if order.conversation_id:

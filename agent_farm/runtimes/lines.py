@@ -6,12 +6,14 @@ import errno
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.process import Command, Ended, run_guarded
+from agent_farm.runtimes.progress import listener
+from agent_farm.runtimes.reading import refused_reading
 from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage, failure_of
 
 Event = Mapping[str, Any]
@@ -34,6 +36,7 @@ class LineParser(ABC):
         self.cost: float | None = None
         self.conversation_id: str | None = None
         self.turns = 0
+        self.said = ""  # the last line that was no event
         self.failure: Failure | None = None
         self.finished = False
         self.is_hopeless = False  # ended at once: it has failed, and would go on trying
@@ -50,8 +53,9 @@ class LineParser(ABC):
         try:
             event = json.loads(text)
         except ValueError:
-            return None
+            event = None
         if not isinstance(event, dict):
+            self.said = text.strip() or self.said
             return None
         try:
             self.event(event)
@@ -63,7 +67,7 @@ class LineParser(ABC):
         if self.failure and (self.is_hopeless or self.failure.kind == "mcp-unreachable"):
             return self.failure.kind
         if self.counts_turns and self.turns > self.max_turns:
-            self.fail("turn-limit", f"ended after {self.max_turns} turns")
+            self.fail("turn-limit", turn_limit(self.max_turns))
             return "turn-limit"
         return None
 
@@ -105,9 +109,11 @@ class LineParser(ABC):
         if ended.signal:
             return Failure("killed", f"killed by {ended.signal}")
         if ended.exit_code:
-            return self.explain(ended.stderr, ended.exit_code)
+            return self.explain((last_line(ended.stderr) and ended.stderr) or self.said, ended.exit_code)
         if not self.finished:
-            return Failure("failed", last_line(ended.stderr) or "ended without a result")
+            return Failure("failed", last_line(ended.stderr) or self.said[:500] or "ended without a result")
+        if refusal := refused_reading(tuple(self.calls.values())):
+            return Failure("failed", f"it was let read nothing of what it asked for: {refusal}")
         return None
 
 
@@ -116,7 +122,7 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
     import asyncio
 
     try:
-        ended = await run_guarded(command, parser.line)
+        ended = await run_guarded(command, _telling(parser))
     except asyncio.CancelledError as error:
         from agent_farm.runtimes.interruption import Interrupted
 
@@ -125,6 +131,29 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
         parser.fail("failed", f"a line of its output is too long to be read ({error})")
         ended = Ended()
     return parser.result(ended, command.timeout)
+
+
+def _telling(parser: LineParser) -> Callable[[str], str | None]:
+    """`parser.line`; what has come of it is told where somebody listens."""
+    tell = listener()
+    if tell is None:
+        return parser.line
+    seen = (0, 0, "")
+
+    def line(text: str) -> str | None:
+        nonlocal seen
+        verdict = parser.line(text)
+        answered = sum(call.result is not None for call in parser.calls.values())
+        if (now := (len(parser.calls), answered, parser.output)) != seen:
+            seen = now
+            tell(parser.told(None))
+        return verdict
+
+    return line
+
+
+def turn_limit(turns: int) -> str:
+    return f"ended after {turns} turn{'' if turns == 1 else 's'}"
 
 
 def last_line(text: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.environment import MCP_TOKEN
@@ -85,7 +86,10 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
     if not isinstance(url, str) or not url:
         raise UsageError(f"MCP server {name!r} has no url")
     token = given.get("token")
-    transport: Transport = "sse" if given.get("type") == "sse" or given.get("transport") == "sse" else "http"
+    said = given.get("type") or given.get("transport")
+    # an address that ends in /sse says it as well, for who says nothing else
+    is_sse = said == "sse" or (not said and urlsplit(url).path.rstrip("/").endswith("/sse"))
+    transport: Transport = "sse" if is_sse else "http"
     return McpServer(name, url, token if isinstance(token, str) else None, transport)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -144,7 +144,6 @@ class OpencodeAdapter(RuntimeAdapter):
         for file in config_home_files(home):
             make_directory(file.path.parent)
             replace_file(file.path, file.content)
-        self.build_config_file({"": order.mcp_server} if order.mcp_server else {}, order.scratch)
         env = environment(order.env, home, order.mcp_server)
         return await run_opencode(order, {**env, "TMPDIR": str(order.scratch / "tmp")})
 
@@ -159,10 +158,34 @@ class OpencodeAdapter(RuntimeAdapter):
 
 def _headless_permissions(order: HeadlessOrder) -> Mapping[str, object]:
     words = HEADLESS[order.permissions]
-    if order.permissions != "edit":
+    if order.permissions == "all":
         return words
-    allowed = [form for command in skill_commands(order.cwd) for form in (command, f"{command} *")]
+    top, bounds = _top(order.cwd), order.bounds
+    words = {
+        **words,
+        "read": {"*": "allow", **_each(top, bounds.hides, "deny")},
+        "external_directory": {"*": "deny", **{f"{place}/*": "allow" for place in bounds.reads}},
+    }
+    if order.permissions == "ask":
+        return words
+    if bounds.own:  # it takes the whole repository around it for its own
+        edit = {"*": "deny", **_each(top, (order.cwd,), "allow"), **_each(top, bounds.keeps, "deny")}
+        words = {**words, "edit": edit}
+    allowed = [
+        form for command in skill_commands(order.skills_home, order.cwd) for form in (command, f"{command} *")
+    ]
     return {**words, "bash": {"*": "deny", **dict.fromkeys(allowed, "allow")}}
+
+
+def _top(cwd: Path) -> Path:
+    """What its rules name files from: the repository that it starts in."""
+    return next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), cwd)
+
+
+def _each(top: Path, places: Sequence[Path], verdict: str) -> dict[str, str]:
+    """Of the rules that match, the last one holds."""
+    names = [os.path.relpath(place, top) for place in places]
+    return {pattern: verdict for name in names for pattern in (name, f"{name}/*" if name != "." else "*")}
 
 
 def settings(

@@ -126,10 +126,14 @@ class _Guard:
                 pass_fds=(lifeline_end, status.far_end, *_HELD.get()),
                 start_new_session=True,
             )
-        except OSError:
+        except BaseException as error:
             os.close(lifeline)
             for pipe in pipes:
                 pipe.close()
+            if isinstance(error, ValueError):  # NUL in an argument or in the environment
+                from agent_farm.errors import UsageError
+
+                raise UsageError("A word of its command or environment contains NUL") from error
             raise
         finally:
             os.close(lifeline_end)

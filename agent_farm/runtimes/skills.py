@@ -10,6 +10,7 @@ RUNNERS = ("", "./", "sh ", "bash ", "python ", "python3 ")
 _MOST_SCRIPTS = 400
 # no character that the rules of a CLI or a shell would read as their own
 _PLAIN = re.compile(r"skills/[A-Za-z0-9_.+/-]+")
+_SAFE = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
 def skill_scripts(directory: Path, *, executable: bool = False) -> tuple[str, ...]:
@@ -30,6 +31,16 @@ def skill_scripts(directory: Path, *, executable: bool = False) -> tuple[str, ..
     return tuple(found[:_MOST_SCRIPTS])
 
 
-def skill_commands(directory: Path) -> tuple[str, ...]:
-    """How each may be started."""
-    return tuple(runner + script for script in skill_scripts(directory) for runner in RUNNERS)
+def skill_commands(directory: Path, cwd: Path) -> tuple[str, ...]:
+    """How each may be started from `cwd`."""
+    runners = RUNNERS if directory == cwd else [runner for runner in RUNNERS if runner != "./"]
+    return tuple(runner + path for path in skill_paths(directory, cwd) for runner in runners)
+
+
+def skill_paths(directory: Path, cwd: Path, *, executable: bool = False) -> tuple[str, ...]:
+    """Each as it is named from `cwd`."""
+    scripts = skill_scripts(directory, executable=executable)
+    if directory == cwd:
+        return scripts
+    paths = (str(directory / script) for script in scripts)
+    return tuple(path for path in paths if _SAFE.fullmatch(path))

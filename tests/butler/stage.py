@@ -13,7 +13,7 @@ from agent_farm.butler.credentials import CredentialStore
 from agent_farm.butler.database import Database
 from agent_farm.butler.identity import Butler
 from agent_farm.butler.order import Endpoint, RunOptions
-from agent_farm.butler.sessions import SessionLog
+from agent_farm.butler.session_log import SessionLog
 from agent_farm.butler.spawner import Spawner
 from agent_farm.butler.tokens import Tokens
 from agent_farm.launch import Launch

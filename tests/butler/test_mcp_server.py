@@ -15,6 +15,7 @@ from mcp import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agent_farm.butler import tool_answers
 from agent_farm.butler.sessions import NewSession, session_create
 from agent_farm.butler.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
 from agent_farm.lctx import tools
@@ -308,3 +309,117 @@ async def test_long_calls_hold_up_neither_status_nor_builders(
         finally:
             end.set()
         assert [structured(await call) for call in calls] == [{"answer": "why"}] * many
+
+
+@in_loop
+async def test_state_holds_json_and_is_written_only_over_what_was_read(repo: Path) -> None:
+    async with serving(repo) as served:
+        value = {"open": [1, 2], "by": None}
+        first = structured(await served.call("state_set", {"key": "todo", "value": value}))["version"]
+        read = structured(await served.call("state_get", {"key": "todo"}))
+        assert (read["value"], read["version"]) == (value, first)
+        claim = {"key": "todo", "value": "mine", "if_version": first}
+        second = structured(await served.call("state_set", claim))["version"]
+        late = await served.call("state_set", claim)
+        assert late["isError"]
+        assert f"todo has version {second}, not {first}" in late["content"][0]["text"]
+        assert structured(await served.call("state_get", {"key": "todo"}))["value"] == "mine"
+        await served.call("state_delete", {"key": "todo"})
+        assert structured(await served.call("state_get", {"key": "todo"}))["version"] == 0
+        anew = structured(await served.call("state_set", {"key": "todo", "value": 1, "if_version": 0}))
+        assert anew["version"] not in (first, second)
+        for stale in (first, second, 0):
+            again = {"key": "todo", "value": 2, "if_version": stale}
+            assert (await served.call("state_set", again))["isError"]
+
+
+@in_loop
+async def test_every_tool_says_what_it_may_do_and_what_it_is_given(repo: Path) -> None:
+    async with serving(repo) as served:
+        tools = document_of(await served.rpc("tools/list"))["result"]["tools"]
+        hints = {tool["name"]: tool["annotations"] for tool in tools}
+        assert set(hints) == TOOLS_OF["architect"]
+        assert hints["status"]["readOnlyHint"]
+        assert hints["prune"]["destructiveHint"]
+        assert not hints["prune"]["readOnlyHint"]
+        assert not any(hint["readOnlyHint"] and hint["destructiveHint"] for hint in hints.values())
+        for tool in tools:
+            for name, schema in tool["inputSchema"].get("properties", {}).items():
+                assert schema.get("description"), (tool["name"], name)
+
+
+@in_loop
+async def test_wrong_arguments_are_told_in_plain_words(repo: Path) -> None:
+    async with serving(repo) as served:
+        missing = await served.call("state_set", {"value": 1})
+        assert missing["content"][0]["text"] == "state_set cannot be called like that\nkey: field required"
+        choice = (await served.call("sessions_list", {"state": "dead"}))["content"][0]["text"]
+        assert "'queued', 'running'" in choice
+        gone = (await served.call("sessions_get", {"session_id": "nobody"}))["content"][0]["text"]
+        assert gone == "No session nobody\nhint: af sessions"
+
+
+@in_loop
+async def test_a_session_is_started_without_waiting_and_stopped(repo: Path) -> None:
+    async with serving(repo) as served:
+        started = structured(await served.call("trigger", {"prompt": "[[sleep:600]]", "wait": False}))
+        assert started["state"] == "queued"
+        id = started["session_id"]
+        stopped = structured(await served.call("sessions_stop", {"session_id": id}))["session"]
+        assert (stopped["state"], stopped["error"]) == ("cancelled", "Cancelled: stopped by the architect")
+        again = await served.call("sessions_stop", {"session_id": id})
+        assert "has ended already" in again["content"][0]["text"]
+        first = structured(await served.call("trigger", {"prompt": "one"}))
+        assert first["state"] == "completed"
+        more = structured(await served.call("trigger", {"prompt": "two", "resume": first["session_id"]}))
+        assert "message 2" in more["output"]
+        here = structured(await served.call("trigger", {"prompt": "[[write:x.txt]]", "cwd": str(repo)}))
+        assert here["success"]
+        assert (repo / "x.txt").exists()
+
+
+@in_loop
+async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
+    async with serving(repo) as served:
+        outer = structured(await served.call("trigger", {"prompt": "hello"}))["session_id"]
+        token = served.service.tokens.mint_for_session("s-1")
+        own = {"token": token, "session": "s-1"}
+        for choice in ({"permissions": "all"}, {"cwd": "/"}, {"runtime": "codex"}, {"resume": outer}):
+            refused = await served.call("trigger", {"prompt": "x", **choice}, **own)
+            assert refused["isError"], choice
+        entry = {"name": "mine", "cron": "0 8 * * *", "prompt": "x"}
+        assert (await served.call("schedule_create", {**entry, "cwd": "."}, **own))["isError"]
+        structured(await served.call("schedule_create", {**entry, "cwd": "."}))
+        assert (await served.call("schedule_update", {"name": "mine", "prompt": "evil"}, **own))["isError"]
+        stranger = await served.call("sessions_stop", {"session_id": outer}, **own)
+        assert "not one that this session triggered" in stranger["content"][0]["text"]
+
+
+@in_loop
+async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_answers, "PROGRESS_SECONDS", 0.1)
+    heard: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with serving(repo) as served:
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            streamable_http_client(served.url(), http_client=http) as (read, write, *_),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            await session.call_tool("trigger", {"prompt": "[[sleep:2]]"}, progress_callback=hear)
+    assert heard
+    assert (heard[0] or "").startswith("trigger: at work for")
+
+
+@in_loop
+async def test_a_body_that_is_no_request_is_refused(repo: Path) -> None:
+    async with serving(repo) as served:
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        for body in ([], "x", {"prompt": "x", "model": "a\0b"}, {"prompt": "x", "cwd": 5}, {}):
+            answer = await served.http.post(served.url("/run"), json=body, headers=headers)
+            assert answer.status_code == 400, body

@@ -12,7 +12,7 @@ from agent_farm.butler.database import Database
 from agent_farm.butler.identity import ScheduleEntry
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.scheduler import Scheduler
-from agent_farm.butler.schedules import ScheduleStore
+from agent_farm.butler.schedules import Schedule, ScheduleStore
 from tests.butler.loop import in_loop
 from tests.butler.serving import Served, serving
 from tests.butler.test_scheduler import Clock
@@ -124,7 +124,7 @@ async def test_a_butler_that_shuts_down(repo: Path) -> None:
 
 @in_loop
 async def test_what_breaks_while_firing_is_in_the_history(tmp_path: Path) -> None:
-    async def fire(prompt: str, source: str) -> SpawnerResult:
+    async def fire(schedule: Schedule) -> SpawnerResult:
         raise RuntimeError("a bug")
 
     clock = Clock()

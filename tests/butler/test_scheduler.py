@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,8 @@ from agent_farm.butler.database import Database
 from agent_farm.butler.identity import ScheduleEntry
 from agent_farm.butler.result import SpawnerResult
 from agent_farm.butler.scheduler import Scheduler
-from agent_farm.butler.schedules import ScheduleStore
+from agent_farm.butler.schedules import Schedule, ScheduleStore
+from agent_farm.butler.sources import SCHEDULE_PREFIX
 from agent_farm.errors import NotFound, UsageError
 from tests.butler.loop import in_loop
 
@@ -39,8 +41,8 @@ class Bell:
         self.slow = False
         self.go = asyncio.Event()
 
-    async def __call__(self, prompt: str, source: str) -> SpawnerResult:
-        self.rung.append((prompt, source))
+    async def __call__(self, schedule: Schedule) -> SpawnerResult:
+        self.rung.append((schedule.prompt, SCHEDULE_PREFIX + schedule.name))
         if self.slow:
             await self.go.wait()
         return SpawnerResult()
@@ -192,3 +194,99 @@ def test_the_file_rules_its_own_schedules_and_leaves_the_others(tmp_path: Path) 
         store.delete("mine")
     with pytest.raises(UsageError, match="already"):
         store.create(ScheduleEntry("a", "0 2 * * *", "y"))
+
+
+@in_loop
+async def test_how_late_is_too_late_is_the_schedules_to_say(tmp_path: Path) -> None:
+    clock, bell = Clock(), Bell()
+    scheduler = make(tmp_path, clock, bell)
+    for name, late in (("strict", 60.0), ("half_day", 43200.0), ("always", 0.0)):
+        scheduler.store.create(ScheduleEntry(name, "30 12 * * *", name, "UTC", late=late))
+    clock.now += 1800 + 7200  # a laptop that was closed for two hours
+    assert sorted(await scheduler.tick()) == ["always", "half_day"]
+    (missed,) = scheduler.store.fires("strict")
+    assert missed["outcome"] == "missed by 7200 s"
+    clock.now += 10 * 86400
+    assert await scheduler.tick() == ["always"]
+
+
+@in_loop
+async def test_after_its_last_day_a_schedule_is_due_no_more(tmp_path: Path) -> None:
+    clock, bell = Clock(), Bell()
+    scheduler = make(tmp_path, clock, bell)
+    entry = ScheduleEntry("brief", "30 12 * * *", "x", "UTC", late=0, until="2026-06-02")
+    assert scheduler.store.create(entry).next_due is not None
+    clock.now += 10 * 86400
+    assert await scheduler.tick() == ["brief"]  # once, for what was due until then
+    assert [fire["due"] for fire in scheduler.store.fires("brief")] == [NOON + 86400 + 1800]
+    assert await scheduler.tick() == []
+    assert scheduler.store.get("brief").next_due is None
+    with pytest.raises(UsageError, match="neither a day nor a time"):
+        scheduler.store.create(ScheduleEntry("never", "* * * * *", "x", until="soon"))
+
+
+@in_loop
+async def test_one_that_cannot_be_looked_at_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, bell = Clock(), Bell()
+    scheduler = make(tmp_path, clock, bell)
+    for name in ("a_broken", "b_whole"):
+        scheduler.store.create(ScheduleEntry(name, "* * * * *", name, "UTC"))
+    claim = ScheduleStore.claim
+
+    def breaking(self: ScheduleStore, name: str, due: float, outcome: str) -> bool:
+        if name == "a_broken":
+            raise RuntimeError("no disk")
+        return claim(self, name, due, outcome)
+
+    monkeypatch.setattr(ScheduleStore, "claim", breaking)
+    clock.now += 60
+    assert await scheduler.tick() == ["b_whole"]
+
+
+def test_reading_schedules_writes_nothing_and_loses_no_click(tmp_path: Path) -> None:
+    entries = tuple(ScheduleEntry(f"s{number}", "0 8 * * *", "x", "UTC") for number in range(3))
+    store = ScheduleStore(Database(tmp_path / "butler.db"), "health")
+    store.take_from_file(entries)
+    before = store.database.query("SELECT total_changes() AS count")[0]["count"]
+    store.take_from_file(entries)
+    assert store.database.query("SELECT total_changes() AS count")[0]["count"] == before
+    end = threading.Event()
+
+    def read() -> None:
+        reader = ScheduleStore(Database(tmp_path / "butler.db"), "health")
+        number = 0
+        while not end.is_set():  # the file changes all the while, so that there is something to write
+            number += 1
+            reader.take_from_file((*entries, ScheduleEntry("extra", "0 9 * * *", str(number), "UTC")))
+        reader.database.close()
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        for click in range(20):
+            store.update("s1", enabled=bool(click % 2))
+            assert store.get("s1").enabled == bool(click % 2)
+    finally:
+        end.set()
+        for reader in readers:
+            reader.join()
+
+
+def test_a_place_lies_in_the_checkout_or_is_named_whole(tmp_path: Path) -> None:
+    store = ScheduleStore(Database(tmp_path / "butler.db"), "health")
+    (tmp_path / "root" / "docs").mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to(tmp_path)
+    places = {"in": "docs", "whole": str(tmp_path), "gone": "none", "out": "../", "link": "link", "own": None}
+    made = {
+        name: store.create(ScheduleEntry(name, "0 8 * * *", "x", cwd=cwd)) for name, cwd in places.items()
+    }
+    root = tmp_path / "root"
+    assert made["in"].directory(root) == root / "docs"
+    assert made["whole"].directory(root) == tmp_path
+    assert made["own"].directory(root) is None
+    for name in ("gone", "out", "link"):
+        with pytest.raises(UsageError):
+            made[name].directory(root)

@@ -287,7 +287,7 @@ async def test_context_is_put_before_the_prompt(tmp_path: Path) -> None:
     await stage.spawner.trigger("Process this", "User sent: hello")
     assert stage.script.calls[0].prompt == "User sent: hello\n\nProcess this"
     assert stage.only_record()["context"] == "User sent: hello"
-    assert stage.only_record()["prompt"] == "Process this"
+    assert stage.only_record()["prompt"] == "User sent: hello\n\nProcess this"
 
 
 @in_loop

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_farm.lctx import template
 from agent_farm.lctx.template import (
     InvalidTemplate,
     default_template,
@@ -24,10 +26,10 @@ def template_of(stage: Stage) -> Path:
 
 def test_placeholders_become_question_and_sources(stage: Stage, app: Path) -> None:
     stage.sources.add("docs", str(stage.directory("docs")))
-    template_of(stage).write_text("Q=${question}\nS=\n${sourcesList}\n")
+    template_of(stage).write_text("Q=${question}\nS=\n${sourcesList}\nP=\n${sourcePaths}\n")
     stage.runner.ask(sources=["app", "docs"], question="How do I create a tool?")
     prompt = stage.seen()["files"]["prompt.md"]
-    assert prompt.startswith("Q=How do I create a tool?\nS=\n- ./app/\n- ./docs/\n")
+    assert prompt.startswith("Q=How do I create a tool?\nS=\n- ./app/\n- ./docs/\nP=\n- app: ")
     assert str(app) in prompt, "tools that follow no links need the real path"
 
 
@@ -36,7 +38,7 @@ def test_users_template_is_kept_byte_for_byte(stage: Stage, app: Path) -> None:
     template_of(stage).write_bytes(text)
     stage.runner.ask(sources=["app"], question="Q")
     prompt = stage.seen()["files"]["prompt.md"].encode("utf-8", "surrogateescape")
-    assert prompt.startswith(b"\xef\xbb\xbf# Mine\r\nQ\r\n\xff\xfe$HOME {prompt_file} ${other}\r\n- ./app/")
+    assert prompt == b"\xef\xbb\xbf# Mine\r\nQ\r\n\xff\xfe$HOME {prompt_file} ${other}\r\n- ./app/"
     assert template_of(stage).read_bytes() == text
 
 
@@ -92,3 +94,16 @@ def test_question_that_names_a_placeholder_is_not_expanded(stage: Stage, app: Pa
     template_of(stage).write_text("${question}\n${sourcesList}")
     stage.runner.ask(sources=["app"], question="What is ${sourcesList} and ${question}?")
     assert stage.seen()["files"]["prompt.md"].startswith("What is ${sourcesList} and ${question}?\n- ./app/")
+
+
+def test_a_packaged_template_of_before_that_nobody_changed_gives_way_to_todays(
+    stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = "# Old\n\n${question}\n\n${sourcesList}\n"
+    template_of(stage).write_text(old)
+    stage.runner.ask(sources=["app"], question="Why?")
+    assert stage.seen()["files"]["prompt.md"].startswith("# Old\n")
+    monkeypatch.setattr(template, "_SUPERSEDED", (hashlib.sha256(old.encode()).hexdigest(),))
+    stage.runner.ask(sources=["app"], question="Why?")
+    assert stage.seen()["files"]["prompt.md"].startswith("# Question\n")
+    assert template_of(stage).read_text() == old

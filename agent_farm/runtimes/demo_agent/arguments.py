@@ -31,6 +31,8 @@ class Arguments:
     resume: bool = False
     permissions: str = "edit"
     model: str = "demo-1"
+    reads: tuple[Path, ...] = ()
+    keeps: tuple[Path, ...] = ()
 
 
 def parse_arguments(argv: list[str]) -> Arguments:
@@ -59,6 +61,10 @@ def _with_option(arguments: Arguments, word: str, words: Iterator[str]) -> Argum
         return replace(arguments, conversation=value, resume=word == "--resume")
     if word == "--permissions" and value in ("ask", "edit", "all"):
         return replace(arguments, permissions=value)
+    if word == "--read":
+        return replace(arguments, reads=(*arguments.reads, Path(value)))
+    if word == "--keep":
+        return replace(arguments, keeps=(*arguments.keeps, Path(value)))
     if word == "--model":
         return replace(arguments, model=value)
     raise UnknownArgument(f"unknown argument {word} {value}")

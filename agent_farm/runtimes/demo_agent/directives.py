@@ -10,6 +10,7 @@ WORDS = {
     "ask": "ask this and wait for 1 (yes) or 2 (no); needs a person",
     "say": "answer with this text",
     "write": "write this file, relative to the working directory, and commit it",
+    "read": "read this file, from where it may",
     "nocommit": "leave what was written uncommitted",
     "commit": "headless: commit what was written",
     "mcp": "call this MCP tool: `[[mcp:TOOL {json arguments}]]`",

@@ -54,6 +54,8 @@ def run_headless(arguments: Arguments) -> int:
         mcp_config=arguments.mcp_config,
         commits=False,
         message=f"Demo work on {digest[:12]}",
+        reads=arguments.reads,
+        keeps=arguments.keeps,
     )
     try:
         answer = turn.run(prompt, default_file=None)

@@ -14,6 +14,8 @@ from agent_farm.runtimes.demo_agent.directives import Directive, find_directives
 from agent_farm.runtimes.demo_agent.mcp_client import McpError, call_tool
 from agent_farm.runtimes.demo_agent.work import Refused, commit_file, write_file
 
+_MOST_READ = 20_000
+
 
 class Door(Protocol):
     """How a turn is seen and answered: a terminal, or lines of JSON."""
@@ -48,6 +50,8 @@ class Turn:
     commits: bool
     message: str
     answer: str | None = None
+    reads: tuple[Path, ...] = ()
+    keeps: tuple[Path, ...] = ()
     _written: list[Path] = field(default_factory=list)
 
     def run(self, prompt: str, *, default_file: str | None) -> str:
@@ -86,12 +90,27 @@ class Turn:
         self.door.pause(0.1)
         try:
             anywhere = self.permissions == "all"
+            if not anywhere and _lies_in(self.cwd / value, self.keeps):
+                raise Refused(f"{value} is not to be changed")
             target = write_file(self.cwd, value, f"{self.message}\n", anywhere=anywhere)
             self._written.append(target)
             self.door.tool("write", {"path": str(target)}, "written", False)
         except (Refused, OSError) as error:
             self.door.step(f"cannot write: {error}")
             self.door.tool("write", {"path": value}, str(error), True)
+
+    def _read(self, value: str) -> None:
+        path = self.cwd / value
+        if self.permissions != "all" and not _lies_in(path, (self.cwd, *self.reads)):
+            self.door.tool("read", {"path": value}, f"permission denied: {value}", True)
+            return
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_READ]
+        except OSError as error:
+            self.door.tool("read", {"path": value}, str(error), True)
+            return
+        self.door.tool("read", {"path": value}, text, False)
+        self.answer = text if self.answer is None else self.answer
 
     def _commit_written(self) -> None:
         for target in self._written:
@@ -141,6 +160,11 @@ class Turn:
 
     def _crash(self, value: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _lies_in(path: Path, places: tuple[Path, ...]) -> bool:
+    real = path.resolve()
+    return any(real.is_relative_to(place.resolve()) for place in places)
 
 
 def _has(directives: tuple[Directive, ...], word: str) -> bool:

@@ -67,6 +67,10 @@ class FarmPaths:
         """Held while a branch is landed on the main checkout, or on a linked worktree of that name."""
         return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
 
+    def trial(self, name: str) -> Path:
+        """A throw-away worktree of a merge, which holds the lock of that name."""
+        return self.state / "trials" / name
+
     def builder_lock(self, builder_id: str) -> Path:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""
         return self.locks / f"builder-{_checked(builder_id)}.lock"

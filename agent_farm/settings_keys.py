@@ -75,7 +75,7 @@ KEYS = (
         "merge.check",
         str,
         None,
-        "Command run by sh in the builder's worktree before its branch lands",
+        "Command run by sh on the result of a merge, in a clean worktree, before it lands",
         asks=True,
     ),
     Key("limits.max_builders", int, 0, "Most builders that run at once; 0 sets no limit"),

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from mcp.server import MCPServer
 
 from agent_farm.butler.agreement import agreed_before
-from agent_farm.butler.tool_box import in_thread, tool
-from agent_farm.errors import AgentFarmError
+from agent_farm.butler.tool_box import in_thread, text_of, tool
+from agent_farm.errors import ConsentNeeded
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 
@@ -29,10 +29,11 @@ def add_landing_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
         message: str | None = None,
         here: bool = False,
     ) -> dict[str, Any]:
-        """Land builders' commits on the main checkout's branch, in the order given, or change nothing.
+        """Land what builders have checked out on the main checkout's branch, in the order given.
 
-        Refused with the reason when it would conflict, or when the farm's merge.check fails; `left_behind`
-        are files that are not committed, and so did not land. `here` lands on a branch that is not the base.
+        The first that is refused ends it with nothing changed for that one: `error` is the reason, `failed`
+        its id. `left_behind` are files that are not committed, and so did not land. `here` lands on a branch
+        that is not the base.
         """
         return await in_thread("merge", _merge, open_farm, ids, strategy, message, here)
 
@@ -54,29 +55,18 @@ def _diff(open_farm: OpenFarm, id: str, stat: bool) -> dict[str, Any]:
 def _merge(
     open_farm: OpenFarm, ids: Sequence[str], strategy: str | None, message: str | None, here: bool
 ) -> dict[str, Any]:
-    from agent_farm.farm.land import land
+    from agent_farm.farm.land import MergeRequest, Outcome, land_each, outcomes_json
 
     farm = open_farm()
     chosen = [farm.require(id) for id in dict.fromkeys(ids)]
-    rows: list[dict[str, Any]] = []
-    for record in chosen:
-        try:
-            with agreed_before(as_command("af", "merge", "--yes", record.id)):
-                landed = land(farm, record, strategy=strategy, message=message, here=here)
-        except AgentFarmError as error:
-            error.evidence = (*error.evidence, *(f"{row['id']} has landed before" for row in rows))
-            raise
-        merged = landed.merged
-        rows.append(
-            {
-                "id": record.id,
-                "into": merged.into,
-                "before": merged.before,
-                "after": merged.after,
-                "left_behind": list(landed.left_behind),
-            }
-        )
-    return {"merged": rows}
+    outcomes: list[Outcome] = []
+    for outcome in land_each(farm, chosen, MergeRequest(strategy, message, here)):
+        outcomes.append(outcome)
+        if isinstance(outcome.error, ConsentNeeded) or (outcome.error and len(chosen) == 1):
+            with agreed_before(as_command("af", "merge", "--yes", outcome.id)):
+                raise outcome.error
+    reasons = [text_of(one.error) for one in outcomes if one.error]
+    return {**outcomes_json(outcomes, chosen), "error": reasons[0] if reasons else None}
 
 
 def _conflicts(open_farm: OpenFarm, ids: Sequence[str] | None) -> dict[str, Any]:

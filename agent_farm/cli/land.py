@@ -9,16 +9,26 @@ import click
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.cli.options import asker, current_farm, id_argument, ids_argument, json_option, yes_option
-from agent_farm.cli.output import answer, answer_json, has_colour, narrate, narrate_hint, page, printable
-from agent_farm.errors import AgentFarmError
+from agent_farm.cli.output import (
+    answer,
+    answer_json,
+    error_json,
+    has_colour,
+    narrate,
+    narrate_hint,
+    page,
+    printable,
+    show_error,
+)
+from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.launch import as_command
 from agent_farm.settings import STRATEGIES
 
 if TYPE_CHECKING:
     from agent_farm.builders.record import BuilderRecord
     from agent_farm.farm.comparing import Foreseen
-    from agent_farm.farm.land import Landed
-    from agent_farm.git.merging import Merged
+    from agent_farm.farm.farm import Farm
+    from agent_farm.farm.land import Landed, Outcome
 
 
 @click.command()
@@ -49,8 +59,10 @@ def diff(id: str, stat: bool, committed: bool, as_json: bool) -> None:
 @ids_argument(required=True)
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="Default: [merge] strategy, else merge.")
 @click.option("--message", "-m", metavar="TEXT", help="Message of the merge or squash commit.")
-@click.option("--here", is_flag=True, help="Land on the branch checked out now, also if it is not the base.")
-@click.option("--prune", "then_prune", is_flag=True, help="Stop and prune each builder that has landed.")
+@click.option("--here", is_flag=True, help="Land on the branch checked out here, even if it is not the base.")
+@click.option(
+    "--prune", "then_prune", is_flag=True, help="Remove each builder that has landed and is not at work."
+)
 @yes_option
 @json_option
 def merge(
@@ -61,95 +73,111 @@ def merge(
     then_prune: bool,
     yes: bool,
     as_json: bool,
-) -> None:
-    """Land builders' branches on the main checkout's branch, in the order given.
+) -> int:
+    """Land what builders have checked out on the branch checked out here, in the order given.
 
-    Refused, with nothing changed, when it would conflict or touch files with uncommitted changes, or when
-    [merge] check fails.
+    Here is the main checkout, or the linked worktree of yours in which you stand. Refused, with nothing
+    changed, when it would conflict or touch files with uncommitted changes, or when [merge] check or a hook
+    of the repository fails.
     """
-    from agent_farm.farm.land import land
-    from agent_farm.shield import Shield
+    from agent_farm.farm.land import MergeRequest, land_each, outcomes_json
 
     farm = current_farm()
     records = farm.records()
     chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    rows: list[dict[str, str]] = []
-    for place, record in enumerate(chosen):
-        landed = None
-        try:
-            with Shield() as shield:
-                landed = land(
-                    farm, record, strategy=strategy, message=message, here=here, yes=yes, ask=asker(),
-                    shield=shield,
-                )  # fmt: skip
-        except AgentFarmError as error:
-            error.evidence = (*error.evidence, *(f"{row['id']} has landed before" for row in rows))
-            raise
-        except KeyboardInterrupt:
-            _show_interrupted(landed, chosen[place:])
-            raise
-        if landed.settled:
-            narrate(printable(f"A merge was cut short before: {landed.settled.told}"))
-        merged = landed.merged
-        rows.append({"id": record.id, "into": merged.into, "before": merged.before, "after": merged.after})
-        if not as_json:
-            _show_landed(record.id, merged)
-        if landed.left_behind:
-            _show_left_behind(record.id, landed.left_behind, stays=then_prune)
-        elif then_prune:
-            _prune(record.id)
-        elif not as_json:
-            narrate_hint(_removal(record))
+    outcomes: list[Outcome] = []
+    removed: list[str] = []
+    try:
+        for outcome in land_each(farm, chosen, MergeRequest(strategy, message, here, yes, asker())):
+            outcomes.append(outcome)
+            if outcome.landed is not None:
+                _show_landed(outcome.landed, as_json)
+                if then_prune and _removed(farm, outcome.landed):
+                    removed.append(outcome.id)
+                elif not then_prune and not as_json:
+                    _show_next(farm, outcome.landed)
+    except KeyboardInterrupt:
+        rest = [record.id for record in chosen[len(outcomes) :]]
+        narrate(f"Interrupted.{f' Not landed: {chr(44).join(rest)}' if rest else ''}")
+        raise
+    failed = next((one.error for one in outcomes if one.error), None)
+    if failed is not None and len(chosen) == 1:
+        raise failed
     if as_json:
-        answer_json({"merged": rows})
+        error = {"error": error_json(_with_yes(failed, ids))} if failed else {}
+        answer_json({**outcomes_json(outcomes, chosen), "removed": removed, **error})
+    elif failed is not None:
+        show_error(_with_yes(failed, ids), as_json=False)
+        _show_rest(outcomes, chosen)
+    return failed.exit_code if failed else 0
 
 
-def _show_landed(id: str, merged: Merged) -> None:
-    if merged.before == merged.after:
-        answer(f"{id} has nothing to land")
+def _show_landed(landed: Landed, as_json: bool) -> None:
+    merged = landed.merged
+    for line in landed.notes:
+        narrate(printable(line))
+    if not as_json and merged.before == merged.after:
+        answer(f"{landed.id} has nothing to land")
+    elif not as_json:
+        other = f" (from {landed.branch or 'a detached HEAD'})" if landed.switched else ""
+        answer(printable(f"{landed.id} landed on {merged.into}{other}, now at {merged.after[:10]}"))
+    for path in landed.left_behind:
+        narrate(f"  not committed, so not landed: {printable(path)}")
+
+
+def _show_next(farm: Farm, landed: Landed) -> None:
+    if landed.left_behind:
+        narrate_hint(as_command("af", "send", landed.id, "Commit your work"))
     else:
-        answer(f"{id} landed on {merged.into}, now at {merged.after[:10]}")
+        narrate_hint(_removal(farm, landed.id))
 
 
-def _show_interrupted(landed: Landed | None, rest: Sequence[BuilderRecord]) -> None:
-    """What is so after Ctrl-C: during the last step it waited for its end."""
-    if landed is not None:
-        narrate("")
-        _show_landed(rest[0].id, landed.merged)
-        rest = rest[1:]
+def _show_rest(outcomes: Sequence[Outcome], chosen: Sequence[BuilderRecord]) -> None:
+    landed = [one.id for one in outcomes if one.landed]
+    rest = [record.id for record in chosen[len(outcomes) :]]
+    if landed:
+        narrate(f"Merged before that, and still merged: {', '.join(landed)}")
     if rest:
-        narrate(f"Interrupted. Not landed: {', '.join(record.id for record in rest)}")
+        narrate(f"Not tried: {', '.join(rest)}")
 
 
-def _removal(record: BuilderRecord) -> str:
+def _with_yes(error: AgentFarmError, ids: Sequence[str]) -> AgentFarmError:
+    if isinstance(error, ConsentNeeded) and error.hint is None:
+        error.hint = as_command("af", "merge", "--yes", *ids)
+    return error
+
+
+def _removal(farm: Farm, id: str) -> str:
     """What removes a builder that has landed: one that has ended is not stopped first."""
     from agent_farm.farm.listing import read_status
 
-    prune = as_command("af", "prune", record.id)
-    ended = read_status(current_farm(tolerant=True), record).is_finished
-    return prune if ended else f"{as_command('af', 'stop', record.id)} && {prune}"
+    ended = read_status(farm, farm.require(id)).is_finished
+    return as_command("af", "prune", *([] if ended else ["--stop"]), id)
 
 
-def _show_left_behind(id: str, paths: Sequence[str], *, stays: bool) -> None:
-    for path in paths:
-        narrate(f"  not committed, so not landed: {printable(path)}")
-    if stays:
-        narrate(f"{id} stays, with what did not land.")
-    narrate_hint(as_command("af", "send", id, "Commit your work"))
-
-
-def _prune(id: str) -> None:
-    from agent_farm.builders.status import ALIVE
+def _removed(farm: Farm, landed: Landed) -> bool:
+    """Remove it unless something stands against that, which is said; then it goes on as it was."""
     from agent_farm.farm.listing import read_status
     from agent_farm.farm.prune import prune
-    from agent_farm.farm.stop import stop
 
-    farm = current_farm()
-    record = farm.require_exact(id)
-    if read_status(farm, record).state in ALIVE:
-        record = stop(farm, record)
-    prune(farm, record)
-    narrate(f"{id} removed")
+    record = farm.require(landed.id)
+    state = read_status(farm, record).state
+    if landed.left_behind:
+        narrate(f"{landed.id} was kept: some work is not committed.")
+        narrate_hint(as_command("af", "send", landed.id, "Commit your work"))
+    elif state in ("working", "preparing", "waiting"):
+        narrate(f"{landed.id} was kept: it is {state}.")
+        narrate_hint(as_command("af", "prune", "--stop", landed.id))
+    else:
+        try:
+            prune(farm, record, stop=True)
+        except AgentFarmError as error:
+            narrate(f"{landed.id} landed, and was kept:")
+            show_error(error, as_json=False)
+        else:
+            narrate(f"{landed.id} removed")
+            return True
+    return False
 
 
 @click.command()

@@ -86,9 +86,7 @@ def style(text: str, name: str | None, stream: TextIO | None = None) -> str:
 
 def show_error(error: AgentFarmError, *, as_json: bool) -> None:
     if as_json:
-        answer_json(
-            {"error": {"code": error.code, "what": error.what, "why": _why(error), "hint": error.hint}}
-        )
+        answer_json({"error": error_json(error)})
         return
     narrate(f"{style('error:', 'red', sys.stderr)} {printable(error.what)}")
     if error.why:
@@ -97,6 +95,10 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
         narrate(f"  {printable(line)}")
     if error.hint:
         narrate_hint(printable(error.hint))
+
+
+def error_json(error: AgentFarmError) -> dict[str, Any]:
+    return {"code": error.code, "what": error.what, "why": _why(error), "hint": error.hint}
 
 
 def show_bug(error: Exception, *, as_json: bool) -> None:

@@ -62,22 +62,12 @@ def prune_builder(desk: Desk, call: Call) -> Answer:
 
 
 def merge_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.land import land
+    from agent_farm.farm.land import MergeRequest, land
 
     farm = desk.farm()
-    landed = land(
-        farm,
-        desk.require(farm, call.path["id"]),
-        strategy=call.body["strategy"],
-        message=call.body["message"],
-        here=bool(call.body["here"]),
-        yes=bool(call.body["agree"]),
-    )
-    merged = landed.merged
-    return {
-        "merged": {"into": merged.into, "before": merged.before, "after": merged.after},
-        "left_behind": list(landed.left_behind),
-    }
+    body = call.body
+    request = MergeRequest(body["strategy"], body["message"], bool(body["here"]), bool(body["agree"]))
+    return {"merged": land(farm, desk.require(farm, call.path["id"]), request).to_json()}
 
 
 def restore_builder(desk: Desk, call: Call) -> Answer:
@@ -91,7 +81,12 @@ def restore_builder(desk: Desk, call: Call) -> Answer:
 _ID = "/api/builders/{id}"
 _DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
 _REMOVAL = object_schema({"id": TEXT, "branch": MAYBE_TEXT, "salvage": TEXT, "kept": list_of(TEXT)})
-_MERGED = object_schema({"into": TEXT, "before": TEXT, "after": TEXT})
+_MERGED = object_schema(
+    {
+        "id": TEXT, "branch": MAYBE_TEXT, "into": TEXT, "checkout": TEXT, "before": TEXT, "after": TEXT,
+        "left_behind": list_of(TEXT), "notes": list_of(TEXT),
+    }
+)  # fmt: skip
 _STRATEGIES = ("merge", "squash", "rebase", "ff")
 
 ACTS = (
@@ -115,12 +110,13 @@ ACTS = (
         body=(Field("discard_changes", "flag"), Field("discard_commits", "flag")),
     ),
     Operation(
-        "POST", f"{_ID}/merge", "merge_builder", "Land its branch on the main checkout's, or change nothing",
-        merge_builder, {"merged": _MERGED, "left_behind": list_of(TEXT)},
+        "POST", f"{_ID}/merge", "merge_builder",
+        "Land what it has checked out on the main checkout's branch, or change nothing",
+        merge_builder, {"merged": _MERGED},
         body=(
             Field("strategy", choices=_STRATEGIES),
             Field("message", text="of the merge or squash commit"),
-            Field("here", "flag", "land on the branch checked out now, also if it is not the base"),
+            Field("here", "flag", "land on the branch checked out now, even if it is not the base"),
             Field("agree", "flag", "agree to [merge] check"),
         ),
     ),

@@ -60,5 +60,4 @@ def landing_lock(farm: Farm, checkout: Checkout) -> Iterator[int]:
 
 
 def landing_lock_path(farm: Farm, checkout: Checkout) -> Path:
-    linked = checkout.git_dir.parent == farm.repository.common_dir / "worktrees"
-    return farm.paths.merge_lock(checkout.git_dir.name if linked else None)
+    return farm.paths.merge_lock(checkout.worktree_name)

@@ -1,26 +1,37 @@
-"""`af merge`: land what a builder committed."""
+"""`af merge`: bring what builders have made into the branch where the person stands, or change nothing."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, require_consent
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold, landing_lock
+from agent_farm.farm.landing_place import landing_place, require_base
 from agent_farm.farm.listing import read_status
-from agent_farm.git.changes import tree_state
-from agent_farm.git.checkouts import main_checkout
-from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_commit
-from agent_farm.git.remotes import Base, find_base
-from agent_farm.git.settling import Settled, settle_interrupted
-from agent_farm.git.worktrees import branch_checked_out_at
+from agent_farm.farm.submodule_pointers import require_known_pointers
+from agent_farm.farm.trial import Trial
+from agent_farm.farm.work import FoundWork, find_work
+from agent_farm.git.checkouts import Checkout
+from agent_farm.git.hooks import HookRefused, Hooks, find_hooks
+from agent_farm.git.merging import (
+    MergeConflicts,
+    Merged,
+    NoFastForward,
+    Review,
+    Strategy,
+    merge_commit,
+)
+from agent_farm.git.settling import settle_interrupted
 from agent_farm.launch import as_command
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.shield import Shield
@@ -29,91 +40,238 @@ _NAMED = 5  # files that a message to a builder names
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    """`left_behind` are files of the builder that are not committed, and so did not land.
+class MergeRequest:
+    """`here`: whatever the base is; `yes` and `ask` are for the consent to merge.check."""
 
-    `settled` is a merge before it that was cut short.
+    strategy: str | None = None
+    message: str | None = None
+    here: bool = False
+    yes: bool = False
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """`branch` is what its worktree had checked out, None when detached; `switched`: it is not the builder's.
+
+    `left_behind` are files that are not committed, and so did not land; `notes` is what hooks said, and what
+    was settled before.
     """
 
+    id: str
+    checkout: Path
+    branch: str | None
+    switched: bool
     merged: Merged
     left_behind: tuple[str, ...]
-    settled: Settled | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "branch": self.branch,
+            "into": self.merged.into,
+            "checkout": str(self.checkout),
+            "before": self.merged.before,
+            "after": self.merged.after,
+            "left_behind": list(self.left_behind),
+            "notes": list(self.notes),
+        }
 
 
-def land(
-    farm: Farm,
-    record: BuilderRecord,
-    *,
-    strategy: str | None = None,
-    message: str | None = None,
-    here: bool = False,
-    yes: bool = False,
-    ask: Ask | None = None,
-    shield: Shield | None = None,
-) -> Landed:
-    """Bring the builder's commits into the branch of the main checkout, or change nothing.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one builder: one of the two is there."""
 
-    Signals that come during the last step wait for the end of `shield`'s block.
+    id: str
+    landed: Landed | None = None
+    error: AgentFarmError | None = None
+
+
+def land_each(farm: Farm, records: Sequence[BuilderRecord], request: MergeRequest) -> Iterator[Outcome]:
+    """One after the other, in this order; the first that fails is the last.
+
+    A Ctrl-C in the last step of a landing comes through after its outcome was told.
     """
-    farm.settings.require_good()
-    checkout = main_checkout(farm.repository)
-    with landing_lock(farm, checkout) as lock, hold(farm, record.id) as record:
-        settled = settle_interrupted(checkout)
-        _require_base(farm, record, here)
-        left = _uncommitted(record)
-        tip = _tip(farm, record)
-        _run_check(farm, record, yes, ask)
-        chosen = cast(Strategy, strategy or farm.settings.text("merge.strategy"))
+    for record in records:
+        outcome = interruption = None
+        try:
+            with Shield() as shield:
+                outcome = _outcome(farm, record, request, shield)
+        except KeyboardInterrupt as error:
+            interruption = error
+        if outcome is not None:
+            yield outcome
+        if interruption is not None:
+            raise interruption
+        if outcome is None or outcome.error is not None:
+            return
+
+
+def outcomes_json(outcomes: Sequence[Outcome], chosen: Sequence[BuilderRecord]) -> dict[str, Any]:
+    """What each door answers: those that landed, the one that did not, and those not tried."""
+    tried = {one.id for one in outcomes}
+    return {
+        "merged": [one.landed.to_json() for one in outcomes if one.landed],
+        "failed": next((one.id for one in outcomes if one.error), None),
+        "not_tried": [record.id for record in chosen if record.id not in tried],
+    }
+
+
+def _outcome(farm: Farm, record: BuilderRecord, request: MergeRequest, shield: Shield) -> Outcome:
+    try:
+        return Outcome(record.id, landed=land(farm, record, request, shield))
+    except AgentFarmError as error:
+        return Outcome(record.id, error=error)
+
+
+def land(farm: Farm, record: BuilderRecord, request: MergeRequest, shield: Shield | None = None) -> Landed:
+    """Bring what the builder's worktree has checked out into the branch of a checkout, or change nothing."""
+    settings = farm.settings
+    settings.require_good()
+    if settings.values["merge.check"] is not None:
+        wanted = settings.requests(("merge.check", "env.pass"))
+        require_consent(farm.root, wanted, yes=request.yes, ask=request.ask)
+    checkout = landing_place(farm)
+    hooks = find_hooks(checkout, never_below=farm.paths.worktrees)
+    notes: list[str] = []
+    try:
+        landed = _landed(farm, checkout, hooks, record, request, shield, notes)
+        if landed.merged.before != landed.merged.after:
+            notes += _run_afterwards(farm, hooks, request)
+    except AgentFarmError as error:
+        error.evidence = (*error.evidence, *notes)
+        raise
+    return replace(landed, notes=tuple(notes))
+
+
+def _landed(
+    farm: Farm,
+    checkout: Checkout,
+    hooks: Hooks,
+    record: BuilderRecord,
+    request: MergeRequest,
+    shield: Shield | None,
+    notes: list[str],
+) -> Landed:
+    with ExitStack() as stack:
+        lock = stack.enter_context(landing_lock(farm, checkout))
+        record = stack.enter_context(hold(farm, record.id))
+        if settled := settle_interrupted(checkout):
+            notes.append(f"A merge was cut short before: {settled.told}")
+        require_base(farm, record, checkout, here=request.here)
+        found = find_work(farm, record)
+        chosen = _strategy(farm, request)
+        review = _Review(farm, checkout, record, found, hooks, notes)
+        stack.callback(review.trial.close)
         try:
             merged = merge_commit(
                 farm.repository,
                 checkout,
-                tip,
-                record.branch,
+                found.work,
                 chosen,
-                message,
+                request.message,
+                review=review,
+                hooks=hooks.directory,
                 fds=[lock],
                 shield=shield,
             )
         except MergeConflicts as error:
-            error.hint = _resolving(farm, record, chosen, error.evidence)
+            error.hint = _resolving(farm, record, checkout, chosen, error.evidence)
             raise
         except NoFastForward as error:
             error.hint = as_command("af", "merge", "--strategy", "merge", record.id)
             raise
         note(farm, record, "merged", f"into {merged.into}, now {merged.after[:12]}")
-        return Landed(merged, left, settled)
+        switched = found.branch != record.branch
+        return Landed(record.id, checkout.path, found.branch, switched, merged, found.left_behind)
 
 
-def _require_base(farm: Farm, record: BuilderRecord, here: bool) -> None:
-    """The main checkout is on the branch the builder is meant for; a tag or a commit means any."""
-    head = farm.repository.head(farm.root)
-    if here or record.base in (head.branch, head.commit):
-        return
-    base = find_base(farm.repository, record.base)
-    if base.exists and (not base.is_branch or head.branch in base.branches):
-        return
-    if head.branch is None and not base.branches:
-        return  # there is nothing to land on, which merging says best
-    gone = "" if base.exists else ", which is gone"
-    raise AgentFarmError(
-        f"{record.id} began from {record.base}{gone}, and the main checkout is on "
-        f"{head.branch or 'no branch'}",
-        why="--here lands it on the branch that is checked out now.",
-        hint=_way_to(farm, base) or as_command("af", "merge", "--here", record.id),
-    )
+class _Review(Review):
+    """Hooks, submodules and merge.check look at what is about to land, in a clean worktree of its own."""
+
+    def __init__(
+        self,
+        farm: Farm,
+        checkout: Checkout,
+        record: BuilderRecord,
+        found: FoundWork,
+        hooks: Hooks,
+        notes: list[str],
+    ) -> None:
+        self.farm, self.checkout, self.record, self.found = farm, checkout, record, found
+        self.hooks, self.notes = hooks, notes
+        self.trial = Trial(farm, farm.paths.trial(farm.paths.merge_lock(checkout.worktree_name).stem))
+
+    def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
+        name = "pre-commit" if strategy == "squash" else "pre-merge-commit"
+        if self.hooks.find(name) is None:
+            return tree
+        shown = self.trial.show(head, tree)
+        if strategy == "merge":
+            (shown.git_dir / "MERGE_HEAD").write_text(f"{tip}\n")
+        self.notes += self.hooks.run(name, cwd=shown.path)
+        (shown.git_dir / "MERGE_HEAD").unlink(missing_ok=True)
+        return shown.run("write-tree").strip()
+
+    def message(self, text: bytes, strategy: Strategy) -> bytes:
+        if not any(map(self.hooks.find, ("prepare-commit-msg", "commit-msg"))):
+            return text
+        file = self.checkout.git_dir / "AGENT_FARM_MERGE_MSG"
+        try:
+            file.write_bytes(text)
+            self.notes += self.hooks.run("prepare-commit-msg", str(file), strategy)
+            self.notes += self.hooks.run("commit-msg", str(file))
+            text = file.read_bytes()
+        finally:
+            file.unlink(missing_ok=True)
+        text = text.strip() + b"\n"
+        if text == b"\n":
+            raise AgentFarmError(
+                "The commit message is empty", why="The repository's hooks left nothing of it."
+            )
+        return text
+
+    def commit(self, before: str, after: str) -> None:
+        require_known_pointers(self.farm, self.checkout, self.record, before, after)
+        command = self.farm.settings.text("merge.check")
+        if command is not None:
+            shown = self.trial.show(after, after)
+            self._check(command, shown.path)
+
+    def _check(self, command: str, where: Path) -> None:
+        """Its output is the user's to see."""
+        env = allowed_environment(os.environ, declared=self.farm.settings.items("env.pass"))
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], cwd=where, env=env, stdin=subprocess.DEVNULL, stdout=2, check=False
+        )
+        if done.returncode:
+            into = self.checkout.head().branch
+            raise AgentFarmError(
+                f"merge.check failed for {self.record.id} with exit code {done.returncode}",
+                why=f"Nothing was merged. It ran on {self.found.work.name} merged into {into}: {command}",
+                hint=as_command("af", "send", self.record.id, f"Merge {into} and make this pass: {command}"),
+            )
 
 
-def _way_to(farm: Farm, base: Base) -> str | None:
-    """How the main checkout comes to be on a local branch the base stands for; git shares none of them."""
-    free = (name for name in base.branches if branch_checked_out_at(farm.repository, name) is None)
-    branch = next(free, None)
-    return as_command("git", "-C", farm.root, "switch", branch) if branch is not None else None
+def _strategy(farm: Farm, request: MergeRequest) -> Strategy:
+    return cast(Strategy, request.strategy or farm.settings.text("merge.strategy"))
 
 
-def _resolving(farm: Farm, record: BuilderRecord, strategy: Strategy, files: Sequence[str]) -> str:
+def _run_afterwards(farm: Farm, hooks: Hooks, request: MergeRequest) -> list[str]:
+    """It has landed, whatever this hook says."""
+    squash = _strategy(farm, request) == "squash"
+    try:
+        return hooks.run("post-merge", "1" if squash else "0")
+    except HookRefused as error:
+        return [error.what, *error.evidence]
+
+
+def _resolving(
+    farm: Farm, record: BuilderRecord, checkout: Checkout, strategy: Strategy, files: Sequence[str]
+) -> str:
     """The command that has the builder resolve what stands against landing it; it is the one who knows."""
-    branch = farm.repository.head(farm.root).branch or record.base
+    branch = checkout.head().branch or record.base
     how = f"Rebase your branch onto {branch}" if strategy == "rebase" else f"Merge {branch} into your branch"
     names = [file for file in files if file.isprintable()][:_NAMED]
     more = [f"{len(files) - len(names)} more"] if len(files) > len(names) else []
@@ -122,40 +280,3 @@ def _resolving(farm: Farm, record: BuilderRecord, strategy: Strategy, files: Seq
     if read_status(farm, record).is_finished:
         return f"{as_command('af', 'resume', record.id)} && {send}"
     return send
-
-
-def _tip(farm: Farm, record: BuilderRecord) -> str:
-    tip = farm.repository.branch_commit(record.branch)
-    if tip is None:
-        raise NotFound(f"There is no branch {record.branch}")
-    return tip
-
-
-def _uncommitted(record: BuilderRecord) -> tuple[str, ...]:
-    if not record.worktree_path.is_dir():
-        return ()
-    state = tree_state(record.worktree_path)
-    return (*state.dirty, *state.untracked)
-
-
-def _run_check(farm: Farm, record: BuilderRecord, yes: bool, ask: Ask | None) -> None:
-    """The farm's own check, in the builder's worktree; its output is the user's to see."""
-    if farm.settings.values["merge.check"] is None:
-        return
-    require_consent(farm.root, farm.settings.requests(("merge.check", "env.pass")), yes=yes, ask=ask)
-    command = str(farm.settings.text("merge.check"))
-    env = allowed_environment(os.environ, declared=farm.settings.items("env.pass"))
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=record.worktree,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=2,
-        check=False,
-    )
-    if done.returncode:
-        raise AgentFarmError(
-            f"merge.check failed for {record.id} with exit code {done.returncode}",
-            why=f"Nothing was merged. It ran: {command}",
-            hint=as_command("af", "send", record.id, f"Make this pass: {command}"),
-        )

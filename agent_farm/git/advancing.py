@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Unpack
 
 from agent_farm.disk import cannot_write
@@ -35,16 +37,27 @@ class HeadMoved(MergeRefused):
     """Somebody committed or switched meanwhile: what was prepared fits no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`branch`, which is checked out, is to move from `before` to `after`; `what` lands."""
+
+    branch: str
+    before: str
+    after: str
+    what: str
+
+
 def advance(
-    checkout: Checkout, branch: str, before: str, after: str, *, what: str, fds: Sequence[int], shield: Shield
+    checkout: Checkout, step: Step, *, hooks: Path | None, fds: Sequence[int], shield: Shield
 ) -> None:
-    """Move `branch`, which is checked out there, from `before` to `after`; uncommitted changes stay.
+    """Take the step; uncommitted changes stay.
 
     Whoever calls this holds the lock of landings, and git holds it too (`fds`). What is written first says
-    what is begun, so that a kill leaves nothing that `settle_interrupted` could not settle.
+    what is begun, so that a kill leaves nothing that `settle_interrupted` could not settle. `hooks` holds the
+    repository's own, of which a `reference-transaction` may refuse.
     """
-    changes = changes_between(checkout, before, after)
-    move = Move(new_mark(), what, branch, before, after)
+    changes = changes_between(checkout, step.before, step.after)
+    move = Move(new_mark(), step.what, step.branch, step.before, step.after)
     settled = True
     try:
         write_move(checkout, move)
@@ -53,7 +66,7 @@ def advance(
             require_untouched(checkout, changes)
             shield.hold()
             try:
-                _move(checkout, move, fds)
+                _move(checkout, move, hooks, fds)
             except BaseException as error:
                 settled = False
                 done = settle(checkout, move)
@@ -116,7 +129,7 @@ def _require_unmoved(checkout: Checkout, move: Move) -> None:
         raise HeadMoved(f"{checkout.path} is no longer on {move.branch} at {move.before[:12]}")
 
 
-def _move(checkout: Checkout, move: Move, fds: Sequence[int]) -> None:
+def _move(checkout: Checkout, move: Move, hooks: Path | None, fds: Sequence[int]) -> None:
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
     try:
         copy_index(checkout)
@@ -127,7 +140,8 @@ def _move(checkout: Checkout, move: Move, fds: Sequence[int]) -> None:
     branch = f"refs/heads/{move.branch}"
     lines = f"update ORIG_HEAD {move.before}\nupdate {branch} {move.after} {move.before}\n"
     given = lines.encode("utf-8", "surrogateescape")
-    _run(checkout, "update-ref", "-m", f"merge {move.what}", "--stdin", input=given, pass_fds=fds)
+    own = ("-c", f"core.hooksPath={hooks or os.devnull}")
+    _run(checkout, *own, "update-ref", "-m", f"merge {move.what}", "--stdin", input=given, pass_fds=fds)
     os.replace(next_index(checkout), checkout.index)
 
 

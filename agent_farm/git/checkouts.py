@@ -13,6 +13,7 @@ from typing import Unpack
 
 from agent_farm.disk import cannot_write, read_plain
 from agent_farm.errors import LockTaken
+from agent_farm.git.builder_tree import BuilderTree, linked_tree
 from agent_farm.git.command import Argument, Options, ask_git, run_git_bytes
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Head, Repository
@@ -28,6 +29,11 @@ class Checkout:
 
     path: Path
     git_dir: Path
+
+    @property
+    def worktree_name(self) -> str | None:
+        """git's own name of a linked worktree, None for the main checkout."""
+        return self.git_dir.name if (self.git_dir / "commondir").exists() else None
 
     @property
     def index(self) -> Path:
@@ -51,7 +57,17 @@ class Checkout:
 
     def _given(self, args: Sequence[Argument]) -> tuple[Argument, ...]:
         # A file system monitor that git starts would live on, and hold the locks that are passed.
-        return (f"--git-dir={self.git_dir}", f"--work-tree={self.path}", "-c", "core.fsmonitor=false", *args)
+        own = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+        return (f"--git-dir={self.git_dir}", f"--work-tree={self.path}", *own, *args)
+
+
+def checkout_at(repository: Repository, path: Path) -> Checkout:
+    """The main checkout, or a linked worktree that is this repository's."""
+    return main_checkout(repository) if path == repository.root else _linked(linked_tree(repository, path))
+
+
+def _linked(tree: BuilderTree) -> Checkout:
+    return Checkout(tree.path, tree.git_dir)
 
 
 def main_checkout(repository: Repository) -> Checkout:

@@ -76,9 +76,14 @@ class Options(TypedDict, total=False):
     apart: bool
 
 
-def git_environment() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
     """The process's environment without what would make git answer for another repository."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+
+
+def git_environment() -> dict[str, str]:
+    """As `own_environment`, for a git that nobody answers and whose words are read."""
+    kept = own_environment()
     # Optional locks are for refreshing an index nobody asked to refresh: a builder's own git would then fail.
     return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
@@ -224,6 +229,8 @@ def _hint(stderr: str) -> str | None:
         return command.strip() or "git config --global --add safe.directory <directory>"
     if "Please tell me who you are" in stderr or "unable to auto-detect email" in stderr:
         return 'git config --global user.name "…" && git config --global user.email …'
+    if "failed to sign" in stderr or "gpg failed" in stderr:
+        return "git config --show-origin --get-regexp '^(gpg|commit\\.gpg|user\\.signing)'"
     if "No space left on device" in stderr:
         return "df -h ."
     return None

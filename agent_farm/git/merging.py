@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
+from agent_farm.git.advancing import HeadMoved, MergeRefused, Step, advance
 from agent_farm.git.checkouts import Checkout
 from agent_farm.git.command import GitError, ask_git, run_git, run_git_bytes
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.repository import Repository
+from agent_farm.launch import as_command
 from agent_farm.shield import Shield
 
 _TRIES = 20
@@ -38,73 +40,114 @@ class Merged:
     after: str
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to land: `tip`, called `name`; `subject` and `trailer` are for the commit that lands it."""
+
+    tip: str
+    name: str
+    subject: str
+    trailer: str = ""
+
+
+class Review:
+    """Who has a say before anything lands; each may change what it is given, or refuse."""
+
+    def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
+        """The tree that is about to be committed."""
+        return tree
+
+    def message(self, text: bytes, strategy: Strategy) -> bytes:
+        return text
+
+    def commit(self, before: str, after: str) -> None:
+        """What the branch is about to move to."""
+
+
 def merge_commit(
     repository: Repository,
     checkout: Checkout,
-    tip: str,
-    branch: str,
+    work: Work,
     strategy: Strategy,
     message: str | None = None,
     *,
+    review: Review | None = None,
+    hooks: Path | None = None,
     fds: Sequence[int] = (),
     shield: Shield | None = None,
 ) -> Merged:
-    """Bring `tip`, which is called `branch`, into the branch of a checkout, whose uncommitted changes stay.
+    """Bring `work` into the branch of a checkout, whose own uncommitted changes stay.
 
-    Refused when it would conflict, or would touch a file that has uncommitted changes. `branch` itself stays
-    as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of landings,
-    which git is given as one of `fds`.
+    Refused when it would conflict, or would touch a file that has uncommitted changes. The work's own branch
+    stays as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of
+    landings, which git is given as one of `fds`.
     """
+    making = _Making(repository, checkout, work, strategy, message, review or Review())
     for _ in range(_TRIES):
         head = checkout.head()
         if head.branch is None:
-            raise MergeRefused(f"{checkout.path} is on no branch", hint="git switch <branch>")
-        if _contains(repository, head.commit, tip):
+            raise MergeRefused(
+                f"{checkout.path} is on no branch", hint=as_command("git", "-C", checkout.path, "branch")
+            )
+        if _contains(repository, head.commit, work.tip):
             return Merged(head.branch, head.commit, head.commit)
-        after = _prepared(repository, head.commit, tip, branch, strategy, message)
+        after = making.after(head.commit)
         if after == head.commit:
             return Merged(head.branch, head.commit, after)
+        making.review.commit(head.commit, after)
+        last = Step(head.branch, head.commit, after, what=work.name)
         try:
-            advance(
-                checkout, head.branch, head.commit, after,
-                what=branch, fds=fds, shield=shield or Shield(),
-            )  # fmt: skip
+            advance(checkout, last, hooks=hooks, fds=fds, shield=shield or Shield())
         except HeadMoved:
             continue
         return Merged(head.branch, head.commit, after)
     raise MergeRefused(
-        f"{checkout.path} got another commit each time {branch} was about to land on it",
+        f"{checkout.path} got another commit each time {work.name} was about to land on it",
         why=f"Nothing was merged; it was tried {_TRIES} times.",
     )
 
 
-def _prepared(
-    repository: Repository, head: str, tip: str, branch: str, strategy: Strategy, message: str | None
-) -> str:
-    """The commit the main branch is to move to."""
-    if strategy == "ff":
-        if not _contains(repository, tip, head):
-            raise NoFastForward(
-                f"{branch} is not ahead of the main checkout's branch alone",
-                why="Both have commits of their own, so there is no fast-forward.",
-            )
-        return tip
-    if strategy == "rebase":
-        return _replayed(repository, head, tip, branch)
-    tree = _merged_tree(repository, head, tip, branch)
-    if strategy == "squash":
-        if tree == _tree(repository, head):
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """The commit that a branch is to move to, made in the object store."""
+
+    repository: Repository
+    checkout: Checkout
+    work: Work
+    strategy: Strategy
+    text: str | None
+    review: Review
+
+    def after(self, head: str) -> str:
+        repository, work = self.repository, self.work
+        if self.strategy == "ff":
+            if not _contains(repository, work.tip, head):
+                raise NoFastForward(
+                    f"{work.name} cannot be fast-forwarded to",
+                    why="It and the branch it is to land on both have commits of their own.",
+                )
+            return work.tip
+        if self.strategy == "rebase":
+            return _replayed(repository, head, work.tip, work.name)
+        tree = _merged_tree(repository, head, work.tip, work.name)
+        if self.strategy == "squash" and tree == _tree(repository, head):
             return head
-        text = message or _squash_message(repository, head, tip, branch)
-        return _commit(repository, tree, [head], text.encode("utf-8", "surrogateescape"))
-    text = message or f"Merge branch '{branch}'\n"
-    return _commit(repository, tree, [head, tip], text.encode("utf-8", "surrogateescape"))
+        tree = self.review.tree(head, work.tip, tree, self.strategy)
+        text = (self.text or self._default(head)).rstrip() + "\n"
+        message = self.review.message(text.encode("utf-8", "surrogateescape"), self.strategy)
+        parents = [head] if self.strategy == "squash" else [head, work.tip]
+        return _commit(repository, tree, parents, message)
+
+    def _default(self, head: str) -> str:
+        commits = _subjects(self.repository, head, self.work.tip) if self.strategy == "squash" else ""
+        parts = (self.work.subject, commits.strip(), self.work.trailer)
+        return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _merged_tree(repository: Repository, one: str, other: str, branch: str) -> str:
     result = merged_trees(repository, [(one, other)])[0]
     if result.conflicts:
-        raise MergeConflicts(f"{branch} conflicts with the main checkout's branch", evidence=result.conflicts)
+        raise MergeConflicts(f"{branch} conflicts with what it is to land on", evidence=result.conflicts)
     return result.tree
 
 
@@ -158,11 +201,10 @@ def _signs(repository: Repository) -> bool:
     return answer.strip() == "true"
 
 
-def _squash_message(repository: Repository, head: str, tip: str, branch: str) -> str:
-    subjects = run_git(
+def _subjects(repository: Repository, head: str, tip: str) -> str:
+    return run_git(
         repository.root, "log", "--reverse", "--no-merges", "--format=* %s", f"{head}..{tip}", "--"
     )
-    return f"Squash {branch}\n\n{subjects}"
 
 
 def _contains(repository: Repository, commit: str, ancestor: str) -> bool:

@@ -99,8 +99,8 @@ def test_diff_of_nothing_and_of_a_binary_file(committed: Committed, af: Af) -> N
 @pytest.mark.parametrize(
     ("strategy", "subjects", "parents"),
     [
-        ("merge", ["Merge branch '{branch}'", "step 2", "step 1", "theirs", "first"], 2),
-        ("squash", ["Squash {branch}", "theirs", "first"], 1),
+        ("merge", ["Merge {branch}", "step 2", "step 1", "theirs", "first"], 2),
+        ("squash", ["Merge {branch}", "theirs", "first"], 1),
         ("rebase", ["step 2", "step 1", "theirs", "first"], 1),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_conflict_is_refused_with_the_command_that_has_it_resolved(
 
 def test_after_a_merge_the_hint_stops_only_what_runs(committed: Committed, af: Af) -> None:
     builder = committed({"one.txt": "1\n"})
-    assert f"hint: af stop {builder.id} && af prune {builder.id}\n" in af("merge", builder.id).stderr
+    assert f"hint: af prune --stop {builder.id}\n" in af("merge", builder.id).stderr
     commit_files(builder.stop().worktree, {"two.txt": "2\n"})
     assert af("merge", builder.id).stderr == f"hint: af prune {builder.id}\n"
     assert af("prune", builder.id).returncode == 0
@@ -236,20 +236,18 @@ def test_a_merge_that_is_under_way_is_refused(committed: Committed, repo: Path) 
     assert "in progress" in merge_refused(builder)
 
 
-def test_the_check_runs_in_the_builders_worktree_once_it_was_agreed_to(
-    committed: Committed, af: Af, repo: Path
-) -> None:
+def test_the_check_runs_once_it_was_agreed_to(committed: Committed, af: Af, repo: Path) -> None:
     builder = committed({"one.txt": "1\n"})
-    assert af("config", "set", "merge.check", "pwd > ../ran; test -e allowed").returncode == 0
+    ran = repo.parent / "ran"
+    assert af("config", "set", "merge.check", f"pwd > '{ran}'; test -e allowed").returncode == 0
     told = merge_refused(builder)
     assert "test -e allowed" in told
     assert f"hint: af merge --yes {builder.id}" in told
-    assert not (repo / ".builders/ran").exists()
+    assert not ran.exists()
 
     told = merge_refused(builder, "--yes")
     assert "exit code 1" in told
-    assert (repo / ".builders/ran").read_text().strip() == str(builder.worktree)
-    (repo / ".builders/ran").unlink()
+    assert not Path(ran.read_text().strip()).exists()
 
     commit_files(builder.worktree, {"allowed": ""})
     assert af("merge", builder.id).returncode == 0
@@ -275,12 +273,19 @@ def test_merge_and_prune_in_one_step(committed: Committed, af: Af, repo: Path) -
     assert sorted(log(repo, "--no-merges")) == ["first", "step 1", "step 1"]
 
 
-def test_a_later_one_that_is_refused_says_what_has_landed(committed: Committed, af: Af, repo: Path) -> None:
+def test_each_of_several_is_told_when_one_is_refused(committed: Committed, af: Af, repo: Path) -> None:
     one, two = committed({"same.txt": "1\n"}), committed({"same.txt": "2\n"})
-    done = af("merge", one.id, two.id, "--json")
+    three = committed({"three.txt": "3\n"})
+    done = af("merge", one.id, two.id, three.id, "--json")
     assert done.returncode == 1
-    assert f"{one.id} has landed before" in json.loads(done.stdout)["error"]["why"]
+    document = json.loads(done.stdout)
+    assert [row["id"] for row in document["merged"]] == [one.id]
+    assert (document["failed"], document["not_tried"]) == (two.id, [three.id])
+    assert document["error"]["why"] == "same.txt"
     assert log(repo, "--no-merges", "--topo-order") == ["step 1", "first"]
+    told = af("merge", one.id, two.id, three.id)
+    assert told.stdout == f"{one.id} has nothing to land\n"
+    assert f"Merged before that, and still merged: {one.id}\nNot tried: {three.id}\n" in told.stderr
 
 
 def test_what_is_not_committed_stays_with_its_builder(committed: Committed, af: Af, repo: Path) -> None:
@@ -289,7 +294,8 @@ def test_what_is_not_committed_stays_with_its_builder(committed: Committed, af: 
     done = af("merge", builder.id, "--prune")
     assert done.returncode == 0
     assert "late.txt" in done.stderr
-    assert f"{builder.id} stays" in done.stderr
+    assert f"{builder.id} was kept" in done.stderr
+    assert json.loads(af("merge", builder.id, "--json").stdout)["merged"][0]["left_behind"] == ["late.txt"]
     assert builder.id in traces(repo).records
     assert (builder.worktree / "late.txt").exists()
 

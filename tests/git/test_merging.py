@@ -9,7 +9,7 @@ import pytest
 from agent_farm.git.checkouts import main_checkout
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
-from agent_farm.git.merging import Merged, MergeRefused, Strategy, merge_commit
+from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit
 from agent_farm.git.repository import find_repository
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from tests.gitrepo import commit_files, git, write_files
@@ -37,7 +37,7 @@ def forked(repo: Path) -> Path:
 def land(repo: Path, strategy: Strategy, message: str | None = None) -> Merged:
     repository = find_repository(repo)
     tip = git(repo, "rev-parse", "work")
-    return merge_commit(repository, main_checkout(repository), tip, "work", strategy, message)
+    return merge_commit(repository, main_checkout(repository), Work(tip, "work", "Do it"), strategy, message)
 
 
 def everything(repo: Path) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def test_each_strategy_has_its_history(forked: Path) -> None:
     git(forked, "reset", "-q", "--hard", before)
     land(forked, "squash")
     assert git(forked, "log", "-1", "--format=%P") == before
-    assert git(forked, "log", "-1", "--format=%B") == "Squash work\n\n* one\n* two"
+    assert git(forked, "log", "-1", "--format=%B") == "Do it\n\n* one\n* two"
     git(forked, "reset", "-q", "--hard", before)
     land(forked, "rebase")
     assert git(forked, "log", "-2", "--format=%s|%b|%an|%cn").splitlines() == [
@@ -86,7 +86,7 @@ def test_each_strategy_has_its_history(forked: Path) -> None:
 
 def test_a_fast_forward_needs_a_straight_line(forked: Path) -> None:
     before = everything(forked)
-    with pytest.raises(MergeRefused, match="not ahead"):
+    with pytest.raises(MergeRefused, match="fast-forwarded"):
         land(forked, "ff")
     assert everything(forked) == before
     git(forked, "reset", "-q", "--hard", "main~1")

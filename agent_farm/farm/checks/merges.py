@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
-from agent_farm.disk import is_locked
+from agent_farm.disk import file_lock, is_locked
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import landing_lock, landing_lock_path
+from agent_farm.farm.trial import remove_trial
 from agent_farm.git.checkouts import Checkout, every_checkout
 from agent_farm.git.settling import read_move, settle_interrupted
 
@@ -22,6 +24,23 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
                 f"a merge of {move.what} into {move.branch} was cut short in {checkout.path}",
                 heal=partial(_settle, farm, checkout),
             )
+
+
+def check_trials(farm: Farm) -> Iterator[Finding]:
+    """Worktrees in which a merge was looked at, and whose merge is gone."""
+    for path in sorted((farm.paths.state / "trials").glob("*")):
+        if not is_locked(farm.paths.locks / f"{path.name}.lock"):
+            yield Finding(
+                "note",
+                f"{path} is of a merge that was cut short",
+                heal=partial(_remove, farm, path),
+            )
+
+
+def _remove(farm: Farm, path: Path) -> str:
+    with file_lock(farm.paths.locks / f"{path.name}.lock", wait=0):
+        remove_trial(farm, path)
+    return f"{path.name} is removed"
 
 
 def _settle(farm: Farm, checkout: Checkout) -> str:

@@ -107,8 +107,9 @@ function merge(builder) {
       go.disabled = true;
       replace(failed);
       try {
-        const { merged, left_behind: left } = await post(builderPath(builder.id, "/merge"), { strategy: strategy.value || null, here: here.checked, agree });
+        const { merged } = await post(builderPath(builder.id, "/merge"), { strategy: strategy.value || null, here: here.checked, agree });
         close(merged);
+        const left = merged.left_behind;
         const what = merged.before === merged.after ? "has nothing to land" : `landed on ${merged.into}, now at ${merged.after.slice(0, 10)}`;
         toast(`${builder.id} ${what}${left.length ? `; not committed, so not landed: ${left.slice(0, 5).join(", ")}` : ""}`);
       } catch (error) {
@@ -118,7 +119,7 @@ function merge(builder) {
       }
     };
     go.addEventListener("click", () => land(false));
-    return [h("p", null, `Lands ${plain(builder.branch)} on the branch that is checked out in the main checkout, or changes nothing.`),
+    return [h("p", null, `Lands what its worktree has checked out (usually ${plain(builder.branch)}) on the main checkout's branch, or changes nothing.`),
       h("div", { class: "field" }, h("label", { for: "strategy" }, "Strategy"), strategy),
       h("label", { class: "check" }, here, `Also where that branch is not ${plain(builder.base)}`),
       failed, h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), go)];

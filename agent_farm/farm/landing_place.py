@@ -1,0 +1,55 @@
+"""Which checkout a merge lands on: the one where the person stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkouts import Checkout, checkout_at
+from agent_farm.git.remotes import Base, find_base
+from agent_farm.git.worktrees import branch_checked_out_at, list_worktrees
+from agent_farm.launch import as_command
+
+
+def landing_place(farm: Farm) -> Checkout:
+    """A linked worktree of the person's own; from a builder's, it is the main checkout."""
+    where = farm.repository.checkout
+    if where != farm.root and where.parent == farm.paths.worktrees:
+        where = farm.root
+    return checkout_at(farm.repository, where)
+
+
+def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, *, here: bool) -> None:
+    """The checkout is on the branch the builder is meant for; a tag or a commit means any."""
+    head = checkout.head()
+    if here or record.base in (head.branch, head.commit):
+        return
+    base = find_base(farm.repository, record.base)
+    if base.exists and (not base.is_branch or head.branch in base.branches):
+        return
+    if head.branch is None:
+        return  # there is nothing to land on, which merging says best
+    gone = "" if base.exists else ", which is gone"
+    raise AgentFarmError(
+        f"{record.id} began from {record.base}{gone}, and {checkout.path} is on {head.branch}",
+        why=f"--here lands it on {head.branch}.",
+        hint=_way_to(farm, record, checkout, base) or as_command("af", "merge", "--here", record.id),
+    )
+
+
+def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base) -> str | None:
+    """How one comes to stand on a local branch that the base stands for."""
+    for branch in base.branches:
+        place = branch_checked_out_at(farm.repository, branch)
+        if place is None:
+            return as_command("git", "-C", checkout.path, "switch", branch)
+        if place.parent != farm.paths.worktrees and _has(farm, place, branch):
+            return f"{as_command('cd', place)} && {as_command('af', 'merge', record.id)}"
+    return None
+
+
+def _has(farm: Farm, place: Path, branch: str) -> bool:
+    """Checked out, and not only in the middle of being rebased there."""
+    return any(tree.path == place and tree.branch == branch for tree in list_worktrees(farm.repository))

@@ -1,0 +1,66 @@
+"""A throw-away worktree, clean and detached, in which what is about to land is looked at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.farm.deletion import delete
+from agent_farm.farm.farm import Farm
+from agent_farm.git.builder_tree import BuilderTree, linked_tree
+from agent_farm.git.command import run_git
+from agent_farm.git.worktrees import drop_admin_entry
+
+
+@dataclass(slots=True)
+class Trial:
+    """Made when it is first asked for. Whoever uses it holds the lock of landings, and `close`s it."""
+
+    farm: Farm
+    path: Path
+    _tree: BuilderTree | None = field(default=None, init=False)
+
+    def show(self, head: str, tree: str) -> BuilderTree:
+        """HEAD is `head`, index and files are `tree`, and nothing else lies there."""
+        if self._tree is None:
+            self._tree = self._made(head)
+        else:
+            self._tree.run("clean", "-ffdxq")
+        self._tree.run("update-ref", "--no-deref", "HEAD", head)
+        self._tree.run("read-tree", "--reset", "-u", tree)
+        return self._tree
+
+    def close(self) -> None:
+        if self._tree is not None:
+            self._tree = None
+            remove_trial(self.farm, self.path)
+
+    def _made(self, head: str) -> BuilderTree:
+        remove_trial(self.farm, self.path)
+        make_directory(self.path.parent)
+        with file_lock(self.farm.paths.worktree_lock, inherit=True) as lock:
+            arguments = (
+                "worktree",
+                "add",
+                "--force",
+                "--quiet",
+                "--detach",
+                "--no-checkout",
+                "--",
+                self.path,
+                head,
+            )
+            run_git(self.farm.root, *arguments, pass_fds=[lock])
+        return linked_tree(self.farm.repository, self.path)
+
+
+def remove_trial(farm: Farm, path: Path) -> None:
+    """Also one that a killed landing left."""
+    if os.path.lexists(path):
+        if path.is_symlink():
+            path.unlink()
+        else:
+            delete(str(path))
+        drop_admin_entry(farm.repository, path)

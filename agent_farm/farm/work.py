@@ -1,0 +1,110 @@
+"""What a builder has made: the commits that its worktree has checked out, as `af diff` shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.farm.farm import Farm
+from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch
+from agent_farm.git.changes import tree_state
+from agent_farm.git.command import GitError, run_git
+from agent_farm.git.merging import Work
+from agent_farm.git.repository import Head
+from agent_farm.launch import as_command
+
+_LISTED = 10
+_SUBJECT = 72
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWork:
+    """`branch` is None when HEAD is detached; `left_behind` are files that are not committed."""
+
+    work: Work
+    branch: str | None
+    left_behind: tuple[str, ...]
+
+
+class OtherWork(AgentFarmError):
+    """The builder's branch holds commits that are not in what its worktree has checked out."""
+
+    code = "other-work"
+    exit_code = 4
+
+
+def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
+    """OtherWork when landing what is checked out would leave commits of the builder's branch behind."""
+    own = farm.repository.branch_commit(record.branch)
+    try:
+        tree = farm.tree(record)
+    except WorktreeMismatch as error:
+        if error.word != "no tree":
+            raise
+        if own is None:
+            raise NotFound(
+                f"There is no branch {record.branch}", why="Its worktree is gone, too.", hint="af doctor"
+            ) from None
+        return FoundWork(_work(farm, record, own, record.branch), record.branch, ())
+    head, state = tree.head(), tree_state(tree)
+    if head.branch != record.branch:
+        _require_whole(farm, record, tree, head, own)
+        if state.operation in ("rebase", "am", "bisect"):
+            raise OtherWork(
+                f"A {state.operation} is under way in the worktree of {record.id}",
+                why="What is checked out there is not all of its work.",
+                hint=as_command("git", "-C", tree.path, "status"),
+            )
+    name = head.branch or f"the detached HEAD of {record.id}"
+    return FoundWork(_work(farm, record, head.commit, name), head.branch, (*state.dirty, *state.untracked))
+
+
+def _require_whole(farm: Farm, record: BuilderRecord, tree: BuilderTree, head: Head, own: str | None) -> None:
+    """Everything that the builder's branch holds is in what is checked out."""
+    if own is None:
+        return
+    left = _commits(farm, own, head.commit)
+    if not left:
+        return
+    what = head.branch or f"{head.commit[:10]}, on no branch,"
+    behind = not _commits(farm, head.commit, own)
+    bring = ("switch", record.branch) if behind else ("merge", "--no-edit", record.branch)
+    many = "1 commit" if len(left) == 1 else f"{len(left)} commits"
+    raise OtherWork(
+        f"{record.id} has {what} checked out, and {record.branch} holds {many} that are not in it",
+        why="Nothing was merged: af diff shows, and af merge lands, what is checked out.",
+        evidence=left[:_LISTED] + ([f"… {len(left) - _LISTED} more"] if len(left) > _LISTED else []),
+        hint=f"{as_command('git', '-C', tree.path, *bring)} && {as_command('af', 'merge', record.id)}",
+    )
+
+
+def _commits(farm: Farm, of: str, without: str) -> list[str]:
+    return run_git(farm.root, "log", "--no-decorate", "--format=%h %s", of, f"^{without}", "--").splitlines()
+
+
+def _work(farm: Farm, record: BuilderRecord, tip: str, name: str) -> Work:
+    return Work(tip, name, _subject(farm, record, tip, name), f"Builder: {record.id}")
+
+
+def _subject(farm: Farm, record: BuilderRecord, tip: str, name: str) -> str:
+    """The first line of the task, or the title of the spec; whole below it when it is too long for a log."""
+    text = record.task_text or (_spec_title(farm, record.spec, tip) if record.spec else None)
+    text = text or record.protocol_name
+    lines = [" ".join(line.split()) for line in (text or "").splitlines() if line.strip()]
+    if not lines:
+        return f"Merge {name}"
+    line = "".join(char for char in lines[0] if char.isprintable())
+    if len(line) <= _SUBJECT:
+        return line
+    short = line[: _SUBJECT - 1].rsplit(" ", 1)[0] or line[: _SUBJECT - 1]
+    return f"{short}…\n\n{line}"
+
+
+def _spec_title(farm: Farm, path: str, commit: str) -> str:
+    try:
+        text = farm.repository.read_blob(commit, path).decode("utf-8", "replace")
+    except (NotFound, GitError):
+        text = ""
+    titles = (line.lstrip("#").strip() for line in text.splitlines() if line.startswith("# "))
+    return next(filter(None, titles), path.rpartition("/")[2].removesuffix(".md"))

@@ -1,0 +1,101 @@
+"""The repository's own hooks, run for a landing as git runs them for a merge that its user makes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.checkouts import Checkout
+from agent_farm.git.command import own_environment, run_git_bytes
+
+_LINES = 20  # of what a hook printed last
+
+
+class HookRefused(AgentFarmError):
+    """A hook ended with another code than 0; the evidence is what it printed."""
+
+    code = "hook-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Those in `directory`; none where it lies in a place that builders write to."""
+
+    checkout: Checkout
+    directory: Path | None
+    never_below: Path
+
+    def find(self, name: str) -> Path | None:
+        """git, too, passes over one that may not be executed."""
+        if self.directory is None:
+            return None
+        file = self.directory / name
+        if not (file.is_file() and os.access(file, os.X_OK)) or _is_below(file, self.never_below):
+            return None
+        return file
+
+    def run(
+        self, name: str, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """What it printed; nothing when there is no such hook."""
+        file = self.find(name)
+        if file is None:
+            return []
+        where = cwd or self.checkout.path
+        own = {"GIT_EDITOR": ":", "GIT_PREFIX": "", **(env or {})}
+        done = _ended([os.fspath(file), *args], where, {**own_environment(), **own})
+        lines = [
+            line.rstrip() for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()
+        ]
+        if done.returncode:
+            raise HookRefused(
+                f"The hook {name} ended with {done.returncode}",
+                why=f"It is {file}.",
+                evidence=lines[-_LINES:],
+            )
+        return lines
+
+
+def find_hooks(checkout: Checkout, *, never_below: Path) -> Hooks:
+    """In `core.hooksPath`, else in the git directory; `never_below` is where builders write."""
+    output = run_git_bytes(
+        checkout.path,
+        f"--git-dir={checkout.git_dir}",
+        f"--work-tree={checkout.path}",
+        "rev-parse",
+        "--git-path",
+        "hooks",
+    )
+    directory = checkout.path / os.fsdecode(output).rstrip("\n")
+    usable = directory.is_dir() and not _is_below(directory, never_below)
+    return Hooks(checkout, directory if usable else None, never_below)
+
+
+def _is_below(path: Path, place: Path) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(place), ""))
+
+
+def _ended(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return _run(argv, cwd, env)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:  # without a first line that names a program it is for the shell
+            raise AgentFarmError(f"The hook {argv[0]} cannot be run", why=error.strerror) from error
+        return _run(["/bin/sh", *argv], cwd, env)
+
+
+def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )

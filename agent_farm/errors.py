@@ -40,6 +40,16 @@ class AgentFarmError(Exception):
         self.hint = hint
         self.evidence = tuple(evidence)
 
+    @property
+    def sentence(self) -> str:
+        """Where one line has to do: what, and why."""
+        return f"{self.what}: {self.why}" if self.why else self.what
+
+
+def in_one_line(error: Exception) -> str:
+    """An expected error or one of the system, with its reason."""
+    return error.sentence if isinstance(error, AgentFarmError) else str(error)
+
 
 class UsageError(AgentFarmError):
     code = "usage"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import socket
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,11 +32,25 @@ def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
         mine = blocks.setdefault(str(root), {}).get(builder_id)
         if mine and len(mine) == count:
             return tuple(mine)
-        taken = {port for farm in blocks.values() for ports in farm.values() for port in ports}
-        ports = _free_block(_start(root, builder_id, count), count, taken)
+        ports = _draw(root, builder_id, count, blocks)
         blocks[str(root)][builder_id] = ports
         _store(file, blocks)
         return tuple(ports)
+
+
+def _draw(root: Path, builder_id: str, count: int, blocks: Blocks) -> list[int]:
+    """Blocks of farms that are not there (deleted, or not mounted) are taken when nothing else is left."""
+    start = _start(root, builder_id, count)
+    for farms in (blocks, {place: farm for place, farm in blocks.items() if os.path.isdir(place)}):
+        taken = {port for farm in farms.values() for ports in farm.values() for port in ports}
+        found = _free_block(start, count, taken)
+        if found:
+            return found
+    raise AgentFarmError(
+        f"No {count} free neighbouring ports between {FIRST_PORT} and {LAST_PORT}",
+        why="Other builders hold them, or servers listen there.",
+        hint="af doctor --fix",
+    )
 
 
 def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
@@ -74,12 +89,15 @@ def rename_farm(old: Path, new: Path) -> None:
             _store(file, blocks)
 
 
-def forget_farm(root: str) -> None:
-    """Drop all blocks of a farm that no longer exists."""
+def forget_farms(roots: Iterable[str]) -> None:
+    """Drop all blocks of farms that no longer exist."""
     file = _file()
     with file_lock(file.with_suffix(".lock")):
         blocks = _load(file)
-        if blocks.pop(root, None) is not None:
+        gone = blocks.keys() & {root for root in roots if not os.path.isdir(root)}
+        for root in gone:
+            del blocks[root]
+        if gone:
             _store(file, blocks)
 
 
@@ -93,18 +111,14 @@ def _start(root: Path, builder_id: str, count: int) -> int:
     return FIRST_PORT + int.from_bytes(digest[:4], "big") % slots * count
 
 
-def _free_block(start: int, count: int, taken: set[int]) -> list[int]:
+def _free_block(start: int, count: int, taken: set[int]) -> list[int] | None:
     slots = (LAST_PORT - FIRST_PORT) // count
     for step in range(slots):
         first = FIRST_PORT + (start - FIRST_PORT + step * count) % (slots * count)
         block = list(range(first, first + count))
         if taken.isdisjoint(block) and all(_is_free(port) for port in block):
             return block
-    raise AgentFarmError(
-        f"No {count} free neighbouring ports between {FIRST_PORT} and {LAST_PORT}",
-        why="Other builders hold them, or servers listen there.",
-        hint="af doctor --fix",
-    )
+    return None
 
 
 def _is_free(port: int) -> bool:

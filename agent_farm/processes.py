@@ -47,6 +47,16 @@ def belongs_to_run(pid: int, run: str) -> bool:
     return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
 
 
+def working_directories(program: str) -> list[Path]:
+    """Of every process of that name that we may look at. Linux only; elsewhere none."""
+    found = []
+    for entry in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "comm").read_text().strip() == program:
+                found.append(Path(os.readlink(entry / "cwd")))
+    return found
+
+
 def end_run(run: str, *, grace: float = 3.0) -> list[int]:
     """TERM, then KILL, until no process of the run is left; returns those that outlived even that."""
     for number in (signal.SIGTERM, signal.SIGKILL):

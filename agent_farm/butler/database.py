@@ -69,6 +69,23 @@ class Database:
             raise _named(self.path, error) from error
 
 
+def database_problem(path: Path) -> AgentFarmError | None:
+    """What would keep a server from starting; None as well where there is no database yet."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        database = Database(path)
+    except AgentFarmError as error:
+        return error
+    try:
+        (row,) = database.query("PRAGMA quick_check(1)")
+    except AgentFarmError as error:
+        return error
+    finally:
+        database.close()
+    return None if row[0] == "ok" else DamagedFile(f"{path} is damaged", why=str(row[0]))
+
+
 def _open(path: Path) -> sqlite3.Connection:
     make_directory(path.parent)
     try:

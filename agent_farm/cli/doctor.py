@@ -35,7 +35,7 @@ def doctor(fix: bool, moved: bool, as_json: bool) -> int:
             answer(f"{style('healed'.ljust(8), 'green')}{printable(outcome.healed)}")
         elif outcome.error:
             answer(f"{style('failed'.ljust(8), 'red')}{printable(outcome.error)}")
-        elif outcome.finding.remedy and outcome.finding.level != "ok":
+        if outcome.finding.remedy and not outcome.healed and outcome.finding.level != "ok":
             narrate_hint(outcome.finding.remedy)
     left = [o for o in outcomes if o.finding.level == "problem" and not o.healed]
     if as_json:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checks import builders, butlers, leftovers, merges, processes, registry, tools
+from agent_farm.farm.checks import (
+    builders,
+    butlers,
+    leftovers,
+    merges,
+    ports,
+    processes,
+    registry,
+    state,
+    tools,
+)
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 
@@ -26,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     builders.check_interrupted_spawns,
     builders.check_interrupted_removals,
     builders.check_missing_worktrees,
+    builders.check_worktrees,
     builders.check_unknown_worktrees,
     builders.check_unknown_sessions,
     processes.check_left_processes,
@@ -34,8 +45,11 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check_branches,
     leftovers.check_run_directories,
     leftovers.check_locks,
-    leftovers.check_ports,
+    ports.check_ports,
     leftovers.check_temporaries,
+    state.check_pool,
+    state.check_git_locks,
+    state.check_database,
     leftovers.check_server,
     leftovers.check_trash,
 )
@@ -53,16 +67,30 @@ class Outcome:
 def examine(farm: Farm, *, fix: bool = False) -> Iterator[Outcome]:
     """All findings, one by one; with `fix` each is healed before the next check looks."""
     for check in CHECKS:
-        for finding in check(farm):
-            outcome = _treated(finding) if fix and finding.heal else Outcome(finding)
-            yield outcome
-            if check is registry.check_registry and not outcome.healed:
-                return  # every check that follows reads it
+        outcomes = [_heal(finding) if fix and finding.heal else Outcome(finding) for finding in check(farm)]
+        yield from _looked_at_again(farm, check, outcomes)
+        if check is registry.check_registry and any(not outcome.healed for outcome in outcomes):
+            return  # every check that follows reads it
 
 
-def _treated(finding: Finding) -> Outcome:
+def _heal(finding: Finding) -> Outcome:
     assert finding.heal is not None
     try:
         return Outcome(finding, healed=finding.heal())
-    except (AgentFarmError, OSError) as error:
+    except AgentFarmError as error:
+        return Outcome(replace(finding, remedy=error.hint), error=error.sentence)
+    except OSError as error:
         return Outcome(finding, error=str(error))
+
+
+def _looked_at_again(farm: Farm, check: Check, outcomes: list[Outcome]) -> list[Outcome]:
+    """Healed is only what the same check no longer finds."""
+    if not any(outcome.healed for outcome in outcomes):
+        return outcomes
+    still = {finding.what for finding in check(farm)}
+    return [
+        replace(outcome, healed=None, error="it was tried, and is still so")
+        if outcome.healed and outcome.finding.what in still
+        else outcome
+        for outcome in outcomes
+    ]

@@ -53,8 +53,8 @@ class Farm:
             from agent_farm.farm.healing import settle_interrupted
 
             settled = settle_interrupted(self, records)
-            for text in settled:
-                self.tell(text)
+            for one in settled:
+                self.tell(one.text)
             if settled:
                 return self.registry.read()
         return records

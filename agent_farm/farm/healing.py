@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock, make_directory
-from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.errors import AgentFarmError, LockTaken, in_one_line
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import find_pane
 from agent_farm.farm.restore import is_restoring, settle_restore
@@ -23,28 +24,37 @@ from agent_farm.processes import end_run
 _NAMED = 5  # files of somebody's that a message names
 
 
-def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a builder whose making was cut short; not `done` is as it was."""
+
+    text: str
+    done: bool = True
+
+
+def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list[Settled]:
     """Finish or undo every builder whose maker is dead; says what was done.
 
     The maker and its git children hold the builder's lock; while one of them lives, it is left alone.
     """
-    done = []
+    done = list[Settled]()
     for record in records.values():
         if record.state != "creating":
             continue
         with suppress(LockTaken), file_lock(farm.paths.builder_lock(record.id), wait=wait):
             current = farm.registry.read().get(record.id)
             if current is not None and current.state == "creating":
-                done += _tried(farm, current)
+                done += _try_to_settle(farm, current)
     return done
 
 
-def _tried(farm: Farm, record: BuilderRecord) -> list[str]:
+def _try_to_settle(farm: Farm, record: BuilderRecord) -> list[Settled]:
     """One builder that cannot be settled (its disk is full, say) leaves every other command usable."""
     try:
-        return _settle(farm, record)
+        return [Settled(text) for text in _settle(farm, record)]
     except (AgentFarmError, OSError) as error:
-        return [f"{record.id}: its start was cut short and cannot be undone: {error}"]
+        why = in_one_line(error)
+        return [Settled(f"{record.id}: its start was cut short and cannot be undone: {why}", done=False)]
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> list[str]:

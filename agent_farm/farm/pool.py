@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.disk import file_lock, is_locked, make_directory, replace_file
 from agent_farm.errors import LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
@@ -79,6 +79,19 @@ def drain(farm: Farm) -> int:
         if pool_directory(farm).is_dir():
             _remove_half_made(farm)
     return len(gone)
+
+
+def half_made_slots(farm: Farm) -> list[Path]:
+    """Slots without a marker, unless a process is making them just now."""
+    if not pool_directory(farm).is_dir() or is_locked(farm.paths.locks / "pool-fill.lock"):
+        return []
+    ready = _ready(farm)
+    return sorted(path for path in pool_directory(farm).glob("[!.]*") if path.is_dir() and path not in ready)
+
+
+def remove_half_made_slots(farm: Farm) -> None:
+    with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
+        _remove_half_made(farm)
 
 
 def _fill(farm: Farm, commit: str) -> None:

@@ -13,7 +13,7 @@ from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, LockTaken, UsageError
+from agent_farm.errors import AgentFarmError, LockTaken, UsageError, in_one_line
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
@@ -215,7 +215,7 @@ def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
     try:
         kept = remove_traces(farm, record)
     except (AgentFarmError, OSError) as second:
-        kept = [f"{record.id} could not be undone: {second}; run af doctor --fix"]
+        kept = [f"{record.id} could not be undone: {in_one_line(second)}; run af doctor --fix"]
     if kept and isinstance(error, AgentFarmError):
         error.evidence = (*error.evidence, *kept)
 

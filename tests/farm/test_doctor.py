@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -96,13 +97,142 @@ def test_a_newer_registry_is_left_as_it_is(af: Af, spawn: Spawn, repo: Path) -> 
     assert file.read_text() == before
 
 
-def test_a_worktree_that_af_never_knew_is_adopted_and_not_removed(af: Af, repo: Path) -> None:
-    path = repo / ".builders/task-aaaa-bbbb"
-    git(repo, "worktree", "add", "-q", "-b", "builder/task-aaaa-bbbb", str(path))
+def test_a_worktree_that_af_never_made_is_left_alone(af: Af, repo: Path) -> None:
+    """Another tool may keep its worktrees in the same place: with a record, af would remove them."""
+    path = repo / ".builders/spir-42"
+    git(repo, "worktree", "add", "-q", "-b", "builder/spir-42", str(path))
     write_files(path, {"precious.txt": "mine"})
-    healed(af)
+    said = healed(af)
+    assert "that af did not make; it is left alone" in said
+    assert af("prune").returncode == 0
     assert (path / "precious.txt").read_text() == "mine"
-    assert traces(repo).records == {"task-aaaa-bbbb"}
+    assert traces(repo).records == frozenset()
+
+
+def test_a_deleted_worktree_comes_back_with_what_was_staged(af: Af, spawn: Spawn, repo: Path) -> None:
+    """git still has its index, HEAD and reflog: they are not thrown away for a fresh checkout."""
+    builder = spawn().stop()
+    write_files(builder.worktree, {"staged.txt": "only in the index\n"})
+    builder.git("add", "staged.txt")
+    builder.git("switch", "-q", "--detach")
+    reflog = builder.git("reflog")
+    shutil.rmtree(builder.worktree)
+    explained(af, builder.id, "gone", "git still has its index")
+    healed_or_named = af("doctor", "--fix")
+    assert "with what was staged" in healed_or_named.stdout
+    assert builder.git("status", "--short") == "A  staged.txt"
+    assert (builder.worktree / "staged.txt").read_text() == "only in the index\n"
+    assert builder.git("reflog") == reflog
+
+
+def test_a_worktree_that_a_person_moved_is_named_with_the_way_back(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    elsewhere = repo.parent / "elsewhere"
+    git(repo, "worktree", "move", str(builder.worktree), str(elsewhere))
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    assert f"{builder.branch} is checked out in {elsewhere}" in done.stdout
+    hint = next(line for line in done.stderr.splitlines() if "worktree move" in line)
+    subprocess.run(shlex.split(hint.removeprefix("hint: ")), check=True)
+    assert af("doctor").returncode == 0
+    assert builder.git("status", "--porcelain") == ""
+
+
+def test_a_branch_that_is_gone_is_named(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    builder.git("switch", "-q", "--detach")
+    git(repo, "branch", "-D", builder.branch)
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    assert f"{builder.id}: its branch {builder.branch} is gone" in done.stdout
+    hint = next(line for line in done.stderr.splitlines() if "switch -c" in line)
+    subprocess.run(shlex.split(hint.removeprefix("hint: ")), check=True)
+    assert af("doctor").returncode == 0
+
+
+def test_a_worktree_whose_git_file_names_another_repository(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    (builder.worktree / ".git").write_text("gitdir: /nowhere\n")
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    assert builder.id in done.stdout
+    assert "is no worktree of this repository" in done.stdout
+    assert "git worktree repair" in done.stderr
+
+
+def test_why_something_could_not_be_healed(af: Af, spawn: Spawn, repo: Path) -> None:
+    """What and why, exit code 1, and no word of healing."""
+    builder = spawn().stop()
+    shutil.rmtree(repo / ".git/worktrees")
+    shutil.rmtree(builder.worktree)
+    (repo / ".git/worktrees").write_text("in the way")
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    failed = [line for line in done.stdout.splitlines() if line.startswith("failed")]
+    assert failed, done.stdout
+    assert any(": " in line for line in failed)
+    assert not any(builder.id in line for line in done.stdout.splitlines() if line.startswith("healed"))
+
+
+def test_a_database_that_is_damaged(af: Af, spawn: Spawn, repo: Path) -> None:
+    spawn("--shell")
+    file = repo / ".agent-farm/butler.db"
+    file.write_bytes(b"this is no database, and long enough to be taken for one" * 50)
+    file.chmod(0o600)
+    done = af("doctor", "--fix")
+    assert done.returncode == 1
+    assert "butler.db is damaged" in done.stdout
+    assert f"mv {file}" in done.stderr
+    assert file.read_bytes().startswith(b"this is no database")
+
+
+def test_a_registry_that_is_a_directory(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn()
+    registry = repo / ".agent-farm/registry.json"
+    registry.unlink()
+    registry.mkdir()
+    assert af("status").returncode == 1
+    explained(af, "registry.json is damaged")
+    healed(af)
+    assert builder.state == "idle"
+
+
+def test_a_lock_that_a_killed_git_left(af: Af, spawn: Spawn, repo: Path) -> None:
+    builder = spawn().stop()
+    for lock in (repo / ".git/index.lock", repo / ".git/worktrees" / builder.id / "index.lock"):
+        lock.touch()
+        done = af("doctor", "--fix")
+        assert done.returncode == 1
+        assert f"git left {lock} behind" in done.stdout
+        assert f"hint: rm {lock}" in done.stderr
+        lock.unlink()
+    assert af("doctor").returncode == 0
+
+
+def test_a_lock_of_a_git_that_lives_is_its_own(af: Af, repo: Path) -> None:
+    """An editor may be open for a commit message: git has closed the file, and still needs it."""
+    (repo / ".git/index.lock").touch()
+    waiting = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert af("doctor").returncode == 0
+    finally:
+        assert waiting.stdin is not None
+        waiting.communicate()
+    assert af("doctor").returncode == 1
+
+
+def test_a_slot_of_the_pool_that_was_not_made_to_the_end(af: Af, repo: Path) -> None:
+    assert af("config", "set", "pool.size", "1").returncode == 0
+    assert af("pool", "fill").returncode == 0
+    (marker,) = (repo / ".builders/.pool").glob("*.ready")
+    marker.unlink()
+    (repo / ".git/worktrees" / marker.stem / "index.lock").touch()
+    explained(af, "the pool's worktrees", marker.stem)
+    healed(af)
+    assert not marker.with_suffix("").exists()
+    assert af("pool", "fill").returncode == 0
 
 
 def test_a_directory_that_is_no_worktree_is_left_alone(af: Af, repo: Path) -> None:
@@ -171,9 +301,14 @@ def test_ports_of_a_farm_that_is_gone_are_free_again(
     document = json.loads(ports.read_text())
     document["farms"][str(tmp_path / "gone")] = {"task-0000-0000": [20000]}
     ports.write_text(json.dumps(document))
-    explained(af, "gone")
+    document["farms"]["/unmounted/disk/farm"] = {"task-0000-0000": [20010]}
+    ports.write_text(json.dumps(document))
+    done = af("doctor")
+    assert done.returncode == 0  # somebody else's farm is no problem of this one
+    assert sum("ports are reserved for" in line for line in done.stdout.splitlines()) == 2
     healed(af)
     assert str(tmp_path / "gone") not in ports.read_text()
+    assert "/unmounted/disk/farm" in ports.read_text()  # it may be there for another container
 
 
 def test_a_removal_that_was_cut_short_is_carried_to_its_end(af: Af, spawn: Spawn, repo: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_farm.errors import AgentFarmError, DamagedFile
-from agent_farm.ports import FIRST_PORT, LAST_PORT, forget_farm, release_ports, reserve_ports, reserved_ports
+from agent_farm.ports import FIRST_PORT, LAST_PORT, forget_farms, release_ports, reserve_ports, reserved_ports
 
 ONE, TWO = Path("/farms/one"), Path("/farms/two")
 
@@ -88,9 +88,9 @@ def test_what_is_released_is_gone_and_the_rest_stays() -> None:
 def test_a_farm_is_forgotten_whole() -> None:
     for root in (ONE, TWO):
         reserve_ports(root, "a", 5)
-    forget_farm(str(ONE))
+    forget_farms([str(ONE)])
     assert set(reserved_ports()) == {str(TWO)}
-    forget_farm("/farms/unknown")
+    forget_farms(["/farms/unknown"])
 
 
 def test_more_than_there_are_is_refused() -> None:
@@ -98,14 +98,14 @@ def test_more_than_there_are_is_refused() -> None:
         reserve_ports(ONE, "a", 20000)
 
 
-def test_when_all_are_taken_it_says_so() -> None:
+def test_when_all_are_taken_it_says_so(tmp_path: Path) -> None:
     file = Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/ports.json"
     file.parent.mkdir(parents=True)
     everything = list(range(FIRST_PORT, LAST_PORT))
-    file.write_text(json.dumps({"version": 1, "farms": {str(TWO): {"greedy": everything}}}))
+    file.write_text(json.dumps({"version": 1, "farms": {str(tmp_path): {"greedy": everything}}}))
     with pytest.raises(AgentFarmError, match="No 10 free neighbouring ports"):
         reserve_ports(ONE, "a", 10)
-    assert reserved_ports() == {str(TWO): {"greedy": everything}}
+    assert reserved_ports() == {str(tmp_path): {"greedy": everything}}
 
 
 @pytest.mark.parametrize(
@@ -154,3 +154,14 @@ def test_the_file_is_the_users_alone_and_has_a_version() -> None:
     file = Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/ports.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert json.loads(file.read_text())["version"] == 1
+
+
+def test_what_farms_hold_that_are_not_there_is_taken_last() -> None:
+    file = Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/ports.json"
+    file.parent.mkdir(parents=True)
+    held = {str(TWO): {"gone": list(range(FIRST_PORT, LAST_PORT - 500))}}
+    file.write_text(json.dumps({"version": 1, "farms": held}))
+    assert min(reserve_ports(ONE, "a", 10)) >= LAST_PORT - 500
+    held[str(TWO)]["gone"] = list(range(FIRST_PORT, LAST_PORT))
+    file.write_text(json.dumps({"version": 1, "farms": held}))
+    assert len(reserve_ports(ONE, "b", 10)) == 10

@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from agent_farm.builders.config import BuilderType
 from agent_farm.builders.events import load_events
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.stored_record import record_from_json
-from agent_farm.disk import file_lock
-from agent_farm.errors import DamagedFile
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import settle_interrupted
-from agent_farm.farm.pool import pool_directory
+from agent_farm.farm.holding import lock_of
 from agent_farm.farm.prune import finish_removal
-from agent_farm.farm.running import draw_run
+from agent_farm.farm.restore import is_restoring
 from agent_farm.farm.trash import Kept, list_kept
-from agent_farm.git.worktrees import Worktree, add_worktree, list_worktrees
+from agent_farm.git.bringing_back import bring_back, registration_of
+from agent_farm.git.builder_tree import CheckedOut
+from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 from agent_farm.ports import release_ports, reserve_ports
@@ -34,16 +33,23 @@ def check_interrupted_spawns(farm: Farm) -> Iterator[Finding]:
     records = farm.registry.read()
     for record in records.values():
         if record.state == "creating":
+            begun = "restore" if is_restoring(record) else "spawn"
             yield Finding(
                 "problem",
-                f"{record.id}: its spawn was cut short, or is under way",
+                f"{record.id}: its {begun} was cut short, or is under way",
                 heal=partial(_settle, farm, record),
             )
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> str:
-    done = settle_interrupted(farm, {record.id: record}, wait=_GIT_SECONDS)
-    return "; ".join(done) or f"{record.id} is settled"
+    settled = settle_interrupted(farm, {record.id: record}, wait=_GIT_SECONDS)
+    text = "; ".join(one.text for one in settled)
+    if not all(one.done for one in settled):
+        raise AgentFarmError(text)
+    current = farm.registry.read().get(record.id)
+    if current is not None and current.state == "creating":
+        raise AgentFarmError(text or f"{record.id} is still being made", hint="af doctor --fix")
+    return text or f"{record.id} is settled"
 
 
 def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
@@ -70,27 +76,37 @@ def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
     for record in farm.registry.read().values():
         if record.state == "creating" or _exists(record):
             continue
-        if farm.repository.branch_commit(record.branch):
-            yield Finding(
-                "problem",
-                f"{record.id}: its worktree {record.worktree} is gone; the branch is there",
-                heal=partial(_add_again, farm, record),
-            )
+        gone = f"{record.id}: its worktree {record.worktree} is gone"
+        admin = registration_of(farm.repository, record.worktree_path)
+        elsewhere = branch_checked_out_at(farm.repository, record.branch)
+        if admin is not None:
+            what = f"{gone}; git still has its index"
+            yield Finding("problem", what, heal=partial(_bring_back, farm, record, admin))
+        elif elsewhere is not None:
+            back = as_command("git", "-C", farm.root, "worktree", "move", elsewhere, record.worktree)
+            yield Finding("problem", f"{gone}; {record.branch} is checked out in {elsewhere}", back)
+        elif farm.repository.branch_commit(record.branch):
+            what = f"{gone}; the branch is there"
+            yield Finding("problem", what, heal=partial(_add_again, farm, record))
         else:
-            yield Finding(
-                "problem",
-                f"{record.id}: its worktree and its branch {record.branch} are gone",
-                heal=partial(_forget, farm, record),
-            )
+            what = f"{record.id}: its worktree and its branch {record.branch} are gone"
+            yield Finding("problem", what, heal=partial(_forget, farm, record))
 
 
 def _exists(record: BuilderRecord) -> bool:
     return os.path.lexists(record.worktree)
 
 
+def _bring_back(farm: Farm, record: BuilderRecord, admin: Path) -> str:
+    with lock_of(farm, record.id):
+        require_free(record.worktree_path)
+        bring_back(farm.repository, record.worktree_path, admin)
+    return f"{record.worktree} is there again, with what was staged"
+
+
 def _add_again(farm: Farm, record: BuilderRecord) -> str:
     commit = farm.repository.branch_commit(record.branch) or record.base_commit
-    with file_lock(farm.paths.builder_lock(record.id), wait=_GIT_SECONDS, inherit=True) as lock:
+    with lock_of(farm, record.id) as lock:
         add_worktree(
             farm.repository,
             record.worktree_path,
@@ -104,80 +120,68 @@ def _add_again(farm: Farm, record: BuilderRecord) -> str:
 
 
 def _forget(farm: Farm, record: BuilderRecord) -> str:
-    with farm.registry.edit() as records:
+    with lock_of(farm, record.id), farm.registry.edit() as records:
         records.pop(record.id, None)
     release_ports(farm.root, [record.id])
     return f"the record of {record.id} is removed; nothing else was left of it"
 
 
+def check_worktrees(farm: Farm) -> Iterator[Finding]:
+    """Worktrees that are there, and are not what their records say."""
+    for record in farm.registry.read().values():
+        if record.state == "creating" or not _exists(record):
+            continue
+        try:
+            head = farm.tree(record).checked_out()
+        except AgentFarmError as error:
+            yield Finding("problem", f"{record.id}: {error.sentence}", error.hint)
+            continue
+        if head.branch != record.branch and farm.repository.branch_commit(record.branch) is None:
+            yield _without_branch(record, head)
+
+
+def _without_branch(record: BuilderRecord, head: CheckedOut) -> Finding:
+    path, branch = record.worktree_path, record.branch
+    gone = f"{record.id}: its branch {branch} is gone"
+    if head.branch is None:
+        again = as_command("git", "-C", path, "switch", "-c", branch)
+        return Finding("problem", f"{gone}; its worktree is at {str(head.commit)[:12]} on no branch", again)
+    again = as_command("git", "-C", path, "branch", "-m", head.branch, branch)
+    return Finding("problem", f"{gone}; its worktree has {head.branch} checked out", again)
+
+
 def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
-    paths = sorted(farm.paths.worktrees.glob("*"))
-    registered = {str(tree.path): tree for tree in list_worktrees(farm.repository)}
+    """One that af started has a record of its last start; any other is somebody else's."""
+    paths = sorted(farm.paths.worktrees.glob("[!.]*"))
+    registered = {str(tree.path) for tree in list_worktrees(farm.repository)}
     known = {record.worktree for record in farm.registry.read().values()}  # last: a spawn stores it first
     for path in paths:
-        if str(path) in known or path == pool_directory(farm):
+        if str(path) in known:
             continue
-        tree = registered.get(str(path))
-        if tree is None:
+        record = _last_record(farm, path.name)
+        if str(path) not in registered:
             yield Finding("note", f"{path} is no worktree of this repository; it is left alone")
+        elif record is None:
+            yield Finding("note", f"{path} is a worktree that af did not make; it is left alone")
         else:
-            yield Finding(
-                "problem",
-                f"{path} is a worktree without a record",
-                heal=partial(_adopt, farm, tree),
-            )
+            what = f"{path} is a worktree without a record"
+            yield Finding("problem", what, heal=partial(_adopt, farm, record))
 
 
-def _adopt(farm: Farm, tree: Worktree) -> str:
-    """A record again: the one of its last start where it is left, else what can be told from git."""
-    id = tree.path.name
-    record = _last_record(farm, id) or _guessed_record(farm, tree)
+def _adopt(farm: Farm, record: BuilderRecord) -> str:
+    """It is as it was at its last start; how it is now is asked when it is looked at."""
+    reserve_ports(farm.root, record.id, len(record.ports))
     with farm.registry.edit() as records:
-        records.setdefault(id, record)
-    return f"{id} has a record again ({record.state})"
+        records.setdefault(record.id, record)
+    return f"{record.id} has a record again ({record.state})"
 
 
 def _last_record(farm: Farm, id: str) -> BuilderRecord | None:
     try:
-        record = record_from_json(id, json.loads(read_own(farm.run(id).record)), farm.paths)
-    except (OSError, ValueError, DamagedFile):
+        document = json.loads(read_own(farm.run(id).record))
+        return record_from_json(id, document, farm.paths).with_state("running")
+    except (OSError, ValueError, RecursionError, DamagedFile):
         return None
-    return record.with_state("running")
-
-
-def _guessed_record(farm: Farm, tree: Worktree) -> BuilderRecord:
-    id = tree.path.name
-    head = farm.repository.head(farm.root)
-    type: BuilderType = "shell" if id.startswith("shell-") else "task"
-    return BuilderRecord(
-        id=id,
-        type=type,
-        branch=tree.branch or f"builder/{id}",
-        worktree=str(tree.path),
-        session=farm.paths.session(id),
-        runtime=farm.settings.text("spawn.runtime") or "claude-code",
-        model=None,
-        base=head.branch or head.commit,
-        base_commit=head.commit,
-        prompt_file=None,
-        role=None,
-        task_text=None,
-        protocol_name=None,
-        protocol_args=None,
-        spec=None,
-        files=(),
-        ports=reserve_ports(farm.root, id, farm.settings.number("ports.per_builder")),
-        conversation_id=None,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        state="stopped",
-        reason="found by af doctor",
-        run=draw_run(),
-        socket=farm.tmux.path(os.environ),
-        permissions=farm.settings.text("spawn.permissions") or "edit",
-        subdirectory="",
-        new_branch=(tree.branch or "").startswith("builder/"),
-        ephemeral=False,
-    )
 
 
 def check_unknown_sessions(farm: Farm) -> Iterator[Finding]:

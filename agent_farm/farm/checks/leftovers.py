@@ -21,7 +21,6 @@ from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory
-from agent_farm.ports import forget_farm, release_ports, reserved_ports
 
 _PREFIX = "builder/"
 
@@ -119,39 +118,6 @@ def _unlink_lock(path: Path) -> str:
 def _unlink(path: Path) -> str:
     path.unlink(missing_ok=True)
     return f"{path.name} is removed"
-
-
-def check_ports(farm: Farm) -> Iterator[Finding]:
-    records = farm.registry.read()
-    for root, blocks in reserved_ports().items():
-        if root == str(farm.root):
-            for id in sorted(blocks.keys() - records.keys()):
-                if id.startswith("("):  # a server of the farm
-                    continue
-                yield Finding(
-                    "problem",
-                    f"ports {blocks[id][0]} to {blocks[id][-1]} are reserved for {id}, which is gone",
-                    heal=partial(_release, farm, id),
-                )
-        elif not os.path.isdir(root):
-            yield Finding(
-                "problem",
-                f"ports are reserved for {root}, which is gone",
-                heal=partial(_forget_farm, root),
-            )
-
-
-def _release(farm: Farm, id: str) -> str:
-    with farm.registry.edit() as records:  # a spawn reserves ports and stores its record under this lock
-        if id in records:
-            return f"{id} is there by now"
-        release_ports(farm.root, [id])
-    return f"the ports of {id} are free"
-
-
-def _forget_farm(root: str) -> str:
-    forget_farm(root)
-    return f"the ports of {root} are free"
 
 
 def check_temporaries(farm: Farm) -> Iterator[Finding]:

@@ -1,0 +1,70 @@
+"""Files of af and of git that a killed process, or a full disk, left so that others stumble over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from agent_farm.butler.database import database_problem
+from agent_farm.disk import is_locked, stale_temporaries
+from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots
+from agent_farm.launch import as_command
+from agent_farm.processes import working_directories
+
+_GIT_LOCKS = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock")
+
+
+def check_database(farm: Farm) -> Iterator[Finding]:
+    """Without it no server starts, and builders are left without their tools."""
+    file = farm.paths.state / "butler.db"
+    problem = database_problem(file)
+    if problem is not None:
+        aside = as_command("mv", file, f"{file}.damaged")
+        yield Finding("problem", problem.sentence, problem.hint or aside)
+
+
+def check_pool(farm: Farm) -> Iterator[Finding]:
+    slots = half_made_slots(farm)
+    if slots:
+        names = ", ".join(slot.name for slot in slots)
+        what = f"the pool's worktrees {names} were not made to the end"
+        yield Finding("problem", what, heal=partial(_clear_pool, farm))
+    for path in stale_temporaries(pool_directory(farm)):
+        what = f"{path} is half of a file whose writer was killed"
+        yield Finding("note", what, heal=partial(_unlink, path))
+
+
+def _clear_pool(farm: Farm) -> str:
+    remove_half_made_slots(farm)
+    return "they are removed; nobody has worked in them"
+
+
+def _unlink(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} is removed"
+
+
+def check_git_locks(farm: Farm) -> Iterator[Finding]:
+    """git leaves its lock file behind when it is killed, and refuses everything from then on.
+
+    No command says for sure whose it is: an editor may be open for a commit message. So it is not removed.
+    """
+    places = [(farm.repository.common_dir, farm.root)]
+    places += [
+        (farm.repository.common_dir / "worktrees" / record.id, record.worktree_path)
+        for record in farm.registry.read().values()
+        if not is_locked(farm.paths.builder_lock(record.id))
+    ]
+    found = [(git_dir / name, tree) for git_dir, tree in places for name in _GIT_LOCKS]
+    left = [(lock, tree) for lock, tree in found if os.path.lexists(lock)]
+    if not left:
+        return
+    used = working_directories("git")
+    for lock, tree in left:
+        if not any(path == tree or tree in path.parents or path == lock.parent for path in used):
+            what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
+            yield Finding("problem", what, as_command("rm", lock))

@@ -51,7 +51,7 @@ def add(
 @json_option
 def list_command(as_json: bool) -> None:
     """List all sources, and what is wrong with them."""
-    found = _manager().list()
+    found = _manager().overview()
     if as_json:
         answer_json({"sources": [source.shown() for source in found]})
         return

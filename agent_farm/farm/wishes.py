@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from agent_farm.consent import Request
 from agent_farm.errors import AgentFarmError
@@ -14,13 +15,15 @@ from agent_farm.runtimes.origin import repository_program
 
 def all_requests(farm: Farm) -> list[Request]:
     """Whether agreed to or not; what cannot be read wants nothing, and is refused where it is used."""
-    programs = (repository_program(farm.root, name) for name in adapter_names(farm.root))
-    return [
-        *farm.settings.asking(),
-        *include_requests(farm),
-        *(program for program in programs if program),
-        *_of_butlers(farm),
-    ]
+    return [*farm.settings.asking(), *include_requests(farm), *_programs(farm), *_of_butlers(farm)]
+
+
+def _programs(farm: Farm) -> Iterator[Request]:
+    with suppress(AgentFarmError):
+        for name in adapter_names(farm.root):
+            with suppress(AgentFarmError):
+                if program := repository_program(farm.root, name):
+                    yield program
 
 
 def _of_butlers(farm: Farm) -> Iterator[Request]:

@@ -10,7 +10,7 @@ from typing import Any
 from agent_farm.errors import AgentFarmError
 
 OUTPUTS = ("text", "claude", "codex", "gemini")
-_KEYS = ("ask", "chat", "env", "pass", "stdin", "output")
+_KEYS = ("ask", "chat", "env", "pass", "stdin", "output", "each_source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Agent:
 
     `stdin` is the file `ask` gives as standard input, `passes` are variables of the user's that it may
     have. `output` says what its standard output is: `text` is the answer as it stands, the others are
-    event streams from which progress and the answer are read.
+    event streams from which progress and the answer are read. `each_source` is added once for each source,
+    with its path for `{path}`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Agent:
     passes: tuple[str, ...] = ()
     stdin: str | None = None
     output: str = "text"
+    each_source: tuple[str, ...] = ()
 
     def command(self, verb: str) -> tuple[str, ...]:
         found = self.ask if verb == "ask" else self.chat
@@ -60,6 +62,7 @@ def agent_from(name: str, entry: Any) -> Agent:
         passes=_names(name, entry.get("pass", [])),
         stdin=stdin,
         output=output,
+        each_source=_words(name, "each_source", entry.get("each_source")) or (),
     )
 
 

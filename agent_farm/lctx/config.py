@@ -14,6 +14,7 @@ from typing import Any
 from agent_farm.disk import file_lock, load_json, make_directory, replace_file
 from agent_farm.errors import DamagedFile, NotFound, nearest
 from agent_farm.lctx.agents import Agent, agent_from
+from agent_farm.lctx.ancestor import agent_as_ours, sources_as_found, sources_as_mapping
 from agent_farm.lctx.shipped import DEFAULT_AGENT, SHIPPED
 
 _LOCK_SECONDS = 20.0
@@ -69,6 +70,12 @@ class ConfigManager:
         return name not in self._section("agents")
 
     @property
+    def sources_directory(self) -> Path:
+        """Where clones lie; lctx lets its user choose."""
+        given = self.load().get("sourcesDirectory")
+        return Path(given).expanduser() if isinstance(given, str) and given else self.directory / "sources"
+
+    @property
     def sources(self) -> Mapping[str, Any]:
         return self._section("sources")
 
@@ -79,7 +86,8 @@ class ConfigManager:
             document = self.load()
             sources = dict(self._section("sources", document))
             change(sources)
-            written = {"defaultAgent": DEFAULT_AGENT, "agents": {}, **document, "sources": sources}
+            found = sources_as_found(document.get("sources"), sources)
+            written = {"defaultAgent": DEFAULT_AGENT, "agents": {}, **document, "sources": found}
             text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
             replace_file(self._real_path(), text.encode("utf-8", "surrogateescape"))
 
@@ -103,14 +111,14 @@ class ConfigManager:
         return {**SHIPPED, **self._section("agents")}
 
     def _section(self, key: str, document: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        section = (self.load() if document is None else document).get(key, {})
+        section = sources_as_mapping((self.load() if document is None else document).get(key, {}))
         if not isinstance(section, dict):
             raise self._damaged(f"{key} must be an object")
         return section
 
     def _agent(self, name: str, entry: Any) -> Agent:
         try:
-            return agent_from(name, entry)
+            return agent_from(name, agent_as_ours(entry))
         except ValueError as error:
             raise self._damaged(str(error)) from error
 

@@ -110,6 +110,8 @@ class SubagentRunner:
         env |= {name: placeholders.text(value) for name, value in agent.env.items()}
         program = placeholders.text(words[0])
         argv = (self._find_program(agent, program, env), *placeholders.argv(words[1:]))
+        for path in placeholders.lists["source_dirs"]:
+            argv += tuple(word.replace("{path}", path) for word in agent.each_source)
         stdin = Path(placeholders.text(agent.stdin)) if agent.stdin and verb == "ask" else None
         return Launch(argv, room.directory, env), stdin
 
@@ -163,7 +165,7 @@ class SubagentRunner:
         return Path(self._environ.get("TMPDIR") or tempfile.gettempdir())
 
     def _nothing_asked_about(self) -> UsageError:
-        known = self.sources.list()
+        known = self.sources.overview()
         return UsageError(
             "Name the sources to ask about with -s" if known else "There are no sources to ask about yet",
             hint=f'af ask -s {known[0].name} "question"' if known else "af sources add NAME PATH|URL",

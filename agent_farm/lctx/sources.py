@@ -37,10 +37,13 @@ class Source:
     url: str | None = None
     branch: str | None = None
     commit: str | None = None
+    fault: str | None = None
 
     @property
     def problem(self) -> str | None:
         """None, or why it cannot be read now."""
+        if self.fault:
+            return self.fault
         fine = self.path.is_file() if self.kind == "file" else self.path.is_dir()
         if fine:
             return None
@@ -66,10 +69,15 @@ class SourcesManager:
 
     @property
     def clones(self) -> Path:
-        return self.config.directory / "sources" / "git"
+        return self.config.sources_directory / "git"
 
     def list(self) -> tuple[Source, ...]:
+        """All of them, or DamagedFile for an entry that is none."""
         return tuple(self._source(name, entry) for name, entry in self.config.sources.items())
+
+    def overview(self) -> tuple[Source, ...]:
+        """All of them; an entry that is no source is listed with what is wrong with it."""
+        return tuple(self._listed(name, entry) for name, entry in self.config.sources.items())
 
     def get(self, name: str) -> Source:
         """Raises NotFound with the names there are."""
@@ -167,11 +175,17 @@ class SourcesManager:
                 hint=f"af sources remove {taken}",
             )
 
+    def _listed(self, name: str, entry: Any) -> Source:
+        try:
+            return self._source(name, entry)
+        except DamagedFile as error:
+            return Source(name, "file", self.config.path, fault=error.why)
+
     def _source(self, name: str, entry: Any) -> Source:
         """An entry somebody wrote by hand is checked as one of ours would be."""
         try:
             require_name(name)
-            return _source_from(name, entry, self.clones)
+            return _source_from(name, entry, self.clones, self.config.sources_directory / "docs")
         except (AgentFarmError, ValueError) as error:
             raise DamagedFile(
                 f"Source {name!r} in {self.config.path} cannot be used",
@@ -187,7 +201,9 @@ def _entry(source: Source) -> dict[str, str]:
     return {"type": "git", "url": source.url or "", **{key: value for key, value in pinned.items() if value}}
 
 
-def _source_from(name: str, entry: Any, clones: Path) -> Source:
+def _source_from(name: str, entry: Any, clones: Path, documents: Path) -> Source:
+    if isinstance(entry, dict) and entry.get("type") == "docs":  # a text that lctx has fetched
+        return Source(name, "file", documents / name / "content.txt")
     if not isinstance(entry, dict) or entry.get("type") not in KINDS:
         raise ValueError(f"it needs a type: {', '.join(KINDS)}")
     kind: Kind = entry["type"]

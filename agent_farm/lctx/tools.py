@@ -14,7 +14,7 @@ TOOL_SECONDS = 900.0
 
 def list_sources(config: ConfigManager | None = None) -> list[dict[str, Any]]:
     """Name, type, path and, for git, URL without password and pin; `problem` is null for a readable one."""
-    return [source.shown() for source in SourcesManager(config or ConfigManager()).list()]
+    return [source.shown() for source in SourcesManager(config or ConfigManager()).overview()]
 
 
 def ask_sources(

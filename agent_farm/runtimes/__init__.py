@@ -85,6 +85,6 @@ def _load(module: str, class_name: str) -> RuntimeAdapter:
 def _declared(root: Path | None) -> tuple[str, ...]:
     if root is None or not (root / "agent_runtime.json").exists():
         return ()
-    from agent_farm.runtimes.external_config import load_external_runtimes
+    from agent_farm.runtimes.external_config import declared_runtimes
 
-    return tuple(load_external_runtimes(root))
+    return tuple(declared_runtimes(root))

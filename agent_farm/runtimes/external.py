@@ -20,7 +20,7 @@ from agent_farm.runtimes.base import (
     ScreenPatterns,
 )
 from agent_farm.runtimes.executables.paths import EXECUTABLES
-from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtimes
+from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtime
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.plain_text import OwnWords
@@ -59,7 +59,7 @@ class ExternalAdapter(RuntimeAdapter):
 
     @classmethod
     def declared(cls, root: Path, name: str) -> ExternalAdapter:
-        return cls(load_external_runtimes(root)[name])
+        return cls(load_external_runtime(root, name))
 
     def create_worker(self) -> ExternalAdapter:
         return type(self)(self.runtime)

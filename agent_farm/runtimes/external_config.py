@@ -3,11 +3,13 @@
     {"runtimes": {"NAME": {"adapter": "PATH relative to the root", "timeout_minutes": 30, "cleanup": true}}}
 
 An entry named after an executable that af ships may go without `adapter`: it is that one. `timeout_minutes`
-(default 30) bounds a session, `cleanup` (default true) removes its temporary files.
+(default 30) bounds a session, `cleanup` (default true) removes its temporary files. Keys of other programs
+that read this file are left to them; one that looks like a misspelt key of ours is refused, with its runtime.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -15,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.disk import load_json
 from agent_farm.errors import AgentFarmError, nearest
+from agent_farm.inside import NotReadable, read_plain
 from agent_farm.runtimes import ADAPTERS
 from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_command, executable_path
 
@@ -47,15 +49,52 @@ class ExternalRuntime:
 
 def load_external_runtimes(root: Path) -> dict[str, ExternalRuntime]:
     """The runtimes declared at `root`; RuntimeFileError naming what is wrong with the file."""
+    found = {}
+    for name, runtime in declared_runtimes(root).items():
+        if isinstance(runtime, RuntimeFileError):
+            raise runtime
+        found[name] = runtime
+    return found
+
+
+def load_external_runtime(root: Path, name: str) -> ExternalRuntime:
+    """One of those that are declared; what is wrong with another is no matter."""
+    runtime = declared_runtimes(root)[name]
+    if isinstance(runtime, RuntimeFileError):
+        raise runtime
+    return runtime
+
+
+def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | RuntimeFileError]:
+    """Each by itself: one that is wrong takes no other along."""
     path = root / FILE_NAME
-    if not path.exists():
+    try:
+        document = json.loads(read_plain(path))
+    except FileNotFoundError:
         return {}
-    document = load_json(path)
+    except NotReadable as error:
+        raise _wrong(path, error.why or error.what) from error
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"it is no JSON: {error}") from error
     if not isinstance(document, Mapping) or not isinstance(document.get("runtimes"), Mapping):
         raise _wrong(path, 'it has to be {"runtimes": {…}}')
-    if extra := [key for key in document if key not in ("runtimes", "$schema")]:
-        raise _wrong(path, f"unknown key {extra[0]!r}")
-    return {name: _runtime(path, str(name), given) for name, given in document["runtimes"].items()}
+    return {str(name): _tried(path, str(name), given) for name, given in document["runtimes"].items()}
+
+
+def runtime_file_problem(root: Path) -> RuntimeFileError | None:
+    """What is wrong with the whole file, which then declares nothing."""
+    try:
+        declared_runtimes(root)
+    except RuntimeFileError as error:
+        return error
+    return None
+
+
+def _tried(path: Path, name: str, given: Any) -> ExternalRuntime | RuntimeFileError:
+    try:
+        return _runtime(path, name, given)
+    except RuntimeFileError as error:
+        return error
 
 
 def _runtime(path: Path, name: str, given: Any) -> ExternalRuntime:
@@ -66,11 +105,8 @@ def _runtime(path: Path, name: str, given: Any) -> ExternalRuntime:
     if not isinstance(given, Mapping):
         raise _wrong(path, f"{name} has to be an object")
     for field in given:
-        if field not in _FIELDS:
-            close = nearest(str(field), _FIELDS)
-            raise _wrong(
-                path, f"{name}: unknown key {field!r}" + (f"; did you mean {close}?" if close else "")
-            )
+        if field not in _FIELDS and (close := nearest(str(field), _FIELDS)):
+            raise _wrong(path, f"{name}: unknown key {field!r}; did you mean {close}?")
     minutes = given.get("timeout_minutes", DEFAULT_MINUTES)
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < math.inf:
         raise _wrong(path, f"{name}: timeout_minutes has to be a number above 0")

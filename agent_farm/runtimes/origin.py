@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.consent import HINT, Request, not_agreed, remember
+from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.settings import Settings
 
@@ -29,16 +30,20 @@ def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str,
     if not_agreed(root, settings.requests([f"runtimes.{name}.command"])):
         return f"the repository puts a command in its place that nobody has agreed to; {HINT}"
     command = settings.runtime(name).command
-    return get_adapter(name, root).problem(env, command=shlex.split(command) if command else None)
+    try:
+        adapter = get_adapter(name, root)
+    except AgentFarmError as error:  # its entry in agent_runtime.json is wrong
+        return error.why or error.what
+    return adapter.problem(env, command=shlex.split(command) if command else None)
 
 
 def repository_program(root: Path, name: str) -> Request | None:
     """The executable of agent_runtime.json behind a runtime of the repository's own name."""
     if name in ADAPTERS:
         return None
-    from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtimes
+    from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
 
-    runtime = load_external_runtimes(root)[name]
+    runtime = load_external_runtime(root, name)
     if runtime.shipped:
         return None
     return Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
@@ -67,11 +68,16 @@ def read_version(
 
 
 def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> Survey:
-    adapter = get_adapter(name, root)
     if root is None or settings is None:
+        adapter = get_adapter(name)
         return Survey(name, adapter.title, read_version(adapter, env, None), adapter.problem(env))
+    problem = runtime_problem(root, settings, name, env)
+    try:
+        adapter = get_adapter(name, root)
+    except AgentFarmError:
+        return Survey(name, name, None, problem)
     own = settings.runtime(name).command
     is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
     command = shlex.split(own) if own else None
     version = None if is_repositorys else read_version(adapter, env, command)
-    return Survey(name, adapter.title, version, runtime_problem(root, settings, name, env))
+    return Survey(name, adapter.title, version, problem)

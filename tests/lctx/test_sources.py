@@ -179,7 +179,7 @@ def test_link_that_dangles_now_is_named(stage: Stage) -> None:
     [
         ("{", "Expecting property name"),
         ("[]", "must hold an object"),
-        ('{"sources": []}', "sources must be an object"),
+        ('{"sources": 7}', "sources must be an object"),
         ('{"sources": {"a": 1}}', "needs a type"),
         ('{"sources": {"a": {"type": "directory", "path": "relative"}}}', "must be absolute"),
         ('{"sources": {"../a": {"type": "file", "path": "/x"}}}', "cannot be the name"),

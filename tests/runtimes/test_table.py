@@ -12,6 +12,7 @@ import pytest
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.external_config import RuntimeFileError, load_external_runtimes
 from agent_farm.runtimes.mcp_config import McpServer, config_directory, one_server
+from tests.conftest import Af
 
 
 def declare(root: Path, **runtimes: object) -> None:
@@ -142,3 +143,52 @@ def test_every_message_event_ends_an_open_question() -> None:
 
     known = {get_adapter(name).submit_event for name in ADAPTERS} | {ExternalAdapter.submit_event}
     assert known <= set(SUBMITTED)
+
+
+THEIRS = {
+    "_comment": "Agent runtimes",
+    "runtime": "codex-cli-mcp",
+    "runtimes": {
+        "codex-cli-mcp": {
+            "name": "Codex",
+            "adapter": "tools/adapter.sh",
+            "commands": {"spawn": "codex exec", "resume": "x", "check_status": "y"},
+            "session_dir": "sessions/",
+            "max_context_tokens": 128000,
+            "supports_parallel": True,
+            "subagent_style": "mcp-worker",
+            "supports_handoffs": True,
+            "notes": "…",
+        },
+        "other": {"adapter": "../out.sh"},
+    },
+    "session_management": {"max_retries": 3, "timeout_minutes": 30, "cleanup_completed_sessions": False},
+}
+
+
+def test_the_ancestors_file_is_read_and_a_wrong_entry_takes_no_other_along(repo: Path, af: Af) -> None:
+    (repo / "agent_runtime.json").write_text(json.dumps(THEIRS))
+    (repo / "tools").mkdir()
+    adapter = repo / "tools/adapter.sh"
+    adapter.write_text("#!/bin/sh\n")
+    adapter.chmod(0o755)
+    listed = {one["name"]: one for one in json.loads(af("runtimes", "--json").stdout)["runtimes"]}
+    assert listed["codex-cli-mcp"]["usable"] is True
+    assert "leads out of the repository" in listed["other"]["problem"]
+    assert listed["demo"]["usable"] is True
+    refused = af("spawn", "--runtime", "other", "Fix")
+    assert refused.returncode == 1
+    assert "leads out of the repository" in refused.stderr
+    assert af("spawn", "--runtime", "codex-cli-mcp", "--dry-run", "Fix").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"runtimes": 7}'])
+def test_a_file_that_is_none_keeps_nobody_from_the_shipped_ones(repo: Path, af: Af, text: str) -> None:
+    (repo / "agent_runtime.json").write_text(text)
+    listed = af("runtimes")
+    assert listed.returncode == 0
+    assert "demo" in listed.stdout
+    assert "warning: " in listed.stderr
+    assert "agent_runtime.json" in listed.stderr
+    assert af("spawn", "--runtime", "demo", "--dry-run", "Fix").returncode == 0
+    assert af("spawn", "--runtime", "mine", "--dry-run", "Fix").returncode == 1

@@ -23,6 +23,8 @@ def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(path) from error
     except OSError as error:
         raise NotReadable(f"Cannot read {path}", why=os.strerror(error.errno or 0)) from error
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_farm.cli.options import asker, complete_runtimes, json_option, yes_option
-from agent_farm.cli.output import answer, answer_json, narrate, style
+from agent_farm.cli.output import answer, answer_json, narrate, printable, style
 
 if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
@@ -27,9 +27,12 @@ def runtimes(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
+    from agent_farm.runtimes.external_config import runtime_file_problem
     from agent_farm.runtimes.survey import survey_runtimes
 
     farm = _farm()
+    if farm and (problem := runtime_file_problem(farm.root)):
+        narrate(f"warning: {printable(f'{problem.what}: {problem.why}')}")
     found = survey_runtimes(os.environ, farm.root if farm else None, farm.settings if farm else None)
     if as_json:
         answer_json({"runtimes": [one.to_json() for one in found]})

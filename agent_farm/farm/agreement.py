@@ -22,7 +22,8 @@ def agree_to_start(
     yes: bool = False,
     ask: Ask | None = None,
 ) -> None:
-    """ConsentNeeded unless all that the repository wants was agreed to in its present form, `more` included.
+    """ConsentNeeded unless all that the repository wants was agreed to in its present form, `more` included;
+    ToolMissing when the runtime cannot be used all the same.
 
     A runtime of the repository's own that the user `named` is agreed to by that, and from then on.
     """
@@ -31,3 +32,4 @@ def agree_to_start(
         agree_by_name(farm.root, chosen.name)
     requests = [*chosen.requests, *farm.settings.requests(AT_A_START), *more]
     require_consent(farm.root, requests, yes=yes, ask=ask)
+    chosen.require_usable()

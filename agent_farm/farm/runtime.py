@@ -41,16 +41,13 @@ class Chosen:
 def choose_runtime(
     farm: Farm, name: str | None, *, model: str | None = None, permissions: str | None = None
 ) -> Chosen:
-    """The runtime asked for, else the configured one, else the first that is usable."""
+    """The runtime asked for, usable or not, else the configured one, else the first that is usable."""
     default = farm.settings.text("spawn.runtime")
     given = name or default
     if given is None:
         return _first_usable(farm, model, permissions)
-    chosen = _configured(
-        farm, given, model or _own_model(farm, given, is_default=given == default), permissions
-    )
-    chosen.require_usable()
-    return chosen
+    model = model or _own_model(farm, given, is_default=given == default)
+    return _configured(farm, given, model, permissions)
 
 
 def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Chosen:

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Its words for what our templates name otherwise.
-_PLACEHOLDERS = {"{mcp_config_file}": "{mcp_config}", "{working_dir}": "{directory}"}
-
 
 def sources_as_mapping(sources: Any) -> Any:
     """A list of entries with names as a mapping; anything else as it is, to be checked by who reads it."""
@@ -33,13 +30,5 @@ def agent_as_ours(entry: Any) -> Any:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("commands"), Mapping):
         return entry
     kept = {key: value for key, value in entry.items() if key not in ("commands", "addDirFlag", "mcp")}
-    commands = {verb: _with_our_words(template) for verb, template in entry["commands"].items()}
     flag = entry.get("addDirFlag")
-    return {**kept, **commands, **({"each_source": flag} if flag is not None else {})}
-
-
-def _with_our_words(template: Any) -> Any:
-    if isinstance(template, str):
-        for theirs, ours in _PLACEHOLDERS.items():
-            template = template.replace(theirs, ours)
-    return template
+    return {**kept, **entry["commands"], **({"each_source": flag} if flag is not None else {})}

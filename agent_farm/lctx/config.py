@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_farm.disk import file_lock, load_json, make_directory, replace_file
+from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import DamagedFile, NotFound, nearest
+from agent_farm.inside import NotReadable, read_plain
 from agent_farm.lctx.agents import Agent, agent_from
 from agent_farm.lctx.ancestor import agent_as_ours, sources_as_found, sources_as_mapping
 from agent_farm.lctx.shipped import DEFAULT_AGENT, SHIPPED
@@ -96,13 +97,13 @@ class ConfigManager:
 
     def load(self) -> dict[str, Any]:
         try:
-            document = load_json(self.path)
+            document = json.loads(read_plain(self.path))  # the user's own, who may have linked it
         except FileNotFoundError:
             return {}
-        except NotADirectoryError:
-            return {}
-        except DamagedFile as error:
-            raise self._damaged(error.why or "not valid JSON") from error
+        except NotReadable as error:
+            raise self._damaged(error.why or "it cannot be read") from error
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(str(error)) from error
         if not isinstance(document, dict):
             raise self._damaged("it must hold an object")
         return document

@@ -41,7 +41,9 @@ class Room:
                 "prompt_file": lambda: str(self._required_prompt()),
                 "prompt": lambda: self._required_prompt().read_bytes().decode("utf-8", "surrogateescape"),
                 "mcp_config": lambda: str(self.directory / ".mcp.json"),
+                "mcp_config_file": lambda: str(self._no_servers()),
                 "directory": lambda: str(self.directory),
+                "working_dir": lambda: str(self.directory),
                 "scratch": self._scratch,
                 "codex_mcp_off": lambda: _codex_servers_off(env),
                 "opencode_config": lambda: _opencode_overlay(env, directories),
@@ -56,6 +58,12 @@ class Room:
         if not self.prompt_file.exists():
             raise UsageError("A chat command cannot name the prompt", why="there is no prompt in a chat")
         return self.prompt_file
+
+    def _no_servers(self) -> Path:
+        """For a CLI that refuses a file without the key."""
+        file = Path(self._scratch()) / "no-servers.json"
+        file.write_text('{"mcpServers": {}}\n')
+        return file
 
     def _scratch(self) -> str:
         path = self.directory / ".scratch"

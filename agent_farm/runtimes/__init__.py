@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agent_farm.errors import AgentFarmError
     from agent_farm.runtimes.base import RuntimeAdapter as RuntimeAdapter
     from agent_farm.runtimes.claude_code import ClaudeCodeAdapter as ClaudeCodeAdapter
     from agent_farm.runtimes.codex import CodexAdapter as CodexAdapter
@@ -56,7 +57,7 @@ def adapter_names(root: Path | None = None) -> tuple[str, ...]:
 
 
 def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
-    """A new adapter; ValueError listing what exists when there is none of that name."""
+    """A new adapter; ValueError listing what exists when there is none of that name, or what hides it."""
     if name in ADAPTERS:
         return _load(*ADAPTERS[name])
     if name in _declared(root):
@@ -64,6 +65,8 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
 
         assert root is not None
         return ExternalAdapter.declared(root, name)
+    if problem := _problem(root):
+        raise problem
     raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")
 
 
@@ -87,4 +90,12 @@ def _declared(root: Path | None) -> tuple[str, ...]:
         return ()
     from agent_farm.runtimes.external_config import declared_runtimes
 
-    return tuple(declared_runtimes(root))
+    return () if _problem(root) else tuple(declared_runtimes(root))
+
+
+def _problem(root: Path | None) -> AgentFarmError | None:
+    if root is None or not (root / "agent_runtime.json").exists():
+        return None
+    from agent_farm.runtimes.external_config import runtime_file_problem
+
+    return runtime_file_problem(root)

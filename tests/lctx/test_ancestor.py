@@ -40,10 +40,11 @@ def test_its_agent_is_run_with_each_source_added(stage: Stage) -> None:
     seen = stage.seen()
     room = seen["cwd"]
     assert seen["argv"] == [
-        *("--mcp-config", f"{room}/.mcp.json", "-C", room, "-p", f"{room}/prompt.md"),
+        *("--mcp-config", seen["argv"][1], "-C", room, "-p", f"{room}/prompt.md"),
         *("--add-dir", str(one), "--add-dir", str(two)),
     ]
-    assert json.loads(seen["files"][".mcp.json"]) == {"mcpServers": {}}
+    no_servers = seen["argv"][1].removeprefix(f"{room}/")
+    assert json.loads(seen["files"][no_servers]) == {"mcpServers": {}}
 
 
 def test_a_fetched_text_is_a_source_and_one_that_is_none_takes_no_other_along(stage: Stage) -> None:

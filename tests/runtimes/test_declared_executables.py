@@ -122,7 +122,7 @@ def test_a_stop_in_the_middle_is_noted_and_leaves_no_process(
     af: Af, repo: Path, bin_first: dict[str, str]
 ) -> None:
     declare(repo, "codex-cli")
-    done = af("spawn", "HANG", "--runtime", "codex-cli", "--json", env=bin_first)
+    done = af("spawn", "HANG", "--yes", "--runtime", "codex-cli", "--json", env=bin_first)
     builder = json.loads(done.stdout)["builder"]["id"]
     seen = Path(bin_first["SEEN"])
     wait_until(lambda: list(seen.glob("seen-*.json")), what="the CLI at work")

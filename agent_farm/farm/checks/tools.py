@@ -9,6 +9,7 @@ from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.git.command import run_git
 from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
 
 _OLDEST_GIT = (2, 39)
@@ -58,6 +59,8 @@ def check_runtimes(farm: Farm) -> Iterator[Finding]:
         for name in adapter_names(farm.root)
         if runtime_problem(farm.root, farm.settings, name, os.environ) is None
     ]
+    if problem := runtime_file_problem(farm.root):
+        yield Finding("problem", f"{problem.what}: {problem.why}", problem.hint)
     if usable == ["demo"]:
         yield Finding("note", "no runtime but demo is usable", "af runtimes")
     else:

@@ -141,6 +141,11 @@ class RunPaths:
         return self.directory / "prompt.md"
 
     @property
+    def message(self) -> Path:
+        """What a continued conversation was told at its start; the prompt stays what it was."""
+        return self.directory / "message.md"
+
+    @property
     def role(self) -> Path:
         return self.directory / "role.md"
 

@@ -17,6 +17,7 @@ from agent_farm.own_files import MOST_BYTES, open_own, read_own
 REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "failed"})
 
 _TAIL_BYTES = 16384
+_FARTHEST_BYTES = 1 << 20
 QUESTION = "ask_architect"
 # The `submit_event` of every runtime.
 SUBMITTED = ("UserPromptSubmit", "BeforeAgent", "chat.message", "message")
@@ -53,45 +54,71 @@ class Exit:
 
 
 def load_events(path: Path) -> list[Event]:
-    try:
-        lines = read_own(path).splitlines()
-    except (FileNotFoundError, DamagedFile):
-        return []
-    return list(_parse(lines))
+    return list(_parse(_read_tail(path, MOST_BYTES)[0]))
 
 
-def last_state(path: Path, run: str) -> Event | None:
-    """The newest event of this run that says something about its state."""
-    try:
-        with open_own(path) as file:
-            size = min(os.fstat(file.fileno()).st_size, MOST_BYTES)
-            for reach in (_TAIL_BYTES, size):
-                file.seek(max(0, size - reach))
-                lines = file.read().splitlines()
-                found = [event for event in _parse(lines) if event.run == run and event.state]
-                if found or reach >= size:
-                    return (_open_question(found) or found[-1]) if found else None
-    except (FileNotFoundError, DamagedFile):
-        pass
-    return None
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the journal says of one run: `state` is its newest event with a state; `open` began a turn that
+    nothing has ended, in this run or in one before it."""
+
+    state: Event | None = None
+    open: Event | None = None
+
+
+def read_report(path: Path, run: str) -> Report:
+    """From the end of the journal; further back only where the end says nothing of this run."""
+    events: list[Event] = []
+    for reach in (_TAIL_BYTES, _FARTHEST_BYTES):
+        tail, whole = _read_tail(path, reach)
+        events = [event for event in _parse(tail) if event.state]
+        if whole or any(event.run == run for event in events):
+            break
+    own = [event for event in events if event.run == run]
+    if not own:
+        return Report(None, _open_turn(events))
+    question = _open_question(events) if own[-1].state == "idle" else None
+    return Report(question or own[-1], _open_turn(events))
 
 
 def last_moment(path: Path) -> float | None:
     """When anything was last written down of a builder, in whichever run."""
-    try:
-        with open_own(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            moments = [event.at for event in _parse(file.read().splitlines())]
-    except (FileNotFoundError, DamagedFile):
-        return None
+    moments = [event.at for event in _parse(_read_tail(path, _TAIL_BYTES)[0])]
     return moments[-1] if moments else None
 
 
-def _open_question(found: list[Event]) -> Event | None:
-    """A turn that asked and then ended waits for the answer; a message or a next turn is one."""
-    if found[-1].state != "idle":
-        return None
-    turn = dropwhile(lambda event: event.state == "idle", reversed(found))
+def _read_tail(path: Path, reach: int) -> tuple[list[bytes], bool]:
+    """The last lines, and whether they are all; a builder can put anything in the journal's place."""
+    try:
+        with open_own(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - reach))
+            return file.read(reach).splitlines(), size <= reach
+    except (FileNotFoundError, DamagedFile):
+        return [], True
+
+
+def _open_turn(events: list[Event]) -> Event | None:
+    """The newest sign of a turn that was not ended: neither a crash nor a restart ends one.
+
+    A CLI that has just come up is idle, too, so idle ends only a turn of its own run. The launcher's word
+    counts for the very first turn, whose prompt the runtime may not have seen yet.
+    """
+    open_turn: Event | None = None
+    any_turn = False
+    for event in events:
+        ends = event.state == "idle" and open_turn is not None and open_turn.run == event.run
+        if ends or event.state == "exited":
+            open_turn = None
+        elif event.state in ("working", "waiting") and (event.source == "hook" or not any_turn):
+            open_turn, any_turn = event, True
+    return open_turn
+
+
+def _open_question(events: list[Event]) -> Event | None:
+    """A turn that asked and then ended waits for the answer, after a restart, too; the next turn is one."""
+    told = (event for event in reversed(events) if event.source != "launcher")
+    turn = dropwhile(lambda event: event.state not in ("working", "waiting"), told)
     since = takewhile(lambda event: event.state != "idle" and event.event not in SUBMITTED, turn)
     return next((event for event in since if event.event == QUESTION), None)
 

@@ -29,3 +29,7 @@ def protocol_prompt(name: str, args: Mapping[str, Any] | None) -> str:
 
 def protocol_path(name: str) -> str:
     return f"codev/protocols/{name}/protocol.md"
+
+
+# What a builder is told that was in the middle of a turn when its runtime ended.
+GO_ON = "You were interrupted in the middle of your work. Look at what is already done, then carry on."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_farm.builders.events import Event, Exit
+from agent_farm.builders.events import Event, Exit, Report
 from agent_farm.builders.record import BuilderRecord
 
 STATES = (
@@ -13,6 +13,7 @@ STATES = (
     "working",
     "waiting",
     "idle",
+    "interrupted",
     "exited",
     "failed",
     "stopped",
@@ -20,14 +21,16 @@ STATES = (
     "unknown",
 )
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
-ALIVE = frozenset({"preparing", "working", "waiting", "idle"})
+ALIVE = frozenset({"preparing", "working", "waiting", "idle", "interrupted"})
+CUT_SHORT = "its turn was cut short"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None.
 
-    `event` is the report it comes from, where it comes from one.
+    `event` is the report it comes from, where it comes from one. `cut_short` says that it ended, or came
+    back, in the middle of a turn.
     """
 
     state: str
@@ -36,6 +39,7 @@ class Status:
     exit_code: int | None = None
     reason: str | None = None
     event: str | None = None
+    cut_short: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -52,10 +56,15 @@ class PaneView:
     why: str | None = None
 
 
-def judge(
-    record: BuilderRecord, pane: PaneView, event: Event | None, exit: Exit | None, *, now: float
-) -> Status:
+def judge(record: BuilderRecord, pane: PaneView, report: Report, exit: Exit | None, *, now: float) -> Status:
     """Join what was decided, what was reported and what is there."""
+    status = _judge(record, pane, report.state, exit, now)
+    return _with_open_turn(status, report.open, record.run) if report.open else status
+
+
+def _judge(
+    record: BuilderRecord, pane: PaneView, event: Event | None, exit: Exit | None, now: float
+) -> Status:
     if record.state == "creating":
         return Status("creating", "process", at=now)
     if record.state == "stopped" and not pane.exists:
@@ -75,6 +84,17 @@ def judge(
     if event is None:
         return Status("preparing", "process", at=now)
     return Status(str(event.state), event.source, event.at, reason=event.reason, event=event.event)
+
+
+def _with_open_turn(status: Status, turn: Event, run: str) -> Status:
+    """What stopped or died in the middle of a turn says so, and goes on saying so once it is back."""
+    if status.state in ("stopped", "lost", "failed"):
+        why = f"{status.reason}; {CUT_SHORT}" if status.reason else CUT_SHORT
+        return replace(status, cut_short=True, reason=why)
+    if status.state == "idle" and turn.run != run:
+        asked = f" while it waited: {turn.reason}" if turn.state == "waiting" and turn.reason else ""
+        return replace(status, state="interrupted", cut_short=True, reason=CUT_SHORT + asked)
+    return status
 
 
 def _ended(exit: Exit, event: Event | None) -> Status:

@@ -24,3 +24,8 @@ def cut(text: str, size: int) -> str:
 
 def pad(text: str, size: int) -> str:
     return text + " " * (size - cells(text))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 builder`, `3 builders`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

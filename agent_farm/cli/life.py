@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from agent_farm.builders.ids import match_builder
+from agent_farm.builders.prompts import GO_ON
+from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.options import (
+    F,
     asker,
     builder_json,
     confirm,
@@ -63,24 +68,35 @@ def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> int:
     return 1 if failed else 0
 
 
+def continue_option(help: str) -> Callable[[F], F]:
+    """`--continue`, with or without a text of one's own."""
+    return click.option(
+        "--continue", "say", metavar="[TEXT]", is_flag=False, flag_value=GO_ON, default=None, help=help
+    )
+
+
 @click.command()
 @id_argument
+@continue_option("Tell it to go on, in your words or in af's.")
 @click.option("--attach", is_flag=True, help="Attach to the builder at once.")
 @yes_option
 @json_option
-def resume(id: str, attach: bool, yes: bool, as_json: bool) -> None:
-    """Start a builder's runtime again, with the same conversation and the same role."""
+def resume(id: str, say: str | None, attach: bool, yes: bool, as_json: bool) -> None:
+    """Start a builder's runtime again, with the same conversation and the same role.
+
+    A builder whose turn was cut short is `interrupted` until it is told to go on.
+    """
     from agent_farm.farm.resume import resume as start
 
     farm = current_farm()
-    resumed = start(farm, farm.require(id), yes=yes, ask=asker())
+    resumed = start(farm, farm.require(id), say=said(say), yes=yes, ask=asker())
     record = resumed.record
     if as_json:
         answer_json({"builder": builder_json(farm, record.id), "continues": resumed.continues})
     else:
         answer(record.id)
         if not resumed.continues:
-            narrate("There was no conversation to go on with; it starts anew with the same prompt.")
+            narrate("There was no conversation to continue; it starts again with the same prompt.")
         narrate_hint(f"af attach {record.id}")
     if attach:
         from agent_farm.cli.look import attach_to
@@ -89,37 +105,53 @@ def resume(id: str, attach: bool, yes: bool, as_json: bool) -> None:
 
 
 @click.command()
+@continue_option("Tell those that were in the middle of a turn to go on, in your words or in af's.")
 @yes_option
 @json_option
-def recover(yes: bool, as_json: bool) -> int:
-    """Bring back, after a reboot or a dead tmux server, all builders that had neither ended nor been stopped.
+def recover(say: str | None, yes: bool, as_json: bool) -> int:
+    """Bring back all lost builders after a reboot or a dead tmux server.
 
-    Shows the plan first. Without a terminal it needs --yes to carry it out.
+    Shows the plan first, and who was in the middle of a turn: those come back as `interrupted`, or go on
+    with --continue. Without a terminal it needs --yes to carry the plan out.
     """
     from agent_farm.farm.resume import lost_builders
     from agent_farm.farm.resume import resume as start
 
+    say = said(say)
     farm = current_farm()
     lost = lost_builders(farm)
     if not lost:
         narrate("No builder is lost.")
-    for record in lost:
-        narrate(f"{record.id}  {record.runtime}  {record.title[:60]}")
-    if lost and not (yes or (is_interactive() and confirm(f"Resume {len(lost)} builders?"))):
+    for one in lost:
+        middle = "in the middle of a turn" if one.cut_short else ""
+        narrate(f"{one.record.id:<22}  {one.record.runtime:<12}  {middle:<23}  {cut(one.record.title, 60)}")
+    if lost and not (yes or (is_interactive() and confirm(f"Resume {counted(len(lost), 'builder')}?"))):
         if is_interactive():
             return 1
-        raise UsageError("Nothing was resumed", why="The plan needs --yes.", hint="af recover --yes")
-    failed = []
-    for record in lost:
+        raise UsageError("Nothing was resumed", why="Pass --yes to go ahead.", hint="af recover --yes")
+    failed, interrupted = [], []
+    for one in lost:
+        record = one.record
         try:
-            start(farm, record, yes=yes, ask=asker())
+            resumed = start(farm, record, say=say if one.cut_short else None, yes=yes, ask=asker())
         except AgentFarmError as error:
             failed.append(record.id)
             show_error(error, as_json=False)
-        else:
-            if not as_json:
-                answer(f"{record.id} resumed")
+            continue
+        if one.cut_short and say is None and resumed.continues:
+            interrupted.append(record.id)
+        if not as_json:
+            answer(f"{record.id} resumed")
+    if interrupted and not as_json:
+        narrate(f"{counted(len(interrupted), 'builder')} stopped in the middle of a turn.")
+        narrate_hint(f'af send {" ".join(interrupted)} "Go on"')
     if as_json:
-        back = [record.id for record in lost if record.id not in failed]
-        answer_json({"resumed": back, "failed": failed})
+        back = [one.record.id for one in lost if one.record.id not in failed]
+        answer_json({"resumed": back, "failed": failed, "interrupted": interrupted})
     return 1 if failed else 0
+
+
+def said(text: str | None) -> str | None:
+    if text is not None and not text.strip():
+        raise UsageError("--continue: the text is empty", hint="af resume --help")
+    return text

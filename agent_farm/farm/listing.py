@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agent_farm.builders.events import Usage, last_moment, last_state, load_exit, load_usage
+from agent_farm.builders.events import Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
@@ -40,6 +40,7 @@ class Builder:
                 "at": status.at,
                 "exit_code": status.exit_code,
                 "reason": status.reason,
+                "cut_short": status.cut_short,
             },
             "git": self.git.to_json() if self.git else None,
             "usage": asdict(self.usage) if self.usage else None,
@@ -84,7 +85,7 @@ def read_status(farm: Farm, record: BuilderRecord) -> Status:
 
 def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
-    status = judge(record, view, last_state(run.events, record.run), load_exit(run.exit), now=now)
+    status = judge(record, view, read_report(run.events, record.run), load_exit(run.exit), now=now)
     if status.at is None:
         status = replace(status, at=last_moment(run.events))
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status

@@ -30,8 +30,13 @@ class Resumed:
     continues: bool
 
 
-def resume(farm: Farm, record: BuilderRecord, *, yes: bool = False, ask: Ask | None = None) -> Resumed:
-    """Start the builder's runtime again. `continues` tells whether a conversation went on."""
+def resume(
+    farm: Farm, record: BuilderRecord, *, say: str | None = None, yes: bool = False, ask: Ask | None = None
+) -> Resumed:
+    """Start the builder's runtime again. `continues` tells whether a conversation went on.
+
+    A conversation that goes on is told `say`, if that is given; a new one gets its prompt again.
+    """
     with hold(farm, record.id) as record:
         _require_resumable(farm, record, read_status(farm, record))
         chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
@@ -49,18 +54,29 @@ def resume(farm: Farm, record: BuilderRecord, *, yes: bool = False, ask: Ask | N
         )
         _store(farm, started)
         try:
-            _start(farm, started, chosen, continues=conversation is not None)
+            _start(farm, started, chosen, say, continues=conversation is not None)
         except BaseException:
             _store(farm, record)
             raise
         return Resumed(started, conversation is not None)
 
 
-def lost_builders(farm: Farm) -> list[BuilderRecord]:
-    """Every builder that was neither stopped nor had ended, and whose session is gone."""
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A builder that was neither stopped nor had ended, and whose session is gone."""
+
+    record: BuilderRecord
+    cut_short: bool
+
+
+def lost_builders(farm: Farm) -> list[Lost]:
     records = farm.records()
     statuses = read_statuses(farm, records.values())
-    return [record for record in records.values() if statuses[record.id].state == "lost"]
+    return [
+        Lost(record, statuses[record.id].cut_short)
+        for record in records.values()
+        if statuses[record.id].state == "lost"
+    ]
 
 
 def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> None:
@@ -100,14 +116,17 @@ def _prompt_again(record: BuilderRecord, file: Path) -> str:
         ) from None
 
 
-def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, *, continues: bool) -> None:
+def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *, continues: bool) -> None:
     run = farm.run(record.id)
-    fresh_prompt = None if continues or record.prompt_file is None else _prompt_again(record, run.prompt)
+    if continues or record.prompt_file is None:
+        prompt = say if continues else None
+    else:
+        prompt = _prompt_again(record, run.prompt)
     start_runtime(
         farm,
         record,
         chosen,
-        prompt=fresh_prompt,
+        prompt=prompt,
         role_text=load_role(run.role) if record.role else None,
         mcp_server=builder_server(farm, record.id),
         preparation=Preparation(setup=farm.settings.text("worktree.setup") if not continues else None),

@@ -58,8 +58,8 @@ def start_runtime(
     run = farm.run(record.id)
     make_directory(run.directory)
     order = _order(farm, record, chosen, prompt, role_text, mcp_server, resume)
-    if prompt is not None:
-        replace_file(run.prompt, prompt)
+    if order.prompt_file is not None and prompt is not None:
+        replace_file(order.prompt_file, prompt)
     if role_text is not None:
         replace_file(run.role, role_text)
     launch = chosen.adapter.interactive(order)
@@ -115,7 +115,7 @@ def _order(
         env=builder_environment(farm, record, chosen),
         hook_argv=lambda event: report_argv(run.directory, record.run, event, json_reply=json_reply),
         prompt=prompt,
-        prompt_file=run.prompt if prompt is not None else None,
+        prompt_file=None if prompt is None else run.message if resume else run.prompt,
         role_text=role_text,
         model=record.model,
         permissions=chosen.permissions,

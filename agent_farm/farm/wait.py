@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import FINISHED, STATES, Status
+from agent_farm.builders.status import STATES, Status
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
@@ -64,9 +64,17 @@ def _statuses(farm: Farm, ids: Sequence[str], seconds: float | None) -> dict[str
 
 def _require_hope(statuses: dict[str, Status], wanted: frozenset[str]) -> None:
     for id, status in statuses.items():
-        if status.state in FINISHED and status.state not in wanted:
+        if status.state in _ENDINGS and status.state not in wanted:
             why = status.reason or f"It will not be {' or '.join(sorted(wanted))}."
-            raise AgentFarmError(f"{id} {_ENDINGS[status.state]}", why=why, hint=f"af logs {id}")
+            hint = f'af send {id} "Go on"' if status.state == "interrupted" else f"af logs {id}"
+            raise AgentFarmError(f"{id} {_ENDINGS[status.state]}", why=why, hint=hint)
 
 
-_ENDINGS = {"exited": "has exited", "failed": "failed", "stopped": "is stopped", "lost": "is lost"}
+# States that change only when somebody does something.
+_ENDINGS = {
+    "exited": "has exited",
+    "failed": "failed",
+    "stopped": "is stopped",
+    "lost": "is lost",
+    "interrupted": "was interrupted",
+}

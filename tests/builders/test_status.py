@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_farm.builders.events import Event, Exit
+from agent_farm.builders.events import Event, Exit, Report
 from agent_farm.builders.status import ALIVE, FINISHED, STATES, PaneView, judge
 from tests.builders.test_registry import a_record
 
@@ -62,7 +62,7 @@ def test_status(
     exit: Exit | None,
     wanted: tuple[str, str, str | None],
 ) -> None:
-    status = judge(a_record(**changes), pane, last, exit, now=100.0)
+    status = judge(a_record(**changes), pane, Report(last), exit, now=100.0)
     assert (status.state, status.source, status.reason) == wanted
     assert status.is_finished == (wanted[0] in {"exited", "stopped", "failed", "lost"})
 
@@ -70,10 +70,44 @@ def test_status(
 def test_a_stopped_builder_is_stopped_also_while_tmux_cannot_be_asked() -> None:
     """It was a definite act of the user; a server that does not answer does not undo it."""
     record = a_record(state="stopped", reason="by af stop")
-    assert judge(record, UNASKED, event("working"), None, now=1.0).state == "stopped"
+    assert judge(record, UNASKED, Report(event("working")), None, now=1.0).state == "stopped"
+
+
+def turn(run: str = RUN, state: str = "working", reason: str | None = None) -> Event:
+    return Event(4.0, run, "hook", "x", state, reason, None)
+
+
+SHORT = "its turn was cut short"
+OPEN: list[tuple[str, dict[str, Any], PaneView, Event, Event, tuple[str, str | None, bool]]] = [
+    ("runs", {}, ALIVE_PANE, event("working"), turn(), ("working", None, False)),
+    ("back", {}, ALIVE_PANE, event("idle"), turn("old"), ("interrupted", SHORT, True)),
+    ("at a dialog", {}, ALIVE_PANE, event("idle"), turn("old", "waiting", "Bash: rm"),
+     ("interrupted", f"{SHORT} while it waited: Bash: rm", True)),
+    ("stopped", {"state": "stopped", "reason": "by af stop"}, NO_PANE, event("working"), turn(),
+     ("stopped", f"by af stop; {SHORT}", True)),
+    ("lost", {}, NO_PANE, event("working"), turn(), ("lost", f"its tmux session is gone; {SHORT}", True)),
+    ("on the screen", {}, ALIVE_PANE, event("idle"), turn(), ("idle", None, False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "pane", "last", "turn", "wanted"), [case[1:] for case in OPEN], ids=[case[0] for case in OPEN]
+)
+def test_an_open_turn(
+    changes: dict[str, Any],
+    pane: PaneView,
+    last: Event,
+    turn: Event,
+    wanted: tuple[str, str | None, bool],
+) -> None:
+    status = judge(a_record(**changes), pane, Report(last, turn), None, now=100.0)
+    assert (status.state, status.reason, status.cut_short) == wanted
 
 
 def test_the_states_are_those_of_the_design() -> None:
-    assert " ".join(STATES) == "creating preparing working waiting idle exited failed stopped lost unknown"
+    assert (
+        " ".join(STATES)
+        == "creating preparing working waiting idle interrupted exited failed stopped lost unknown"
+    )
     assert frozenset({"exited", "stopped", "failed", "lost"}) == FINISHED
     assert FINISHED.isdisjoint(ALIVE)

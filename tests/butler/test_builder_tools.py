@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_farm.builders.events import last_state
+from agent_farm.builders.events import read_report
 from agent_farm.butler.tokens import mint_builder_token
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
@@ -99,7 +99,7 @@ def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
         )
 
     def now() -> str | None:
-        event = last_state(tmp_path / "events.jsonl", "r")
+        event = read_report(tmp_path / "events.jsonl", "r").state
         return event.state if event else None
 
     steps = [

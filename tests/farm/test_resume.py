@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +28,7 @@ def test_after_a_setup_that_failed_it_starts_with_the_whole_prompt(af: Af, repo:
     (repo / "ready").touch()
     done = af("resume", id)
     assert done.returncode == 0, done.stderr
-    assert "starts anew" in done.stderr
+    assert "starts again" in done.stderr
     wait_until(lambda: state(af, id) == "idle", what="the runtime to have worked")
     assert len(git(repo, "rev-list", f"main..builder/{id}").split()) == 1
 
@@ -86,3 +87,56 @@ def test_resumes_without_a_message_go_on_with_the_same_conversation(af: Af, spaw
     wait_until(lambda: state(af, builder.id) == "idle", what="the builder to be back")
     assert json.loads(resumed.stdout)["continues"] is True
     assert "resumed conversation" in af("capture", builder.id).stdout
+
+
+def cut_short(af: Af, text: str = "Work [[sleep:600]] [[nocommit]]") -> str:
+    """A builder whose tmux server died in the middle of its turn."""
+    id = af("spawn", text, "--runtime", "demo").stdout.strip()
+    wait_until(lambda: status_of(af, id)["status"]["source"] == "hook", what="the turn to begin")
+    subprocess.run(["tmux", "kill-server"], check=True)
+    wait_until(lambda: state(af, id) == "lost", what="the session to be gone")
+    return id
+
+
+def test_a_turn_that_was_cut_short_is_not_idle(af: Af) -> None:
+    id = cut_short(af)
+    done = af("recover", "--yes")
+    assert "in the middle of a turn" in done.stderr
+    assert f'hint: af send {id} "Go on"' in done.stderr
+    wait_until(lambda: state(af, id) == "interrupted", what="the builder to be back")
+    waited = af("wait", id)
+    assert waited.returncode == 1
+    assert f"{id} was interrupted" in waited.stderr
+    assert af("wait", id, "--for", "interrupted").returncode == 0
+    assert af("stop", id).returncode == 0
+    assert status_of(af, id)["status"]["reason"] == "by af stop; its turn was cut short"
+    pruned = af("prune")
+    assert state(af, id) == "stopped"
+    assert "cut short" in pruned.stdout + pruned.stderr
+    assert af("resume", id).returncode == 0
+    wait_until(lambda: state(af, id) == "interrupted", what="the builder to be back again")
+    assert af("send", id, "[[nocommit]]").returncode == 0
+    assert af("wait", id).returncode == 0
+    assert state(af, id) == "idle"
+
+
+def test_recover_continues_those_that_were_in_the_middle(af: Af, spawn: Spawn) -> None:
+    done_before = spawn("[[nocommit]]")
+    id = cut_short(af)
+    back = af("recover", "--yes", "--continue", "[[say:carried on]] [[nocommit]]")
+    assert back.returncode == 0, back.stderr
+    assert af("wait", id, done_before.id).returncode == 0
+    assert "carried on" in af("capture", id).stdout
+    assert "carried on" not in af("capture", done_before.id).stdout
+    prompt = Path(status_of(af, id)["prompt_file"])
+    assert "[[sleep:600]]" in prompt.read_text()
+
+
+def test_an_open_question_is_still_open_after_a_resume(af: Af) -> None:
+    id = af("spawn", "[[ask:May I?]]", "--runtime", "demo").stdout.strip()
+    assert af("wait", id, "--for", "waiting").returncode == 0
+    assert af("stop", id).returncode == 0
+    assert af("resume", id, "--continue", "").returncode == 2
+    assert af("resume", id).returncode == 0
+    wait_until(lambda: state(af, id) == "interrupted", what="the builder to be back")
+    assert "May I?" in status_of(af, id)["status"]["reason"]

@@ -54,10 +54,17 @@ class BuilderRecord:
         """One line that tells a person what this builder is for."""
         if self.task_text:
             return " ".join(self.task_text.split())
-        return self.spec or self.protocol_name or "shell"
+        if self.spec:
+            return Path(self.spec).stem
+        return " ".join([self.protocol_name or "shell", *_told(self.protocol_args or {})])
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return replace(self, state=state, reason=reason)
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _told(args: Mapping[str, Any]) -> list[str]:
+    """`issue=1515 title=Login fails`: what tells two builders of one protocol apart."""
+    return [f"{name}={' '.join(str(value).split())}" for name, value in args.items()]

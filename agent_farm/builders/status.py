@@ -22,6 +22,8 @@ STATES = (
 )
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
 ALIVE = frozenset({"preparing", "working", "waiting", "idle", "interrupted"})
+# Nothing goes on until a person does something, the most urgent first.
+NEEDS_YOU = ("waiting", "interrupted", "failed", "lost", "unknown")
 CUT_SHORT = "its turn was cut short"
 
 

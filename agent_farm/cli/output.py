@@ -13,6 +13,7 @@ from agent_farm.printable import printable as printable
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 STATE_STYLES = {
     "waiting": "yellow",
+    "interrupted": "yellow",
     "working": "green",
     "preparing": "cyan",
     "creating": "cyan",

@@ -19,6 +19,7 @@ from agent_farm.cli.output import (
     terminal_height,
     terminal_width,
 )
+from agent_farm.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
@@ -36,22 +37,26 @@ _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 @click.option("--fresh", is_flag=True, help="Wait for every worktree's git state, however long it takes.")
 @json_option
 def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> None:
-    """Show builders by type: state with its source and age, branch, changes, runtime, task.
+    """List builders and their state: first those that need you, then the others by type.
 
     \b
-    States:  creating preparing working idle      at work, or its turn ended
-             waiting                              needs a person; the reason says for what
-             exited failed stopped lost           finished
-             unknown                              tmux could not be asked
+    States:  creating preparing working idle   at work, or its turn ended
+             waiting                           needs you; the line below it says why
+             interrupted                       back after its turn was cut short
+             exited failed stopped lost        finished
+             unknown                           tmux could not be asked
     Sources: hook launcher process screen
     Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
              landed: all its commits are on the base or a remote, also squashed
              on BRANCH, detached, rebase: what is checked out, where that is not its own branch
              no tree, not ours: git is not asked there; the second is explained by af diff
-    Usage:   41k/2k $0.13    tokens read/written and the cost, of the whole conversation
+    Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
+    A narrow terminal leaves out branch, tokens, runtime and source; --json has all.
     """
+    if watch and as_json:
+        raise UsageError("Flags are mutually exclusive: --watch, --json", hint="af status --help")
     farm = current_farm(tolerant=True)
-    if watch and not as_json:
+    if watch:
         _watch(farm, ids, fresh)
         return
     builders = _read(farm, ids, fresh)
@@ -63,6 +68,7 @@ def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> Non
             if builder.renamed_from:
                 renamed = f"{builder.renamed_from} is {builder.record.branch} now; its record follows."
                 narrate(printable(f"{builder.record.id}: {renamed}"))
+        _hint(builders)
     else:
         narrate("No builders.")
         narrate_hint('af spawn "…"')
@@ -76,6 +82,16 @@ def _read(farm: Farm, ids: tuple[str, ...], fresh: bool) -> list[Builder]:
 
     chosen = [match_builder(id, list(records)) for id in dict.fromkeys(ids)] if ids else None
     return list_builders(farm, chosen, fresh=fresh)
+
+
+def _hint(builders: list[Builder]) -> None:
+    """What brings those back that do nothing by themselves."""
+    states = [builder.status.state for builder in builders]
+    if "lost" in states:
+        narrate_hint("af recover")
+    elif "interrupted" in states:
+        ids = [one.record.id for one in builders if one.status.state == "interrupted"]
+        narrate_hint(f'af send {" ".join(ids)} "Go on"')
 
 
 def _table(builders: list[Builder]) -> str:

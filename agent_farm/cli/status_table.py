@@ -1,4 +1,4 @@
-"""Builders as a table for a terminal: grouped by type, those that need a person first."""
+"""Builders as a table for a terminal: those that need a person first, the others by type."""
 
 from __future__ import annotations
 
@@ -6,43 +6,55 @@ from typing import NamedTuple
 
 from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
-from agent_farm.cli.cells import cells, cut, pad
+from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU
+from agent_farm.cli.cells import cells, counted, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
-_ORDER = ("waiting", "failed", "lost", "unknown", "idle", "working", "preparing", "creating")
-_WIDE = 120
-_TITLE_MINIMUM = 12
-_GAP = "  "
+_ORDER = (*NEEDS_YOU, "idle", "working", "preparing", "creating")
+_TITLE_WANTED = 32  # as long as this has no room, other columns give way
+_INDENT, _GAP = "  ", "  "
 
 
 class _Row(NamedTuple):
     id: str
     state: str
+    source: str
     age: str
     git: str
     runtime: str
-    usage: str
+    tokens: str
     branch: str
-    title: str
-    style: str | None
+    task: str
 
 
-_RUNTIME, _USAGE, _BRANCH, _TITLE = map(_Row._fields.index, ("runtime", "usage", "branch", "title"))
+_Widths = dict[str, int]
+_HEADER = _Row(*_Row._fields)
+_GIVE_WAY = ("branch", "tokens", "runtime", "source")
 
 
 def render(builders: list[Builder], *, width: int, now: float) -> str:
-    lines: list[str] = []
     rows = {builder.record.id: _row(builder, now) for builder in builders}
-    widths = _widths(list(rows.values()), width)
-    for type in BUILDER_TYPES:
-        group = sorted((b for b in builders if b.record.type == type), key=_urgency)
-        if group:
-            lines += ["", style(f"{_TITLES[type]} ({len(group)})", "bold")]
-            lines += [_line(rows[builder.record.id], widths) for builder in group]
-    return "\n".join([*lines[1:], "", style(_summary(builders), "dim")])
+    widths = _widths([_HEADER, *rows.values()], width)
+    lines = [style(_line(_HEADER, widths, width), "dim")]
+    state_at = len(_INDENT) + widths["id"] + len(_GAP)
+    for title, group in _groups(builders):
+        lines += ["", style(cut(f"{title} ({len(group)})", width), "bold")]
+        for builder in sorted(group, key=_urgency):
+            line = _line(rows[builder.record.id], widths, width)
+            lines.append(_styled(line, builder.status.state, state_at))
+            lines += [cut(f"{_INDENT * 2}{reason}", width) for reason in _reason(builder)]
+    return "\n".join([*lines, "", style(cut(_summary(builders), width), "dim")])
+
+
+def _groups(builders: list[Builder]) -> list[tuple[str, list[Builder]]]:
+    """Whoever waits for a person is not looked for among the types."""
+    waiting = [builder for builder in builders if builder.status.state in NEEDS_YOU]
+    others = [builder for builder in builders if builder.status.state not in NEEDS_YOU]
+    by_type = [(_TITLES[type], [one for one in others if one.record.type == type]) for type in BUILDER_TYPES]
+    return [(title, group) for title, group in [("Needs you", waiting), *by_type] if group]
 
 
 def age(seconds: float) -> str:
@@ -54,24 +66,39 @@ def age(seconds: float) -> str:
 
 
 def _urgency(builder: Builder) -> tuple[int, str]:
-    state = builder.status.state
-    return (_ORDER.index(state) if state in _ORDER else len(_ORDER), builder.record.created_at)
+    return _rank(builder.status.state), builder.record.created_at
 
 
 def _row(builder: Builder, now: float) -> _Row:
     record, status = builder.record, builder.status
-    reason = f"{status.reason}: " if status.reason and status.state not in ("working", "idle") else ""
+    unfinished = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else ""
     return _Row(
         record.id,
-        f"{status.state}/{status.source}",
+        status.state,
+        status.source,
         age(now - status.at) if status.at else "",
         _git(builder, now),
         record.runtime,
         _usage(builder.usage),
-        record.branch,
-        printable(" ".join(f"{reason}{record.title}".split())),
-        STATE_STYLES.get(status.state),
+        "" if record.id in record.branch else record.branch,
+        printable(unfinished + " ".join(record.title.split())),
     )
+
+
+def _reason(builder: Builder) -> list[str]:
+    """What a person is needed for, on a line of its own."""
+    status = builder.status
+    if status.state not in NEEDS_YOU or not status.reason or status.reason == CUT_SHORT:
+        return []
+    return [printable(" ".join(status.reason.split()))]
+
+
+def _styled(line: str, state: str, begin: int) -> str:
+    """The line with its state in colour, where that is on the screen."""
+    end = begin + len(state)
+    if line[begin:end] != state:
+        return line
+    return line[:begin] + style(state, STATE_STYLES.get(state)) + line[end:]
 
 
 def _git(builder: Builder, now: float) -> str:
@@ -119,32 +146,37 @@ def _short(count: int | None) -> str:
     return str(count)
 
 
-def _widths(rows: list[_Row], width: int) -> list[int]:
-    """Columns as wide as their content; a narrow terminal leaves out the branch, usage, then the runtime."""
-    widths = [max(cells(row[column] or "") for row in rows) for column in range(_TITLE)]
-    for column in (_BRANCH, _USAGE, _RUNTIME) if width < _WIDE else ():
-        if sum(widths) + len(_GAP) * _TITLE + _TITLE_MINIMUM * 2 > width:
-            widths[column] = 0
-    used = sum(size + len(_GAP) for size in widths if size) + len(_GAP)
-    return [*widths, max(_TITLE_MINIMUM, width - used)]
+def _widths(rows: list[_Row], width: int) -> _Widths:
+    """Columns as wide as their content; where the task has no room, others give way one by one."""
+    widths = {
+        name: max(cells(getattr(row, name)) for row in rows)
+        for name in _Row._fields
+        if any(getattr(row, name) for row in rows[1:])
+    }
+    widths.setdefault("task", 0)
+    for name in _GIVE_WAY:
+        if _room(widths, width) >= min(widths["task"], _TITLE_WANTED):
+            break
+        widths.pop(name, None)
+    widths["task"] = max(0, _room(widths, width))
+    return widths
 
 
-def _line(row: _Row, widths: list[int]) -> str:
-    parts = []
-    for column, size in enumerate(widths):
-        if not size:
-            continue
-        text = cut(row[column] or "", size)
-        part = text if column == _TITLE else pad(text, size)
-        parts.append(style(part, row.style) if column == 1 else part)
-    return (_GAP + _GAP.join(parts)).rstrip()
+def _room(widths: _Widths, width: int) -> int:
+    """What the other columns leave for the task."""
+    used = sum(size + len(_GAP) for name, size in widths.items() if name != "task")
+    return width - len(_INDENT) - used
+
+
+def _line(row: _Row, widths: _Widths, width: int) -> str:
+    parts = [pad(cut(getattr(row, name), size), size) for name, size in widths.items() if name != "task"]
+    return cut(_INDENT + _GAP.join([*parts, cut(row.task, widths["task"])]).rstrip(), width)
 
 
 def _summary(builders: list[Builder]) -> str:
     states = [builder.status.state for builder in builders]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states, key=_rank))]
-    noun = "builder" if len(builders) == 1 else "builders"
-    return f"{len(builders)} {noun}: {', '.join(counts)}"
+    return f"{counted(len(builders), 'builder')}: {', '.join(counts)}"
 
 
 def _rank(state: str) -> int:

@@ -28,6 +28,7 @@ STATUS = object_schema(
         "at": MAYBE_NUMBER,
         "exit_code": MAYBE_WHOLE,
         "reason": MAYBE_TEXT,
+        "cut_short": FLAG,
     }
 )
 GIT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import Status
+from agent_farm.builders.status import CUT_SHORT, Status
 from agent_farm.errors import WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
@@ -48,6 +48,7 @@ class Evidence:
             (self.commits, f"{noun} not landed"),
         )
         parts = [obstacle.what for obstacle in self.obstacles]
+        parts += [CUT_SHORT] if self.status.cut_short else []
         return ", ".join(parts + [f"{len(items)} {name}" for items, name in lost if items])
 
 

@@ -89,7 +89,7 @@ def finished_and_landed(farm: Farm) -> tuple[list[BuilderRecord], dict[str, Evid
     chosen, others = [], {}
     for record in farm.records().values():
         evidence = gather(farm, record)
-        if evidence.has_landed:
+        if evidence.has_landed and not evidence.status.cut_short:
             chosen.append(record)
         elif evidence.status.is_finished:
             others[record.id] = evidence

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_farm.builders.events import last_state
+from agent_farm.builders.events import read_report
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError
@@ -151,7 +151,7 @@ def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> H
     prompted = _begins_with_a_prompt(run.launch)
 
     def reason() -> str | None:
-        newest = last_state(run.events, record.run)
+        newest = read_report(run.events, record.run).state
         if prompted and (newest is None or newest.source == "launcher"):
             return "it has not taken its first prompt yet"
         if newest is not None and newest.state == "waiting" and newest.event in adapter.unsure_events:

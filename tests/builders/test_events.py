@@ -84,12 +84,14 @@ TURNS: list[tuple[str, list[str], bool]] = [
     ("runs", [started("r1"), line("r1", **SAID)], True),
     ("killed before the prompt", [started("r1")], True),
     ("killed, and back", [line("r0", **SAID), started("r1"), line("r1", **UP)], True),
-    ("killed twice", [line("r0", **SAID), started("rx"), line("rx", **UP), started("r1"), line("r1", **UP)], True),
+    ("killed twice", [line("r0", **SAID), started("rx"), line("rx", **UP), started("r1"), line("r1", **UP)],
+     True),
     ("back, and a turn since", [line("r0", **SAID), started("r1"), line("r1", **UP), line("r1", **SAID),
                                 line("r1", **DONE)], False),
     ("no prompt", [started("r1"), line("r1", **UP)], False),
     ("ended, and back", [line("r0", **SAID), line("r0", **DONE), started("r1"), line("r1", **UP)], False),
-    ("left by a person", [line("r0", **SAID), line("r0", event="exited", state="exited"), started("r1")], False),
+    ("left by a person", [line("r0", **SAID), line("r0", event="exited", state="exited"), started("r1")],
+     False),
     ("crashed", [line("r0", **SAID), line("r0", event="failed", state="failed"), started("r1")], True),
 ]  # fmt: skip
 

@@ -133,7 +133,7 @@ def test_inside_another_server_it_is_nested(terminal: Terminal, builder: str) ->
 
 def test_the_other_commands_see_the_builder_from_another_server(terminal: Terminal, builder: str) -> None:
     terminal.type(f"{AF} status")
-    terminal.shows("idle/hook")
+    terminal.shows("idle")
 
 
 def test_spawn_and_attach_at_once(terminal: Terminal, repo: Path) -> None:

@@ -87,4 +87,4 @@ def test_a_builder_has_the_fields_that_are_named(af: Af) -> None:
     record = json.loads(af("spawn", "--shell", "--runtime", "demo", "--json").stdout)["builder"]
     assert named <= record.keys()
     assert record.keys() - named <= {"status", "git", "usage"}
-    assert record["status"].keys() == {"state", "source", "at", "exit_code", "reason"}
+    assert record["status"].keys() == {"state", "source", "at", "exit_code", "reason", "cut_short"}

@@ -190,16 +190,36 @@ def test_no_colour_where_there_is_no_terminal_or_it_is_not_wanted(af: Af, variab
     assert "\x1b" not in af("status", env=variables).stdout
 
 
-@pytest.mark.parametrize("columns", ["40", "80", "200", "0", "many", ""])
+@pytest.mark.parametrize("columns", ["40", "60", "80", "100", "119", "120", "130", "147", "200", "0", "many"])
 def test_the_table_fits_its_terminal(af: Af, repo: Path, columns: str) -> None:
-    """Readable at 80 and at 200 columns, whatever the task says."""
+    """And shows the task, not a branch that only repeats the id, whatever the task says."""
     af("spawn", "--runtime", "demo", "Fix \x1b[31m" + "a very long task " * 20)
     done = af("status", env={"COLUMNS": columns})
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
-    assert lines[0] == "Tasks (1)"
-    if columns in ("80", "200"):
-        assert all(len(line) <= int(columns) for line in lines), max(map(len, lines))
-        assert "Fix" in lines[1]
-    assert ("builder/task" in done.stdout) == (columns == "200") or columns not in ("80", "200")
+    assert lines[0].split()[:2] == ["id", "state"]
+    assert lines[2] == "Tasks (1)"
+    assert "builder/task" not in done.stdout
+    if columns.isdigit() and columns != "0":
+        assert max(map(len, lines)) <= int(columns)
+        assert "Fi" in lines[3]
+        assert int(columns) < 60 or "Fix a very" in " ".join(lines[3].split())
+
+
+def test_who_needs_a_person_comes_first_over_all_types(af: Af, repo: Path) -> None:
+    af("spawn", "--runtime", "demo", "Work [[nocommit]]")
+    asks = af("spawn", "--runtime", "demo", "Clean up [[ask:Delete 14 stale sessions?]]").stdout.strip()
+    assert af("wait", asks, "--for", "waiting").returncode == 0
+    af("spawn", "--shell", "--runtime", "demo")
+    lines = af("status", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert lines[2] == "Needs you (1)"
+    assert lines[3].startswith(f"  {asks}  waiting")
+    assert lines[4] == "    Delete 14 stale sessions?"
+    assert [line for line in lines if line.endswith(")")] == ["Needs you (1)", "Tasks (1)", "Shells (1)"]
+
+
+def test_watch_has_no_json(af: Af) -> None:
+    done = af("status", "--watch", "--json")
+    assert done.returncode == 2
+    assert "mutually exclusive: --watch, --json" in done.stdout

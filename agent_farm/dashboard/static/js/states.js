@@ -3,7 +3,7 @@ import { h, icon } from "./dom.js";
 
 export const TYPES = [["spec", "Specs"], ["task", "Tasks"], ["protocol", "Protocols"], ["shell", "Shells"]];
 
-export const STATES = ["waiting", "failed", "lost", "unknown", "idle", "working", "preparing", "creating", "exited", "stopped"];
+export const STATES = ["waiting", "interrupted", "failed", "lost", "unknown", "idle", "working", "preparing", "creating", "exited", "stopped"];
 export const FINISHED = new Set(["exited", "failed", "stopped", "lost"]);
 
 export function urgency(builder) {

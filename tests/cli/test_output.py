@@ -204,7 +204,7 @@ def test_the_table_fits_its_terminal(af: Af, repo: Path, columns: str) -> None:
     if columns.isdigit() and columns != "0":
         assert max(map(len, lines)) <= int(columns)
         assert "Fi" in lines[3]
-        assert int(columns) < 60 or "Fix a very" in " ".join(lines[3].split())
+        assert int(columns) < 60 or "a very" in lines[3]
 
 
 def test_who_needs_a_person_comes_first_over_all_types(af: Af, repo: Path) -> None:
@@ -214,7 +214,7 @@ def test_who_needs_a_person_comes_first_over_all_types(af: Af, repo: Path) -> No
     af("spawn", "--shell", "--runtime", "demo")
     lines = af("status", env={"COLUMNS": "80"}).stdout.splitlines()
     assert lines[2] == "Needs you (1)"
-    assert lines[3].startswith(f"  {asks}  waiting")
+    assert lines[3].split()[:2] == [asks, "waiting"]
     assert lines[4] == "    Delete 14 stale sessions?"
     assert [line for line in lines if line.endswith(")")] == ["Needs you (1)", "Tasks (1)", "Shells (1)"]
 

@@ -19,11 +19,12 @@ def documented() -> dict[str, str]:
     return {command: form for commands, form in rows for command in re.findall(r"`(af [^`]+)`", commands)}
 
 
-def keys_of(form: str) -> tuple[set[str], set[str]]:
-    """The names on the top level, and those of the rows where they are listed."""
-    inner = re.search(r"\[?\{((?:\"\w+\"(?:, )?)+)\}\]?", form[1:])
-    outer = form.replace(inner[0], "") if inner else form
-    return set(re.findall(r'"(\w+)"', outer)), set(re.findall(r'"(\w+)"', inner[1])) if inner else set()
+def keys_of(form: str) -> tuple[set[str], dict[str, set[str]]]:
+    """The names on the top level, and the ones below those that hold objects."""
+    inner = r'"(\w+)": \[?\{(?:[^{}]*?\{)?((?:"\w+"(?:, )?)+)\}\}?\]?'
+    rows = {name: set(re.findall(r'"(\w+)"', names)) for name, names in re.findall(inner, form)}
+    outer = re.sub(inner, lambda match: f'"{match[1]}"', form)
+    return set(re.findall(r'"(\w+)"', outer)), rows
 
 
 def assert_as_documented(command: str, document: dict[str, Any]) -> None:
@@ -31,12 +32,13 @@ def assert_as_documented(command: str, document: dict[str, Any]) -> None:
     assert document["version"] == 1
     assert top <= document.keys(), command
     found = [value for value in document.values() if isinstance(value, (list, dict))]
-    if rows:
-        inner = [found[0]] if isinstance(found[0], dict) else found[0]
+    assert any(found) or not rows, f"{command} shows no example"
+    for name, keys in rows.items():
+        value = document[name]
+        inner = value if isinstance(value, list) else [value]
         if command == "af config list":
-            inner = list(found[0].values())
-        assert inner, f"{command} shows no example"
-        assert all(row.keys() == rows for row in inner), command
+            inner = list(value.values())
+        assert all(row.keys() == keys for row in inner), command
 
 
 def test_every_command_of_a_builders_life(af: Af, repo: Path) -> None:

@@ -1,40 +1,74 @@
-"""Changing `agent-farm.toml` one key at a time: one line of the text, wherever that is possible."""
+"""Changing a settings file one key at a time: one line of the text, wherever that is possible."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from agent_farm.consent import remember
-from agent_farm.disk import replace_file
+from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import UsageError, nearest
-from agent_farm.paths import SETTINGS_NAME
+from agent_farm.paths import SETTINGS_NAME, user_settings_file, user_state_directory
 from agent_farm.settings import open_settings
 from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, Key, check_document, known_key, load_document
 from agent_farm.settings_text import with_value, without_value
 
 
-def set_value(root: Path, name: str, text: str) -> Any:
-    """Store one value, given as text, and return it as it was understood."""
+def set_value(root: Path | None, name: str, text: str) -> Any:
+    """Store one value, given as text, and return it as it was understood.
+
+    In the file of the repository at `root`, or, without one, in the user's own. Who types a repository's
+    value agrees to exactly that.
+    """
     key = find_key(name)
     value = _parsed(key, text)
-    document = load_document(root / SETTINGS_NAME)
-    *tables, last = name.split(".")
-    place = document
-    for table in tables:
-        place = place.setdefault(table, {})
-    place[last] = value
-    check_document(document).require_good()
-    before = _text(root / SETTINGS_NAME)
-    _store(root, document, with_value(before, name.split("."), value))
-    remember(root, open_settings(root).requests([name]))  # who types it agrees to it
+    with _changing(root) as file:
+        _set(file, name, value)
+    if root:
+        remember(root, open_settings(root).requests([name]))
     return value
 
 
-def unset_value(root: Path, name: str) -> bool:
-    """Back to the default; False when it was not set."""
-    document = load_document(root / SETTINGS_NAME)
+def unset_value(root: Path | None, name: str) -> bool:
+    """Take one key out, a misspelt one too; False when it was not set."""
+    with _changing(root) as file:
+        return _unset(file, name)
+
+
+@contextmanager
+def _changing(root: Path | None) -> Iterator[Path]:
+    """The file, which nobody else changes meanwhile; one that its user has linked stays a link."""
+    file = root / SETTINGS_NAME if root else user_settings_file().resolve()
+    make_directory(file.parent)
+    with file_lock(user_state_directory() / "settings.lock"):
+        yield file
+
+
+def _set(file: Path, name: str, value: Any) -> None:
+    document = load_document(file)
+    *tables, last = name.split(".")
+    alone: dict[str, Any] = {last: value}
+    for table in reversed(tables):
+        alone = {table: alone}
+    check_document(alone, _label(file)).require_good()
+    place = document
+    for table in tables:
+        place = place.setdefault(table, {})
+        if not isinstance(place, dict):  # what stands there is no table, and is told by name
+            check_document(document, _label(file)).require_good()
+    place[last] = value
+    _store(file, document, with_value(_text(file), name.split("."), value))
+
+
+def _label(file: Path) -> str:
+    return SETTINGS_NAME if file.name == SETTINGS_NAME else str(file)
+
+
+def _unset(file: Path, name: str) -> bool:
+    document = load_document(file)
     *tables, last = name.split(".")
     place: Any = document
     for table in tables:
@@ -44,9 +78,8 @@ def unset_value(root: Path, name: str) -> bool:
         return False
     key = known_key(name) or Key(name, str, None, "not a key of af")  # taken out as well
     del place[last]
-    before = _text(root / SETTINGS_NAME)
-    after = without_value(before, name.split("."), explanation=key.text, commented=commented_line(key))
-    _store(root, document, after)
+    after = without_value(_text(file), name.split("."), explanation=key.text, commented=commented_line(key))
+    _store(file, document, after)
     return True
 
 
@@ -83,9 +116,8 @@ def _parsed(key: Key, text: str) -> Any:
     return text
 
 
-def _store(root: Path, document: dict[str, Any], text: str) -> None:
+def _store(file: Path, document: dict[str, Any], text: str) -> None:
     """The text when a parser reads it as the document; else the document, below the comments there were."""
-    file = root / SETTINGS_NAME
     if not _means(text, document):
         text = _written(document, _text(file))
     replace_file(file, text.encode(), mode=file.stat().st_mode & 0o777 if file.exists() else 0o644)

@@ -197,7 +197,7 @@ def _unknown(label: str, name: str, value: Any) -> SettingsError:
     return SettingsError(
         f"{label}: unknown key {name}",
         why=f"Did you mean {close}?" if close else f"Known keys: {', '.join(known)}",
-        hint=as_command("af", "config", "unset", name),
+        hint=as_command("af", "config", "unset", *(["--user"] if label != SETTINGS_NAME else []), name),
     )
 
 

@@ -49,21 +49,59 @@ def _block(command: click.Command, context: click.Context) -> str:
     return f"```\n{command.get_help(context)}\n```\n"
 
 
+FILES = """\
+Two files with the same keys, all of them optional:
+
+- `agent-farm.toml` in the repository's root is committed, and is everybody's who works there.
+- `$XDG_CONFIG_HOME/agent-farm/config.toml` (`~/.config/agent-farm/config.toml`) is your own, for every
+  repository: `af config set --user spawn.runtime codex`.
+
+What is said closest to the work holds: an option of the command, then an environment variable where
+the table names one, then the repository, then your own file, then the default. `af config list` shows
+which file each value comes from.
+
+A key that `af` does not know is named, with the nearest one. Commands that start something refuse
+until it is corrected (`af config unset` takes it out); those that look, talk or stop warn and go on.
+"""
+CONSENT = """\
+A key of `[runtimes.NAME]` wins over its like in `[spawn]`, an option of `af spawn` over both.
+
+## What needs your consent
+
+What a repository brings takes effect only after its user agreed to it:
+
+- commands: `worktree.setup`, `merge.check`, `notify.command`, `runtimes.NAME.command`, the executables of
+  `agent_runtime.json`, the `skills/` of a butler;
+- arguments: `runtimes.NAME.args`;
+- permissions, where they go beyond your own: `spawn.permissions`, `runtimes.NAME.permissions`;
+- variables: `env.pass`, and those that a `butler.toml` or its modules name;
+- copies of ignored files: `worktree.copy`, `.worktreeinclude`;
+- the tmux server: `tmux.socket`;
+- each schedule of a `butler.toml`.
+
+`af` asks once. It shows the exact text, with control characters written out, and remembers, outside the
+repository, what was agreed to: the text, and the bytes of the repository's own files that it names. Whatever
+changes is asked about again. Where nobody can be asked, `--yes` agrees; `af config agree` shows all that
+waits. What you type into `af config set`, give as an option or keep in your own file needs no further
+consent.
+
+`--runtime NAME` agrees to run a runtime of the repository's own. The name of a runtime that `af` ships agrees
+to nothing that a repository has put in its place. Until you agree, nothing of it runs, not for listing and
+completing either, and a schedule of a `butler.toml` does not fire.
+"""
+
+
 def settings() -> str:
     lines = [
         NOTE,
         "# Settings\n",
-        "`agent-farm.toml` lies in the repository's root and is committed. Every key is optional; an",
-        "unknown one is refused with the nearest name. `af config list` shows where each value comes from.\n",
+        FILES,
         "| key | takes | default | |",
         "| --- | --- | --- | --- |",
         *(_row(key, key.name) for key in KEYS),
         *(_row(key, f"runtimes.NAME.{key.name}") for key in RUNTIME_KEYS),
         "",
-        "A key of `[runtimes.NAME]` wins over its like in `[spawn]`, an option of `af spawn` over both.\n",
-        "Commands (`worktree.setup`, `merge.check`, `notify.command`, `runtimes.NAME.command`),",
-        "`worktree.copy` and `.worktreeinclude` come from the repository, so `af` asks once before it runs",
-        "or copies them, and again when their content changes. Without a terminal, `--yes` agrees.\n",
+        CONSENT,
     ]
     return "\n".join(lines)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.cli.options import asker, current_farm, json_option, yes_option
-from agent_farm.cli.output import answer, answer_json, narrate, printable
+from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
+from agent_farm.launch import as_command
 
 
 def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -16,32 +20,44 @@ def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return [CompletionItem(key.name, help=key.text) for key in KEYS if key.name.startswith(incomplete)]
 
 
+_user = click.option("--user", is_flag=True, help="In your own file, for every repository.")
+
+
 @click.group()
 def config() -> None:
-    """Show and change the farm's settings in agent-farm.toml."""
+    """Show and change settings: those of the repository, and your own.
+
+    agent-farm.toml lies in the repository and is everybody's; $XDG_CONFIG_HOME/agent-farm/config.toml
+    (~/.config/agent-farm/config.toml) is yours, and holds where the repository says nothing.
+
+    \b
+      af config set --user spawn.runtime codex    your runtime, wherever nothing else is said
+      af config set worktree.setup "npm ci"       for everybody who works here
+      af config agree                             read what the repository wants, and agree to it
+    """
 
 
 @config.command("list")
 @json_option
 def list_settings(as_json: bool) -> None:
-    """Print every setting with its value and where it comes from."""
-    from agent_farm.paths import SETTINGS_NAME
-    from agent_farm.settings import KEYS, RUNTIME_KEYS
+    """Print every setting with its value and the file it comes from."""
+    from agent_farm.consent import not_agreed
 
-    settings = current_farm(tolerant=True).settings
-    rows = [(key.name, settings.values[key.name], settings.source(key.name)) for key in KEYS]
-    for name, runtime in settings.runtimes.items():
-        rows += [
-            (f"runtimes.{name}.{key.name}", value, SETTINGS_NAME)
-            for key in RUNTIME_KEYS
-            if (value := getattr(runtime, key.name))
-        ]
+    farm = current_farm(tolerant=True)
+    settings = farm.settings
+    waiting = [name for name in settings.values if not_agreed(farm.root, settings.requests([name]))]
     if as_json:
-        answer_json({"settings": {name: {"value": value, "source": source} for name, value, source in rows}})
+        rows = {
+            name: {"value": value, "source": settings.source(name)} for name, value in settings.values.items()
+        }
+        answer_json({"settings": rows, "not_agreed": waiting})
         return
-    width = max(len(row[0]) for row in rows)
-    for name, value, source in rows:
-        answer(f"{printable(name).ljust(width)}  {_shown(value)}  ({printable(source)})")
+    width = max(len(name) for name in settings.values)
+    for name, value in settings.values.items():
+        source = printable(settings.source(name)) + (", not agreed to" if name in waiting else "")
+        answer(f"{printable(name).ljust(width)}  {_shown(value)}  ({source})")
+    if waiting:
+        narrate_hint(HINT)
 
 
 @config.command("get")
@@ -50,38 +66,41 @@ def get_setting(name: str) -> None:
     """Print the value of one setting; nothing and exit code 1 when it has none."""
     from agent_farm.settings_file import find_key
 
-    settings = current_farm(tolerant=True).settings
-    key = find_key(name)
-    value = (
-        settings.values[name]
-        if name in settings.values
-        else getattr(settings.runtime(name.split(".")[1]), key.name)
-    )
-    if value is None:
-        raise AgentFarmError(f"{name} is not set", why=f"Its default: {key.text}.")
+    find_key(name)
+    value = current_farm(tolerant=True).settings.values.get(name)
+    if value is None or value == ():
+        raise AgentFarmError(f"{name} is not set", hint=as_command("af", "config", "set", name, "VALUE"))
     answer(_shown(value))
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name", shell_complete=complete_keys)
 @click.argument("value")
-def set_setting(name: str, value: str) -> None:
-    """Store a setting in agent-farm.toml; lists are comma-separated."""
+@_user
+def set_setting(name: str, value: str, user: bool) -> None:
+    """Store a setting; lists are comma-separated, and a value may begin with a dash.
+
+    Without --user it goes into agent-farm.toml. What you type is agreed to by that.
+    """
     from agent_farm.settings_file import set_value
 
-    stored = set_value(current_farm(tolerant=True).root, name, value)
+    stored = set_value(_root(user), name, value)
     narrate(f"{name} = {_shown(stored)}")
 
 
 @config.command("unset")
 @click.argument("name", shell_complete=complete_keys)
-def unset_setting(name: str) -> None:
-    """Return a setting to its default."""
+@_user
+def unset_setting(name: str, user: bool) -> None:
+    """Take a setting out of its file."""
     from agent_farm.settings_file import unset_value
 
-    narrate(
-        f"{name} is unset" if unset_value(current_farm(tolerant=True).root, name) else f"{name} was not set"
-    )
+    narrate(f"{name} is unset" if unset_value(_root(user), name) else f"{name} was not set")
+
+
+def _root(user: bool) -> Path | None:
+    """A person's own settings are changed outside of a repository, too."""
+    return None if user else current_farm(tolerant=True).root
 
 
 def _shown(value: object) -> str:

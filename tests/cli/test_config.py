@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from agent_farm.paths import user_settings_file
 from agent_farm.settings import KEYS
 from tests.conftest import Af
 
@@ -95,3 +97,101 @@ def test_what_is_set_is_in_force(repo: Path, af: Af) -> None:
     af("config", "set", "spawn.runtime", "demo")
     done = af("spawn", "Fix", "--json")
     assert json.loads(done.stdout)["builder"]["runtime"] == "demo"
+
+
+# A person's own file
+
+
+def test_a_personal_setting_holds_where_the_repository_says_nothing(
+    repo: Path, af: Af, tmp_path: Path
+) -> None:
+    outside = tmp_path / "nowhere"
+    outside.mkdir()
+    for key, value in (("spawn.runtime", "demo"), ("spawn.model", "mine"), ("spawn.permissions", "all")):
+        assert af("config", "set", "--user", key, value, cwd=outside).returncode == 0
+    file = user_settings_file()
+    assert 'permissions = "all"' in file.read_text()
+    assert not (repo / "agent-farm.toml").exists()
+    plan = json.loads(af("spawn", "--dry-run", "--json", "Fix").stdout)["plan"]
+    assert (plan["runtime"], plan["model"]) == ("demo", "mine")
+    af("config", "set", "spawn.model", "theirs")
+    listed = json.loads(af("config", "list", "--json").stdout)["settings"]
+    assert listed["spawn.model"] == {"value": "theirs", "source": "agent-farm.toml"}
+    assert listed["spawn.runtime"] == {"value": "demo", "source": str(file)}
+    assert af("config", "unset", "--user", "spawn.permissions").returncode == 0
+    assert (
+        json.loads(af("config", "list", "--json").stdout)["settings"]["spawn.permissions"]["value"] == "edit"
+    )
+
+
+def test_what_does_not_go_beyond_a_persons_own_settings_asks_nobody(repo: Path, af: Af) -> None:
+    shared = '[spawn]\npermissions = "all"\n[env]\npass = ["KEY"]\n[runtimes.demo]\nargs = ["-v"]\n'
+    (repo / "agent-farm.toml").write_text(shared)
+    assert af("spawn", "--runtime", "demo", "--dry-run", "Fix").returncode == 1
+    for key, value in (
+        ("spawn.permissions", "all"),
+        ("env.pass", "OTHER,KEY"),
+        ("runtimes.demo.args", "-v"),
+    ):
+        af("config", "set", "--user", key, value)
+    assert af("spawn", "--runtime", "demo", "--dry-run", "Fix").returncode == 0
+
+
+def test_a_repository_that_widens_a_persons_ask_to_edit_is_asked_about(repo: Path, af: Af) -> None:
+    af("config", "set", "--user", "spawn.permissions", "ask")
+    (repo / "agent-farm.toml").write_text('[spawn]\npermissions = "edit"\n')
+    assert "spawn.permissions: edit" in af("spawn", "--runtime", "demo", "--dry-run", "Fix").stderr
+
+
+def test_a_personal_command_needs_no_consent_and_is_asked_for_its_version(
+    repo: Path, af: Af, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.write_text("#!/bin/sh\necho 9.8.7\n")
+    own.chmod(0o755)
+    af("config", "set", "--user", "runtimes.codex.command", str(own))
+    listed = json.loads(af("runtimes", "--json").stdout)["runtimes"]
+    assert next(one["version"] for one in listed if one["name"] == "codex") == "9.8.7"
+
+
+def test_a_mistake_in_the_personal_file_is_told_with_the_way_out(af: Af) -> None:
+    user_settings_file().parent.mkdir(parents=True)
+    user_settings_file().write_text('[spawn]\nruntme = "demo"\n')
+    assert "warning: " in af("status").stderr
+    refused = af("spawn", "--runtime", "demo", "Fix")
+    assert f"{user_settings_file()}: unknown key spawn.runtme" in refused.stderr
+    assert "hint: af config unset --user spawn.runtme" in refused.stderr
+    assert af("config", "unset", "--user", "spawn.runtme").returncode == 0
+    assert af("spawn", "--runtime", "demo", "--dry-run", "Fix").returncode == 0
+
+
+@pytest.mark.parametrize("where", [[], ["--user"]])
+def test_ten_at_once_lose_nothing(repo: Path, af: Af, where: list[str]) -> None:
+    names = [f"runtimes.r{number}.model" for number in range(10)]
+    with ThreadPoolExecutor(10) as pool:
+        done = list(pool.map(lambda name: af("config", "set", *where, name, "m"), names))
+    assert [one.returncode for one in done] == [0] * 10
+    settings = json.loads(af("config", "list", "--json").stdout)["settings"]
+    assert [settings[name]["value"] for name in names] == ["m"] * 10
+
+
+def test_what_is_not_set_is_nothing_and_exit_code_1(af: Af) -> None:
+    for name in ("spawn.model", "worktree.copy", "env.pass"):
+        done = af("config", "get", name)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"error: {name} is not set\nhint: af config set {name} VALUE\n"
+
+
+def test_a_value_may_begin_with_a_dash(af: Af) -> None:
+    assert af("config", "set", "runtimes.codex.args", "--x,-y").returncode == 0
+    assert af("config", "get", "runtimes.codex.args").stdout == "--x,-y\n"
+    assert "at least 0" in af("config", "set", "limits.max_builders", "-3").stderr
+
+
+def test_a_key_is_set_beside_a_mistake(repo: Path, af: Af) -> None:
+    (repo / "agent-farm.toml").write_text('[spawn]\nruntme = "demo"\n')
+    assert af("config", "set", "spawn.base", "main").returncode == 0
+    (repo / "agent-farm.toml").write_text('spawn = "demo"\n')
+    refused = af("config", "set", "spawn.base", "main")
+    assert "unknown key spawn" in refused.stderr
+    assert refused.returncode == 1

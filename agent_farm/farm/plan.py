@@ -21,6 +21,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.start import Start, choose_start, go_on_with
+from agent_farm.git.builder_tree import persons_checkout
 from agent_farm.git.changes import tree_state
 from agent_farm.git.ignoring import ignored_files
 from agent_farm.inside import read_plain
@@ -221,7 +222,7 @@ def _carries(farm: Farm, start: Start) -> bool:
     """Whether the builder gets this checkout's uncommitted changes; they belong on the commit they are on."""
     if not farm.settings.flag("worktree.carry"):
         return False
-    if tree_state(farm.repository.checkout).clean:
+    if tree_state(persons_checkout(farm.repository)).clean:
         return False
     if start.tip != farm.repository.head().commit:
         raise UsageError(
@@ -246,4 +247,4 @@ def _copies(farm: Farm, include: Sequence[Request]) -> tuple[str, ...]:
     patterns = [*farm.settings.items("worktree.copy")]
     for request in include:
         patterns += request.content.splitlines()
-    return tuple(ignored_files(farm.repository.checkout, patterns)) if patterns else ()
+    return tuple(ignored_files(persons_checkout(farm.repository), patterns)) if patterns else ()

@@ -100,7 +100,7 @@ def _fill(farm: Farm, commit: str) -> None:
     _remove_half_made(farm)
     for slot, held in _ready(farm).items():
         if held != commit and _claim(farm, slot):
-            update_slot(slot, commit)
+            update_slot(farm.repository, slot, commit)
             replace_file(_marker(slot), commit)
     number = 0
     while len(_ready(farm)) < farm.settings.number("pool.size"):

@@ -24,6 +24,7 @@ from agent_farm.git.command import (
     ask_git,
     command_at,
     raise_git_error,
+    run_git,
     small_environment,
 )
 from agent_farm.git.repository import Head, Repository
@@ -134,6 +135,22 @@ class BuilderTree:
         own = {"GIT_COMMON_DIR": str(self.common_dir), **(options.get("env") or {})}
         base = options.get("base")
         return {**options, "env": own, "base": small_environment() if base is None else base}
+
+
+def persons_checkout(repository: Repository) -> Path | BuilderTree:
+    """Where the user stands: the main checkout, or a linked worktree, which may be a builder's."""
+    if repository.checkout == repository.root:
+        return repository.root
+    return linked_tree(repository, repository.checkout)
+
+
+def run_in(
+    where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
+) -> str:
+    """git in a checkout that the user alone writes to, or in a builder's."""
+    if isinstance(where, BuilderTree):
+        return where.run(*args, ok=ok, **options)
+    return run_git(where, *args, ok=ok, **options)
 
 
 def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:

@@ -13,6 +13,7 @@ from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.git.command import GitError, ask_git, run_git
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Repository
+from agent_farm.git.slots import check_out
 
 
 class BranchTaken(AgentFarmError):
@@ -63,7 +64,7 @@ def add_worktree(
             if new_branch and upstream:
                 # A ref that no remote's refspec covers cannot be followed; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
-        _check_out(path, builder_lock_fd)
+        check_out(repository, path, fds=(builder_lock_fd,))
     except BaseException:
         if made_worktree:
             _undo_worktree(repository, path)
@@ -199,19 +200,6 @@ def _register(repository: Repository, path: Path, branch: str, fds: Sequence[int
             raise
         drop_admin_entry(repository, path)  # somebody deleted the directory by hand
         run_git(repository.root, *arguments, pass_fds=fds)
-
-
-def _check_out(path: Path, builder_lock_fd: int) -> None:
-    """All files, and an index that knows them. No hook runs: that is what `[worktree] setup` is for."""
-    settings = (
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "submodule.recurse=false",
-    )
-    run_git(path, *settings, "read-tree", "-m", "-u", "HEAD", pass_fds=(builder_lock_fd,))
 
 
 def _undo_worktree(repository: Repository, path: Path) -> None:

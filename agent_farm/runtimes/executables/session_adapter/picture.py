@@ -24,6 +24,9 @@ _ELSEWHERE = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_NAMESPACE",
 )
+# What lies in the tree names no program that runs here.
+_NO_MONITOR = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 class NoPicture(Exception):
@@ -64,7 +67,7 @@ def take_picture(place: Path) -> Picture | None:
 
 def _differing(top: Path, base: str) -> list[str]:
     """What is not as in `base`, and what git does not know and does not ignore."""
-    changed = _git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, "--")
+    changed = _git(top, "diff", "--name-only", "--no-renames", *_NO_PROGRAMS, "-z", base, "--")
     unknown = _git(top, "ls-files", "--others", "--exclude-standard", "-z")
     return [os.fsdecode(name) for name in dict.fromkeys((changed + unknown).split(b"\0")) if name]
 
@@ -95,7 +98,7 @@ def _git(place: Path, *words: str) -> bytes:
     env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     try:
         done = subprocess.run(
-            ["git", *words],
+            ["git", *_NO_MONITOR, *words],
             cwd=place,
             env={**env, "GIT_OPTIONAL_LOCKS": "0"},  # an agent's own git must not find a lock of ours
             stdin=subprocess.DEVNULL,

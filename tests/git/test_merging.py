@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.git.builder_tree import linked_tree
 from agent_farm.git.checkouts import main_checkout
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
@@ -163,14 +164,15 @@ def test_a_diff_shows_commits_changes_and_new_files_and_leaves_the_index(forked:
     status, index = git(tree, "status", "--porcelain"), git(tree, "ls-files", "--stage", "--debug")
     repository, tip = find_repository(forked), git(tree, "rev-parse", "HEAD")
     start = start_of_work(repository, "main", tip, [])
-    text = diff_worktree(repository, start, tree)
+    own = linked_tree(repository, tree)
+    text = diff_worktree(own, start)
     for part in ("+EIGHT", "+uncommitted", "+untracked"):
         assert part in text
     assert "ONE" not in text
     assert git(tree, "status", "--porcelain") == status
     assert git(tree, "ls-files", "--stage", "--debug") == index
-    assert "4 files changed" in diff_worktree(repository, start, tree, stat=True)
-    assert "\033[" in diff_worktree(repository, start, tree, color=True)
+    assert "4 files changed" in diff_worktree(own, start, stat=True)
+    assert "\033[" in diff_worktree(own, start, color=True)
     assert "2 files changed" in diff_commits(repository, start, tip, stat=True)
 
 

@@ -184,7 +184,7 @@ def _removed(farm: Farm, landed: Landed) -> bool:
 @ids_argument(required=False)
 @json_option
 def conflicts(ids: tuple[str, ...], as_json: bool) -> int:
-    """Foresee which builders' committed work conflicts, with each other and with their base.
+    """Preview which builders' committed work conflicts, with each other and with their base.
 
     Exit code 0 when there are none; 1 when there are, or when a pair cannot be compared because a branch
     is gone.

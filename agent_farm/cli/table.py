@@ -40,7 +40,7 @@ COMMANDS = {
     ),
     "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
     "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
-    "conflicts": Entry("land", "conflicts", "Landing", "Foresee conflicts between builders"),
+    "conflicts": Entry("land", "conflicts", "Landing", "Preview merge conflicts between builders"),
     "prune": Entry("remove", "prune_command", "Landing", "Remove builders whose work has landed"),
     "restore": Entry("remove", "restore", "Landing", "Bring a pruned builder back"),
     "run": Entry("run", "run", "Headless", "Run a prompt headless and print what came of it"),

@@ -32,8 +32,9 @@ def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, *, here:
     if head.branch is None:
         return  # there is nothing to land on, which merging says best
     gone = "" if base.exists else ", which is gone"
+    place = "the main checkout" if checkout.path == farm.root else checkout.path
     raise AgentFarmError(
-        f"{record.id} began from {record.base}{gone}, and {checkout.path} is on {head.branch}",
+        f"{record.id} began from {record.base}{gone}, and {place} is on {head.branch}",
         why=f"--here lands it on {head.branch}.",
         hint=_way_to(farm, record, checkout, base) or as_command("af", "merge", "--here", record.id),
     )

@@ -152,7 +152,7 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
             pass_fds=tuple(options.get("pass_fds", ())),
             # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
             # which lets git remove its own lock files.
-            process_group=None if timeout is None else 0,
+            process_group=None if timeout is None or options.get("apart") else 0,
             start_new_session=options.get("apart", False),
         )
     except OSError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from agent_farm.git.checkouts import Checkout
@@ -33,7 +34,9 @@ class Change(NamedTuple):
     after: Entry | None
 
 
-def changes_between(checkout: Checkout, before: str, after: str) -> dict[str, Change]:
+@lru_cache(maxsize=4)
+def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str, Change]:
+    """Of two commits by their hashes, so that the answer never changes."""
     output = checkout.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     items = iter(output.decode("utf-8", "surrogateescape").split("\0")[:-1])
     found = {}

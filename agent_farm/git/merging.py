@@ -123,8 +123,8 @@ class _Making:
         if self.strategy == "ff":
             if not _contains(repository, work.tip, head):
                 raise NoFastForward(
-                    f"{work.name} cannot be fast-forwarded to",
-                    why="It and the branch it is to land on both have commits of their own.",
+                    f"The branch has moved on: it cannot be fast-forwarded to {work.name}",
+                    why="Both have commits of their own.",
                 )
             return work.tip
         if self.strategy == "rebase":

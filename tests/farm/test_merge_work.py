@@ -42,20 +42,21 @@ def refused(builder: Spawned, *options: str, code: int = 1) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize(
-    ("switch", "name"),
-    [(("switch", "-q", "-c", "fix/auth"), "fix/auth"), (("branch", "-m", "nicer"), "nicer")],
-)
-def test_work_on_another_branch_lands_and_is_named(
-    builder: Spawned, switch: tuple[str, ...], name: str
-) -> None:
-    builder.git(*switch)
+def test_work_on_another_branch_lands_and_is_named(builder: Spawned) -> None:
+    builder.git("switch", "-q", "-c", "fix/auth")
     commit_files(builder.worktree, {"two.txt": "2\n"}, "two")
     done = merge(builder)
     assert done.returncode == 0, done.stderr
-    assert f"landed on main (from {name})" in done.stdout
+    assert "landed on main (from fix/auth)" in done.stdout
     assert (builder.repo / "one.txt").exists()
     assert (builder.repo / "two.txt").exists()
+
+
+def test_work_on_a_renamed_branch_lands(builder: Spawned) -> None:
+    builder.git("branch", "-m", "nicer")
+    done = merge(builder, "--json")
+    assert json.loads(done.stdout)["merged"][0]["branch"] == "nicer"
+    assert (builder.repo / "one.txt").exists()
 
 
 def test_work_on_a_detached_head_lands(builder: Spawned) -> None:

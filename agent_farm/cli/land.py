@@ -20,7 +20,7 @@ from agent_farm.cli.output import (
     printable,
     show_error,
 )
-from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.errors import AgentFarmError
 from agent_farm.launch import as_command
 from agent_farm.settings import STRATEGIES
 
@@ -104,10 +104,10 @@ def merge(
     if failed is not None and len(chosen) == 1:
         raise failed
     if as_json:
-        error = {"error": error_json(_with_yes(failed, ids))} if failed else {}
+        error = {"error": error_json(failed)} if failed else {}
         answer_json({**outcomes_json(outcomes, chosen), "removed": removed, **error})
     elif failed is not None:
-        show_error(_with_yes(failed, ids), as_json=False)
+        show_error(failed, as_json=False)
         _show_rest(outcomes, chosen)
     return failed.exit_code if failed else 0
 
@@ -139,12 +139,6 @@ def _show_rest(outcomes: Sequence[Outcome], chosen: Sequence[BuilderRecord]) -> 
         narrate(f"Merged before that, and still merged: {', '.join(landed)}")
     if rest:
         narrate(f"Not tried: {', '.join(rest)}")
-
-
-def _with_yes(error: AgentFarmError, ids: Sequence[str]) -> AgentFarmError:
-    if isinstance(error, ConsentNeeded) and error.hint is None:
-        error.hint = as_command("af", "merge", "--yes", *ids)
-    return error
 
 
 def _removal(farm: Farm, id: str) -> str:

@@ -239,10 +239,10 @@ def test_a_merge_that_is_under_way_is_refused(committed: Committed, repo: Path) 
 def test_the_check_runs_once_it_was_agreed_to(committed: Committed, af: Af, repo: Path) -> None:
     builder = committed({"one.txt": "1\n"})
     ran = repo.parent / "ran"
-    assert af("config", "set", "merge.check", f"pwd > '{ran}'; test -e allowed").returncode == 0
+    write_files(repo, {"agent-farm.toml": f"[merge]\ncheck = \"pwd > '{ran}'; test -e allowed\"\n"})
     told = merge_refused(builder)
     assert "test -e allowed" in told
-    assert f"hint: af merge --yes {builder.id}" in told
+    assert "hint: af config agree\n" in told
     assert not ran.exists()
 
     told = merge_refused(builder, "--yes")
@@ -253,13 +253,13 @@ def test_the_check_runs_once_it_was_agreed_to(committed: Committed, af: Af, repo
     assert af("merge", builder.id).returncode == 0
 
 
-def test_a_check_that_changed_is_asked_about_again(committed: Committed, af: Af) -> None:
+def test_a_check_that_changed_is_asked_about_again(committed: Committed, af: Af, repo: Path) -> None:
     builder = committed({"one.txt": "1\n"})
-    af("config", "set", "merge.check", "true")
+    write_files(repo, {"agent-farm.toml": '[merge]\ncheck = "true"\n'})
     assert af("merge", builder.id, "--yes").returncode == 0
     commit_files(builder.worktree, {"two.txt": "2\n"})
     assert af("merge", builder.id).returncode == 0
-    af("config", "set", "merge.check", "true # changed")
+    write_files(repo, {"agent-farm.toml": '[merge]\ncheck = "true # changed"\n'})
     commit_files(builder.worktree, {"three.txt": "3\n"})
     assert "changed" in merge_refused(builder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -84,9 +84,14 @@ def first_free(names: Iterator[Name], is_taken: Callable[[Name], bool]) -> Name:
     raise AgentFarmError("No free builder id was found", why=f"{_DRAWS} draws were all taken.")
 
 
+def list_specs(file_names: Iterable[str]) -> list[Spec]:
+    """Those of the files of codev/specs that are specs: not README.md."""
+    return [Spec(*match.groups()) for name in sorted(file_names) if (match := _SPEC_FILE.fullmatch(name))]
+
+
 def find_spec(project: str, file_names: list[str]) -> Spec:
     """The spec a project id means: as written, or as a number (`9` for `0009`) when only one fits."""
-    specs = [Spec(*match.groups()) for name in sorted(file_names) if (match := _SPEC_FILE.fullmatch(name))]
+    specs = list_specs(file_names)
     exact = [spec for spec in specs if spec.id == project]
     found = exact or [spec for spec in specs if _same_number(spec.id, project)]
     if len(found) == 1:

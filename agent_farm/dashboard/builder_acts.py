@@ -36,7 +36,7 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
     from agent_farm.farm.resume import resume
 
     farm = desk.farm()
-    resumed = resume(farm, desk.require(farm, call.path["id"]))
+    resumed = resume(farm, desk.require(farm, call.path["id"]), yes=bool(call.body["agree"]))
     shown = list_builders(farm, [resumed.record.id], with_git=False)[0]
     return {"builder": builder_json(shown), "continues": resumed.continues}
 
@@ -101,7 +101,8 @@ ACTS = (
     ),
     Operation(
         "POST", f"{_ID}/resume", "resume_builder", "Start its runtime again, with the same conversation",
-        resume_builder, {"builder": BUILDER, "continues": FLAG}, body=(),
+        resume_builder, {"builder": BUILDER, "continues": FLAG},
+        body=(Field("agree", "flag", "agree to what the repository wants to run, as --yes"),),
     ),
     Operation(
         "POST", f"{_ID}/prune", "prune_builder",

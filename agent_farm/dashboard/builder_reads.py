@@ -9,12 +9,13 @@ from typing import Any
 from agent_farm.builders.events import load_events
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, EVENT, EVIDENCE, REMOVED
+from agent_farm.dashboard.schemas import BUILDER, EVENT, EVIDENCE, LANDING, REMOVED
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import (
     FLAG,
     MAYBE_TEXT,
     TEXT,
+    WHOLE,
     builder_json,
     event_json,
     list_of,
@@ -23,9 +24,12 @@ from agent_farm.dashboard.views import (
 )
 from agent_farm.farm.comparing import diff, foresee_conflicts
 from agent_farm.farm.evidence import gather
+from agent_farm.farm.landing_place import landing_place
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.panes import require_pane
 from agent_farm.farm.trash import list_kept
+from agent_farm.farm.work import find_work
+from agent_farm.git.landed import unlanded_commits
 
 Answer = Mapping[str, Any]
 
@@ -62,13 +66,31 @@ def show_diff(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     record = desk.require(farm, call.path["id"])
     found = diff(farm, record, committed=bool(call.query["committed"]), stat=False, color=False)
+    text = found.text
+    shown = text if len(text) <= _MOST_DIFF else text[: text.rfind("\n", 0, _MOST_DIFF) + 1]
     return {
-        "diff": found.text[:_MOST_DIFF],
-        "truncated": len(found.text) > _MOST_DIFF,
+        "diff": shown,
+        "truncated": len(shown) < len(text),
         "base": record.base,
         "branch": found.branch,
         "commit": found.commit,
+        **count_changes(text),
     }
+
+
+def count_changes(diff: str) -> dict[str, int]:
+    """Of a whole diff, whose text may be cut off later."""
+    files = added = deleted = 0
+    in_hunk = False
+    for line in diff.split("\n"):
+        if line.startswith("diff --git "):
+            files, in_hunk = files + 1, False
+        elif line.startswith("@@"):
+            in_hunk = True
+        elif in_hunk:
+            added += line.startswith("+")
+            deleted += line.startswith("-")
+    return {"files": files, "added": added, "deleted": deleted}
 
 
 def screen(desk: Desk, call: Call) -> Answer:
@@ -90,6 +112,22 @@ def evidence(desk: Desk, call: Call) -> Answer:
             "changed": list(found.changed),
             "untracked": list(found.untracked),
             "commits": [{"sha": commit.sha, "subject": commit.subject} for commit in found.commits],
+        },
+    }
+
+
+def landing(desk: Desk, call: Call) -> Answer:
+    """What `af merge` would bring where, before any of it is done."""
+    farm = desk.farm()
+    found = find_work(farm, desk.require(farm, call.path["id"]))
+    head = landing_place(farm).head()
+    commits = unlanded_commits(farm.repository, [found.work.tip], [head.commit])
+    return {
+        "landing": {
+            "work": found.work.name,
+            "into": head.branch or head.commit[:12],
+            "commits": [{"sha": commit.sha, "subject": commit.subject} for commit in commits],
+            "left_behind": list(found.left_behind),
         }
     }
 
@@ -139,7 +177,10 @@ READS = (
     Operation(
         "GET", f"{_ID}/diff", "get_diff",
         "What it changed since it began, uncommitted and untracked files included", show_diff,
-        {"diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "commit": TEXT},
+        {
+            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "commit": TEXT,
+            "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
+        },
         query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
     ),
     Operation(
@@ -150,8 +191,13 @@ READS = (
         ),
     ),
     Operation(
-        "GET", f"{_ID}/evidence", "get_evidence", "What stands against removing it", evidence,
+        "GET", f"{_ID}/evidence", "get_evidence",
+        "What stands against removing it", evidence,
         {"evidence": EVIDENCE},
+    ),
+    Operation(
+        "GET", f"{_ID}/landing", "get_landing", "What a merge would land, where, and what it leaves behind",
+        landing, {"landing": LANDING},
     ),
     Operation(
         "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,

@@ -45,6 +45,7 @@ GIT = {
             "operation": {**MAYBE_TEXT, "description": "what git has begun and not ended: rebase, merge …"},
             "problem": {**MAYBE_TEXT, "description": "why git is not asked there: no tree, not ours"},
             "reason": MAYBE_TEXT,
+            "has_commits": FLAG,
             "at": NUMBER,
         }
     ),
@@ -107,6 +108,7 @@ EVENT = object_schema(
         "detail": ANYTHING,
     }
 )
+COMMIT = object_schema({"sha": TEXT, "subject": TEXT})
 EVIDENCE = object_schema(
     {
         "landed": {**FLAG, "description": "nothing would be lost: `prune` removes it as it is"},
@@ -114,9 +116,10 @@ EVIDENCE = object_schema(
         "obstacles": list_of(object_schema({"what": TEXT, "hint": MAYBE_TEXT})),
         "changed": list_of(TEXT),
         "untracked": list_of(TEXT),
-        "commits": list_of(object_schema({"sha": TEXT, "subject": TEXT})),
+        "commits": list_of(COMMIT),
     }
 )
+LANDING = object_schema({"work": TEXT, "into": TEXT, "commits": list_of(COMMIT), "left_behind": list_of(TEXT)})
 REMOVED = object_schema(
     {
         "id": TEXT,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agent_farm.builders.ids import list_specs
 from agent_farm.builders.modes import Flags, choose_mode
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
@@ -31,7 +32,7 @@ def choices(desk: Desk, call: Call) -> Answer:
     specs = farm.repository.list_directory(head.commit, "codev/specs")
     protocols = farm.repository.list_directory(head.commit, "codev/protocols")
     return {
-        "projects": sorted(name.removesuffix(".md") for name in specs if name.endswith(".md")),
+        "projects": [{"id": spec.id, "name": spec.name} for spec in list_specs(specs)],
         "protocols": sorted(name for name in protocols if "." not in name),
         "runtimes": [_runtime(farm, name) for name in adapter_names(farm.root)],
         "permissions": list(PERMISSIONS),
@@ -86,13 +87,14 @@ def _order(farm: Farm, body: Mapping[str, Any]) -> SpawnOrder:
     )
 
 
+_PROJECT = object_schema({"id": TEXT, "name": TEXT})
 _RUNTIME = object_schema({"name": TEXT, "problem": MAYBE_TEXT})
 
 SPAWNING = (
     Operation(
         "GET", "/api/choices", "get_choices", "What a spawn can choose from", choices,
         {
-            "projects": list_of(TEXT),
+            "projects": list_of(_PROJECT),
             "protocols": list_of(TEXT),
             "runtimes": list_of(_RUNTIME),
             "permissions": list_of(TEXT),

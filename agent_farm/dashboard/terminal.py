@@ -11,29 +11,21 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.door import chosen_protocol
+from agent_farm.dashboard.pane_sizes import Attachment
 from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.panes import require_pane
 from agent_farm.tmux.client import clean_environment
-from agent_farm.tmux.viewing import TERM, client_size, viewer_argv
+from agent_farm.tmux.viewing import TERM, client_size, give_back_size, viewer_argv, window_size
 
 _LEAST, _MOST = 10, 500
 _NO_TERMINAL, _BAD_MESSAGE = 4404, 4400
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    argv: tuple[str, ...]
-    ignores_size: bool
-    columns: int
-    rows: int
 
 
 async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
@@ -45,6 +37,7 @@ async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
     except AgentFarmError as error:
         await _end(socket, error)
         return
+    desk.sizes.enter(found)
     client = start_on_pty(found.argv, _environment(), columns=found.columns, rows=found.rows)
     try:
         await socket.send_json(
@@ -58,7 +51,15 @@ async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
         )
         await _bridge(socket, client, typing=typing, resizes=not found.ignores_size)
     finally:
-        await asyncio.shield(client.close())
+        await asyncio.shield(_leave(desk, client, found))
+
+
+async def _leave(desk: Desk, client: PtyClient, found: Attachment) -> None:
+    await client.close()
+    size = desk.sizes.leave(found)
+    if size is not None:
+        with suppress(AgentFarmError):  # a session that is gone needs none
+            await desk.run(give_back_size, found.socket, found.session, size)
 
 
 async def _bridge(socket: WebSocket, client: PtyClient, *, typing: bool, resizes: bool) -> None:
@@ -114,7 +115,8 @@ def _attachment(desk: Desk, id: str, typing: bool, columns: int, rows: int) -> A
     ignores_size = not typing and pane.attached > 0
     argv = viewer_argv(server.socket, pane.session_id, read_only=not typing, ignores_size=ignores_size)
     size = client_size(server.socket, pane.session_id) if ignores_size else None
-    return Attachment(argv, ignores_size, *(size or (columns, rows)))
+    before = window_size(server.socket, pane.session_id)
+    return Attachment(server.socket, pane.session_id, before, argv, ignores_size, *(size or (columns, rows)))
 
 
 def _environment() -> dict[str, str]:

@@ -14,8 +14,14 @@ from agent_farm.farm.trash import Kept
 
 
 def builder_json(builder: Builder) -> dict[str, Any]:
-    """As `af status --json` gives it, with the line that tells a person what it is for."""
-    return {**builder.to_json(), "title": builder.record.title}
+    """As `af status --json` gives it, with the line that tells a person what it is for.
+
+    `git.has_commits`: without a commit of its own, that all has landed says nothing.
+    """
+    document = {**builder.to_json(), "title": builder.record.title}
+    if builder.git is not None:
+        document["git"] = {**document["git"], "has_commits": builder.git.has_commits}
+    return document
 
 
 def joined_json(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from agent_farm.tmux.client import ask_tmux, tmux_argv
+from agent_farm.tmux.client import ask_tmux, call_tmux, tmux_argv
 
 # What xterm.js can do beyond the terminfo entry of its TERM.
 _FEATURES = "256,RGB,title,usstyle,extkeys"
 TERM = "xterm-256color"
+_STATUS_LINES = "#{?#{==:#{status},on},1,#{?#{==:#{status},off},0,#{status}}}"
 
 
 def viewer_argv(
@@ -22,10 +23,37 @@ def viewer_argv(
 
 def client_size(socket: str | None, session_id: str) -> tuple[int, int] | None:
     """The size at which a terminal shows the whole window, tmux's status lines included."""
-    wanted = "#{window_width} #{window_height} #{status}"
+    known = _numbers(
+        socket,
+        session_id,
+        f"#{{window_width}} #{{window_height}} {_STATUS_LINES}",
+    )
+    return (known[0], known[1] + known[2]) if known else None
+
+
+def window_size(socket: str | None, session_id: str) -> tuple[int, int] | None:
+    known = _numbers(socket, session_id, "#{window_width} #{window_height} 0")
+    return (known[0], known[1]) if known else None
+
+
+def give_back_size(socket: str | None, session_id: str, size: tuple[int, int]) -> None:
+    """For a window at which nobody looks any more; whoever attaches next sets the size as before."""
+    known = _numbers(socket, session_id, "#{window_width} #{window_height} #{session_attached}")
+    if known is None or known[2] or known[:2] == size:
+        return
+    columns, rows = map(str, size)
+    call_tmux(
+        socket,
+        (
+            ("resize-window", "-t", session_id, "-x", columns, "-y", rows),
+            ("set-option", "-w", "-u", "-t", session_id, "window-size"),  # resize-window made it `manual`
+        ),
+    )
+
+
+def _numbers(socket: str | None, session_id: str, wanted: str) -> tuple[int, int, int] | None:
     answer = ask_tmux(socket, (("display-message", "-p", "-t", session_id, wanted),))
     words = answer.out.split()
-    if answer.code or len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
+    if answer.code or len(words) != 3 or not all(word.isdecimal() for word in words):
         return None
-    lines = {"off": 0, "on": 1}.get(words[2], int(words[2]) if words[2].isdecimal() else 1)
-    return int(words[0]), int(words[1]) + lines
+    return int(words[0]), int(words[1]), int(words[2])

@@ -25,6 +25,7 @@ AXE = HERE / "node_modules/axe-core/axe.min.js"
 FILES = {
     "README.md": "# shop\n",
     "src/auth.py": "def login() -> None:\n    ...\n",
+    "codev/specs/README.md": "# Specs\n",
     "codev/specs/0009-terminal-click.md": "# Terminal click\n",
     "codev/plans/0009-terminal-click.md": "# Plan\n",
     "codev/specs/0012-csv-export.md": "# CSV export\n",

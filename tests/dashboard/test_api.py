@@ -98,7 +98,10 @@ def test_what_the_repository_wants_is_asked_about(dashboard: Dashboard, shop: Pa
 def test_choices_are_what_a_builder_would_see(dashboard: Dashboard, shop: Path) -> None:
     (shop / "codev/specs/0099-not-committed.md").write_text("# Later\n")
     found = dashboard.get("/api/choices")
-    assert found["projects"] == ["0009-terminal-click", "0012-csv-export"]
+    assert found["projects"] == [
+        {"id": "0009", "name": "terminal-click"},
+        {"id": "0012", "name": "csv-export"},
+    ]
     assert found["protocols"] == ["cleanup", "experiment"]
     runtimes = {one["name"]: one["problem"] for one in found["runtimes"]}
     assert runtimes["demo"] is None

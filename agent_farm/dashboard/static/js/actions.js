@@ -34,9 +34,16 @@ async function stop(builder) {
   toast(`${builder.id} stopped`);
 }
 
-async function resume(builder) {
-  const { continues } = await post(builderPath(builder.id, "/resume"));
-  toast(continues ? `${builder.id} goes on with its conversation` : `${builder.id} starts anew with the same prompt`);
+async function resume(builder, agree = false) {
+  try {
+    const { continues } = await post(builderPath(builder.id, "/resume"), { agree });
+    toast(continues ? `${builder.id} goes on with its conversation` : `${builder.id} starts anew with the same prompt`);
+  } catch (error) {
+    if (error.code !== "consent-needed" || agree) throw error;
+    const agrees = await ask(`Resume ${builder.id}`, (close) => [errorBox(error), h("div", { class: "row" },
+      h("button", { type: "button", onclick: () => close(false) }, "Cancel"), h("button", { type: "button", class: "primary", onclick: () => close(true) }, "Agree and resume"))]);
+    if (agrees) await resume(builder, true);
+  }
 }
 
 function prune(builder) {
@@ -73,7 +80,7 @@ function prune(builder) {
         const { removed } = await post(builderPath(builder.id, "/prune"), { discard_changes: waive.changes.checked, discard_commits: waive.commits.checked });
         close(removed);
         toast(`${removed.id} removed; Removed brings it back`);
-        location.hash = "#/";
+        if (location.hash.startsWith(`#/builder/${encodeURIComponent(builder.id)}`)) location.hash = "#/";
       } catch (error) {
         replace(failed, errorBox(error));
         settle();
@@ -84,9 +91,13 @@ function prune(builder) {
   });
 }
 
+function lines(title, all) {
+  return [h("h3", null, title), h("pre", { class: "command", tabindex: "0" }, all.map(plain).join("\n"))];
+}
+
 function evidenceParts(evidence, waive, stopFirst) {
   if (evidence.landed) return [h("p", null, "All of its work has landed. Nothing would be lost.")];
-  const list = (title, lines) => lines.length ? [h("h3", null, title), h("pre", { class: "command", tabindex: "0" }, plain(lines.join("\n")).replaceAll("\u240a", "\n"))] : [];
+  const list = (title, all) => (all.length ? lines(title, all) : []);
   const parts = evidence.obstacles.map((one) => errorBox({ what: `Not removed: ${one.what}`, hint: one.hint },
     ...(one.hint?.startsWith("af stop ") ? [h("button", { type: "button", onclick: (event) => stopFirst(event.currentTarget) }, "Stop it, then look again")] : [])));
   parts.push(...list(`Changed (${evidence.changed.length})`, evidence.changed));
@@ -119,7 +130,15 @@ function merge(builder) {
       }
     };
     go.addEventListener("click", () => land(false));
-    return [h("p", null, `Lands what its worktree has checked out (usually ${plain(builder.branch)}) on the main checkout's branch, or changes nothing.`),
+    const [work, into] = [h("span", { class: "mono" }, plain(builder.branch)), h("strong", { class: "mono" }, "…")];
+    const what = h("div", { class: "stack", "aria-live": "polite" }, h("p", { class: "dim" }, "Looking at what would land …"));
+    get(builderPath(builder.id, "/landing")).then(({ landing }) => {
+      work.textContent = plain(landing.work);
+      into.textContent = plain(landing.into);
+      replace(what, landing.commits.length ? lines(`Commits (${landing.commits.length})`, landing.commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`)) : h("p", null, "It has no commit that has not landed."),
+        landing.left_behind.length ? lines(`Not committed, so it does not land (${landing.left_behind.length})`, landing.left_behind) : null);
+    }).catch((error) => replace(what, errorBox(error)));
+    return [h("p", null, "Lands ", work, " on ", into, ", which is checked out in the main checkout, or changes nothing."), what,
       h("div", { class: "field" }, h("label", { for: "strategy" }, "Strategy"), strategy),
       h("label", { class: "check" }, here, `Also where that branch is not ${plain(builder.base)}`),
       failed, h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), go)];

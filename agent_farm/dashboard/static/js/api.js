@@ -9,7 +9,7 @@ export class ApiError extends Error {
   }
 }
 
-async function call(method, path, body) {
+async function call(method, path, body, signal) {
   let response;
   try {
     response = await fetch(path, {
@@ -17,6 +17,7 @@ async function call(method, path, body) {
       headers: { ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "omit",
+      signal,
     });
   } catch {
     throw new ApiError(0, { code: "gone", what: "The farm's server does not answer", hint: "af dash" });
@@ -33,7 +34,7 @@ async function call(method, path, body) {
   return answer;
 }
 
-export const get = (path) => call("GET", path);
+export const get = (path, signal) => call("GET", path, undefined, signal);
 export const post = (path, body = {}) => call("POST", path, body);
 export const remove = (path) => call("DELETE", path);
 export const builderPath = (id, rest = "") => `/api/builders/${encodeURIComponent(id)}${rest}`;

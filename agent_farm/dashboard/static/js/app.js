@@ -1,4 +1,5 @@
 /* The page: which view is shown, the bar above it, and the keys. */
+import { watchAttention } from "./attention.js";
 import { h, plain, replace } from "./dom.js";
 import { age } from "./format.js";
 import { boardView } from "./board.js";
@@ -9,6 +10,7 @@ import { removedView } from "./removed.js";
 import { sessionView } from "./session.js";
 import { sessionsView } from "./sessions.js";
 import { spawnView } from "./spawn.js";
+import { View } from "./view.js";
 
 const main = document.getElementById("main");
 const ROUTES = [
@@ -19,27 +21,42 @@ const ROUTES = [
   [/^#\/session\/([^/]+)$/, "sessions", sessionView],
   [/^#\/removed$/, "removed", removedView],
 ];
-let leave = () => {};
 let shown = null;
 
 function show() {
   const path = location.hash;
-  const [pattern, name, view] = ROUTES.find(([known]) => known.test(path)) || ROUTES[0];
-  const words = (path.match(pattern) || []).slice(1).map((word) => word && decodeURIComponent(word));
+  const [pattern, name, fill] = ROUTES.find(([known]) => known.test(path)) || ROUTES[0];
+  const words = (path.match(pattern) || []).slice(1).map((word) => word && decoded(word));
   for (const link of document.querySelectorAll("[data-view]")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const key = `${view.name} ${words[0] || ""}`;
+  const key = `${fill.name} ${words[0] || ""}`;
   if (shown?.key === key) return shown.turn?.(...words);
-  leave();
-  const made = view(main, ...words) || (() => {});
-  leave = typeof made === "function" ? made : made.leave;
+  shown?.view.leave();
   const isFirst = shown === null;
-  shown = { key, turn: made.turn };
+  const view = new View(main);
+  shown = { key, view };
+  const { turn, focus } = fill(view, ...words) || {};
+  shown.turn = turn;
   if (!isFirst) {
     scrollTo(0, 0);
-    main.focus({ preventScroll: true });
+    if (!focus) main.focus({ preventScroll: true });
+  }
+  focus?.();
+}
+
+/* At once: what is typed next belongs to the view that was asked for. */
+function go(address) {
+  location.hash = address;
+  show();
+}
+
+function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
   }
 }
 
@@ -69,6 +86,8 @@ follow(() => {
   document.getElementById("farm-name").title = plain(farm.root);
 });
 
+watchAttention(document.getElementById("needing"), document.getElementById("notify"));
+
 const system = matchMedia("(prefers-color-scheme: dark)");
 const setTheme = () => { document.documentElement.dataset.theme = localStorage.getItem("theme") || (system.matches ? "dark" : "light"); };
 system.addEventListener("change", setTheme);
@@ -78,11 +97,16 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 setTheme();
 
-const KEYS = [["/", "filter"], ["j k", "next, previous builder"], ["Enter", "open"], ["n", "new builder"], ["b", "builders"], ["s", "sessions"], ["Esc", "back to the builders"], ["1 2 3 4", "terminal, diff, timeline, prompt"], ["t", "type into the terminal"], ["m", "write a message"], ["F6", "leave the terminal"], ["?", "this help"]];
+const KEYS = [["/", "filter"], ["j k", "next, previous builder"], ["Enter", "open"], ["n", "new builder"], ["b", "builders"], ["s", "sessions"], ["Esc", "back to the builders"], ["1 2 3 4", "terminal, diff, timeline, prompt"], ["t", "type into the terminal"], ["m", "write a message"], ["F6", "leave the terminal"], ["Ctrl+Enter", "send the form"], ["?", "this help"]];
+
+const WITHOUT_LETTERS = "agent-farm.no-single-keys";
 
 function help() {
+  const letters = h("input", { type: "checkbox", id: "single-keys", checked: !localStorage.getItem(WITHOUT_LETTERS) });
+  letters.addEventListener("change", () => (letters.checked ? localStorage.removeItem(WITHOUT_LETTERS) : localStorage.setItem(WITHOUT_LETTERS, "yes")));
   ask("Keys", (close) => [
     h("dl", { class: "keys" }, KEYS.map(([keys, text]) => [h("dt", null, keys.split(" ").map((key) => [h("kbd", null, key), " "])), h("dd", null, text)])),
+    h("label", { class: "check" }, letters, "Keys of one letter or sign"),
     h("div", { class: "row" }, h("button", { type: "button", class: "primary", onclick: () => close(null) }, "Close"))]);
 }
 document.getElementById("help").addEventListener("click", help);
@@ -98,18 +122,23 @@ function move(step) {
 
 addEventListener("keydown", (event) => {
   const target = event.target;
-  const writes = target.closest("input, textarea, select, dialog, .xterm");
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const writes = target.closest("input, textarea, select, dialog, .xterm, [contenteditable]");
+  if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && target.form && !event.defaultPrevented) {
+    event.preventDefault();
+    target.form.requestSubmit();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.key === "Escape" && !target.closest("dialog, .xterm")) {
     if (writes) target.blur();
-    else location.hash = "#/";
+    else go("#/");
     return;
   }
-  if (writes) return;
+  if (writes || document.querySelector("dialog[open]")) return;
+  if (event.key.length === 1 && localStorage.getItem(WITHOUT_LETTERS)) return;
   const tabs = document.querySelectorAll('[role="tab"]');
   const actions = {
     "/": () => document.getElementById("filter")?.focus(), j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
-    n: () => { location.hash = "#/spawn"; }, b: () => { location.hash = "#/"; }, s: () => { location.hash = "#/sessions"; }, "?": help,
+    n: () => go("#/spawn"), b: () => go("#/"), s: () => go("#/sessions"), "?": help,
     t: () => document.getElementById("typing")?.click(), m: () => document.getElementById("message")?.focus(),
     1: () => tabs[0]?.click(), 2: () => tabs[1]?.click(), 3: () => tabs[2]?.click(), 4: () => tabs[3]?.click(),
   };

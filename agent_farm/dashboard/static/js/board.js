@@ -1,20 +1,21 @@
 /* The board: who needs a person, then all builders by type. */
-import { h, line, replace } from "./dom.js";
+import { h, line, place, replace } from "./dom.js";
 import { age } from "./format.js";
 import { builders, follow, hasLoaded } from "./live.js";
 import { builderRow } from "./row.js";
-import { byUrgency, STATES, TYPES } from "./states.js";
+import { byUrgency, needsPerson, pill, STATES, TYPES, urgency } from "./states.js";
 
 const chosen = { text: "", state: null };
+const NO_REASON = { waiting: "waits for a person", failed: "its runtime ended with an error", interrupted: "was cut short in the middle of a turn", lost: "its session is gone" };
 
-export function boardView(main) {
+export function boardView(view) {
   const filter = h("input", { type: "search", id: "filter", class: "filter", placeholder: "Filter: text, id, branch, runtime  ( / )", "aria-label": "Filter builders", value: chosen.text, autocomplete: "off" });
   filter.addEventListener("input", () => { chosen.text = filter.value; draw(); });
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Filter by state" });
   const needs = h("section", { class: "needs", "aria-labelledby": "needs-title", hidden: true });
   const groups = h("div", { class: "groups" });
   const empty = h("div");
-  replace(main, h("h1", { class: "visually-hidden" }, "Builders"), h("div", { class: "board-head" }, filter, chips), needs, groups, empty);
+  view.show(h("h1", { class: "visually-hidden" }, "Builders"), h("div", { class: "board-head" }, filter, chips), needs, groups, empty);
   const rows = new Map();
   let sections = new Map();
 
@@ -22,7 +23,7 @@ export function boardView(main) {
     if (!hasLoaded()) return replace(empty, h("p", { class: "loading" }, "Loading …"));
     const all = [...builders.values()];
     drawChips(all);
-    drawNeeds(all.filter((one) => one.status.state === "waiting"));
+    drawNeeds(all.filter(needsPerson));
     const shown = all.filter(matches);
     for (const [type, title] of TYPES) drawGroup(type, title, shown.filter((one) => one.type === type).sort(byUrgency));
     replace(empty, all.length ? (shown.length ? null : h("p", { class: "empty" }, "No builder matches the filter.")) : welcome());
@@ -42,14 +43,13 @@ export function boardView(main) {
 
   function drawNeeds(waiting) {
     needs.hidden = !waiting.length;
-    document.title = waiting.length ? `(${waiting.length}) agent-farm` : "agent-farm";
     if (!waiting.length) return replace(needs);
-    waiting.sort((a, b) => (a.status.at || 0) - (b.status.at || 0));
+    waiting.sort((a, b) => urgency(a) - urgency(b) || (a.status.at || 0) - (b.status.at || 0));
     const focused = document.activeElement?.closest?.(".needs") ? document.activeElement.dataset.need : null;
     replace(needs, h("h2", { id: "needs-title" }, waiting.length === 1 ? "1 builder needs you" : `${waiting.length} builders need you`),
       h("ul", null, waiting.map((one) => h("li", null,
         h("a", { href: `#/builder/${encodeURIComponent(one.id)}`, "data-need": one.id },
-          h("span", { class: "why isolate" }, line(one.status.reason || "waits for a person")),
+          h("span", { class: "why isolate" }, one.status.state === "waiting" ? null : [pill(one.status.state), " "], line(one.status.reason || NO_REASON[one.status.state])),
           h("span", { class: "line isolate" }, line(one.title)),
           h("span", { class: "line small dim" }, one.id, one.status.at ? [" · for ", h("span", { "data-at": one.status.at }, age(one.status.at))] : null))))));
     if (focused) needs.querySelector(`[data-need="${CSS.escape(focused)}"]`)?.focus();
@@ -91,27 +91,12 @@ export function boardView(main) {
     return item;
   }
 
-  const stop = follow((changed, removed, whole) => {
+  view.onLeave(follow((changed, removed, whole) => {
     if (whole) for (const id of [...rows.keys()]) if (!builders.has(id)) rows.delete(id);
     for (const id of removed) rows.delete(id);
     draw();
-  });
+  }));
   draw();
-  return stop;
-}
-
-/* Only what is out of place is moved, so that focus and scrolling stay. */
-function place(list, items) {
-  let next = list.firstChild;
-  for (const item of items) {
-    if (item === next) next = next.nextSibling;
-    else list.insertBefore(item, next);
-  }
-  while (next) {
-    const gone = next;
-    next = next.nextSibling;
-    gone.remove();
-  }
 }
 
 function matches(builder) {

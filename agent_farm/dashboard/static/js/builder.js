@@ -1,5 +1,5 @@
 /* One builder: how it is, its terminal, what it changed, what happened, what it was told. */
-import { ApiError, builderPath, get, post } from "./api.js";
+import { ApiError, builderPath, post } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { diffPanel } from "./diff.js";
 import { h, icon, line, plain, replace } from "./dom.js";
@@ -13,7 +13,7 @@ import { timelinePanel } from "./timeline.js";
 
 const TABS = [["terminal", "Terminal"], ["diff", "Diff"], ["timeline", "Timeline"], ["prompt", "Prompt"]];
 
-export function builderView(main, id, tab = "terminal") {
+export function builderView(view, id, tab = "terminal") {
   const head = h("div", { class: "builder-head" });
   const panel = h("div", { class: "panel", role: "tabpanel", id: "panel", "aria-labelledby": "tab-terminal" });
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the builder" }, TABS.map(([name, title]) =>
@@ -26,18 +26,19 @@ export function builderView(main, id, tab = "terminal") {
     tabs.querySelector('[aria-selected="true"]').focus();
   });
   let current = null;
+  let inner = null;
   let wasThere = false;
 
   function draw() {
     const builder = builders.get(id);
     if (!builder) {
       if (hasLoaded()) gone();
-      else replace(main, h("p", { class: "loading" }, "Loading …"));
+      else view.show(h("p", { class: "loading" }, "Loading …"));
       return;
     }
     if (!wasThere) {
       wasThere = true;
-      replace(main, h("div", { class: "builder-view" }, head, h("div", null, tabs, panel)));
+      view.show(h("div", { class: "builder-view" }, head, h("div", null, tabs, panel)));
       drawHead(builder);
       open(TABS.some(([name]) => name === tab) ? tab : "terminal");
       return;
@@ -63,10 +64,10 @@ export function builderView(main, id, tab = "terminal") {
   }
 
   function gone() {
-    current?.leave?.();
-    current = null;
+    inner?.leave();
+    current = inner = null;
     const text = wasThere ? "This builder was removed" : `There is no builder ${plain(id)}`;
-    replace(main, h("div", { class: "empty" }, h("h1", null, text), h("p", null, h("a", { href: "#/removed" }, "Removed builders"), " can be restored. ", h("a", { href: "#/" }, "Back to the builders"))));
+    view.show(h("div", { class: "empty" }, h("h1", null, text), h("p", null, h("a", { href: "#/removed" }, "Removed builders"), " can be restored. ", h("a", { href: "#/" }, "Back to the builders"))));
     wasThere = false;
   }
 
@@ -81,17 +82,17 @@ export function builderView(main, id, tab = "terminal") {
     }
     panel.setAttribute("aria-labelledby", `tab-${name}`);
     history.replaceState(null, "", `#/builder/${encodeURIComponent(id)}${name === "terminal" ? "" : `/${name}`}`);
-    current?.leave?.();
+    inner?.leave();
+    inner = view.part(panel);
     const make = { terminal: terminalWithSend, diff: diffPanel, timeline: timelinePanel, prompt: promptPanel }[name];
-    current = make(panel, builder) || {};
+    current = make(inner, builder) || {};
   }
 
-  const stop = follow((changed, removed, whole) => {
+  view.onLeave(follow((changed, removed, whole) => {
     if (whole || changed.includes(id) || removed.includes(id)) draw();
-  });
+  }));
   draw();
   return {
-    leave() { stop(); current?.leave?.(); },
     turn(_, name = "terminal") { if (name !== tab) open(name); },
   };
 }
@@ -109,17 +110,22 @@ function underRoot(path) {
   return path.startsWith(`${farm.root}/`) ? path.slice(farm.root.length + 1) : path;
 }
 
-function terminalWithSend(panel, builder) {
+function terminalWithSend(view, builder) {
   const place = h("div");
-  replace(panel, place, sendBox(builder.id));
-  return terminalPanel(place, builder);
+  view.show(place, sendBox(builder.id));
+  return terminalPanel(view.part(place), builder);
 }
+
+/* What was written to a builder and not sent yet, wherever one was meanwhile. */
+const drafts = new Map();
 
 function sendBox(id) {
   const text = h("textarea", { id: "message", rows: "1", placeholder: "Message to the builder  ( m )", "aria-label": "Message to the builder" });
   const result = h("output", { "aria-live": "polite" });
   const button = h("button", { type: "submit", class: "primary" }, "Send");
   const form = h("form", { class: "send card" }, text, button, result);
+  text.value = drafts.get(id) || "";
+  text.addEventListener("input", () => drafts.set(id, text.value));
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -128,16 +134,20 @@ function sendBox(id) {
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (!text.value.trim()) return;
+    const sent = text.value;
+    if (!sent.trim() || button.disabled) return;
     button.disabled = true;
     delete result.dataset.outcome;
     result.textContent = "sending …";
     try {
-      const { delivery } = await post(builderPath(id, "/send"), { text: text.value });
+      const { delivery } = await post(builderPath(id, "/send"), { text: sent });
       result.dataset.outcome = delivery.outcome;
       const how = delivery.source ? `, confirmed by ${delivery.source === "event" ? "the runtime" : "the screen"}` : "";
       result.textContent = delivery.outcome === "submitted" ? `submitted${how}` : `${delivery.outcome}: ${plain(delivery.reason || "")}`;
-      if (delivery.outcome === "submitted") text.value = "";
+      if (delivery.outcome === "submitted" && drafts.get(id) === sent) {
+        drafts.delete(id);
+        text.value = "";
+      }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       result.dataset.outcome = "failed";
@@ -148,9 +158,9 @@ function sendBox(id) {
   return form;
 }
 
-function promptPanel(panel, builder) {
-  replace(panel, h("p", { class: "loading" }, "Loading …"));
-  get(builderPath(builder.id, "/prompt")).then(({ prompt, role }) => replace(panel,
+function promptPanel(view, builder) {
+  view.show(h("p", { class: "loading" }, "Loading …"));
+  view.get(builderPath(builder.id, "/prompt")).then(({ prompt, role }) => view.show(
     h("h2", null, "Prompt"), h("div", { class: "card prose isolate", tabindex: "0" }, prompt === null ? "None: it was started with an empty conversation." : plain(prompt)),
-    h("h2", null, "Role"), h("div", { class: "card prose isolate", tabindex: "0" }, role === null ? "None." : plain(role)))).catch((error) => replace(panel, errorBox(error)));
+    h("h2", null, "Role"), h("div", { class: "card prose isolate", tabindex: "0" }, role === null ? "None." : plain(role)))).catch((error) => view.show(errorBox(error)));
 }

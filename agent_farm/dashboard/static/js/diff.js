@@ -1,32 +1,27 @@
 /* What a builder changed, file by file. */
-import { builderPath, get } from "./api.js";
+import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { errorBox } from "./messages.js";
 
 const OPEN_LINES = 400;
 const MOST_LINES = 4000;
 
-export function diffPanel(panel, builder) {
+export function diffPanel(view, builder) {
+  const read = view.newest();
   const committed = h("input", { type: "checkbox" });
   const sum = h("span", { class: "sum", role: "status" }, "Loading …");
   const again = h("button", { type: "button", onclick: load }, "Read again");
   const files = h("div");
   committed.addEventListener("change", load);
-  replace(panel, h("div", { class: "diff-head" }, sum, h("label", { class: "check" }, committed, "only what is committed"), again), files);
-  let number = 0;
+  view.show(h("div", { class: "diff-head" }, sum, h("label", { class: "check" }, committed, "only what is committed"), again), files);
   async function load() {
-    const mine = ++number;
     try {
-      const { diff, truncated, base } = await get(builderPath(builder.id, `/diff?committed=${committed.checked}`));
-      if (mine !== number) return;
+      const { diff, truncated, base, ...all } = await read(builderPath(builder.id, `/diff?committed=${committed.checked}`));
       const found = parseDiff(diff);
-      const added = found.reduce((total, file) => total + file.added, 0);
-      const deleted = found.reduce((total, file) => total + file.deleted, 0);
-      replace(sum, found.length ? [`${found.length} ${found.length === 1 ? "file" : "files"} against ${plain(base)}  `, h("span", { class: "added" }, `+${added}`), " ", h("span", { class: "deleted" }, `−${deleted}`), truncated ? "  (cut off: af diff shows all)" : ""] : "It has changed nothing.");
+      replace(sum, all.files ? [`${all.files} ${all.files === 1 ? "file" : "files"} against ${plain(base)}  `, h("span", { class: "added" }, `+${all.added}`), " ", h("span", { class: "deleted" }, `−${all.deleted}`), truncated ? `  (the first ${found.length} are shown, the last of them in part: af diff shows all)` : ""] : "It has changed nothing.");
       let lines = 0;
       replace(files, found.map((file) => { lines += file.lines.length; return fileCard(file, lines < OPEN_LINES); }));
     } catch (error) {
-      if (mine !== number) return;
       sum.textContent = "";
       replace(files, errorBox(error));
     }
@@ -42,7 +37,7 @@ export function parseDiff(text) {
   let inHunk = false;
   for (const row of text.split("\n")) {
     if (row.startsWith("diff --git ")) {
-      file = { name: row.slice(11), kind: "changed", added: 0, deleted: 0, lines: [] };
+      file = { name: nameOf(row.slice(11)), kind: "changed", added: 0, deleted: 0, lines: [] };
       files.push(file);
       inHunk = false;
     } else if (!file) continue;
@@ -63,20 +58,45 @@ export function parseDiff(text) {
 function header(file, row) {
   if (row.startsWith("new file")) file.kind = "new";
   else if (row.startsWith("deleted file")) file.kind = "deleted";
-  else if (row.startsWith("rename to ")) [file.kind, file.name] = ["renamed", row.slice(10)];
-  else if (row.startsWith("Binary files")) file.kind = "binary";
-  else if (row.startsWith("+++ ") && row !== "+++ /dev/null") file.name = unquoted(row.slice(4));
-  else if (row.startsWith("--- ") && row !== "--- /dev/null") file.name = unquoted(row.slice(4));
+  else if (row.startsWith("rename to ")) [file.kind, file.name] = ["renamed", unquoted(row.slice(10))];
+  else if (row.startsWith("Binary files")) file.kind = file.kind === "changed" ? "binary" : `${file.kind}, binary`;
+  else if (row.startsWith("+++ ") && row !== "+++ /dev/null") file.name = withoutSide(row.slice(4));
+  else if (row.startsWith("--- ") && row !== "--- /dev/null") file.name = withoutSide(row.slice(4));
 }
 
-function unquoted(name) {
-  return name.replace(/^"?[ab]\//, "").replace(/"?\t?$/, "");
+/* Of `a/name b/name`, which is all that git says of a binary or an empty file. */
+function nameOf(both) {
+  const quoted = /^("(?:[^"\\]|\\.)*") /.exec(both);
+  if (quoted) return withoutSide(quoted[1]);
+  const half = (both.length - 1) / 2;
+  const [one, other] = [both.slice(2, half), both.slice(half + 3)];
+  return one === other ? one : both;
 }
+
+function withoutSide(name) {
+  return unquoted(name.replace(/\t$/, "")).replace(/^[ab]\//, "");
+}
+
+const ESCAPES = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, "\\": 92 };
+
+/* Git puts names with signs of their own into quotes, byte for byte. */
+function unquoted(name) {
+  if (!/^".*"$/s.test(name)) return name;
+  const bytes = [];
+  for (const [, octal, letter, text] of name.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|([^\\]+)/gs)) {
+    if (octal) bytes.push(parseInt(octal, 8));
+    else if (letter) bytes.push(ESCAPES[letter] ?? letter.codePointAt(0));
+    else bytes.push(...new TextEncoder().encode(text));
+  }
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+const shownName = (name) => plain(name).replaceAll("\t", "\u2409").replaceAll("\n", "\u240a");
 
 function fileCard(file, isOpen) {
-  const body = h("div", { class: "code", tabindex: "0", role: "region", "aria-label": `Changes of ${plain(file.name)}` });
+  const body = h("div", { class: "code", tabindex: "0", role: "region", "aria-label": `Changes of ${shownName(file.name)}` });
   const card = h("details", { class: "file card" },
-    h("summary", null, h("span", { class: "name isolate" }, plain(file.name)), h("span", { class: "kind" }, file.kind), h("span", { class: "added" }, `+${file.added}`), h("span", { class: "deleted" }, `−${file.deleted}`)), body);
+    h("summary", null, h("span", { class: "name isolate" }, shownName(file.name)), h("span", { class: "kind" }, file.kind), h("span", { class: "added" }, `+${file.added}`), h("span", { class: "deleted" }, `−${file.deleted}`)), body);
   const fill = () => { if (!body.firstChild) body.append(table(file)); };
   card.addEventListener("toggle", () => card.open && fill());
   if (isOpen) { fill(); card.open = true; }

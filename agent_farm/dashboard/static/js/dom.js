@@ -28,6 +28,31 @@ export function replace(element, ...children) {
   return append(element, children);
 }
 
+/* `drawn(part, value)`: whether the part shows another value than the last time, and so is to be drawn. */
+export function drawnOnce() {
+  const shown = new Map();
+  return (part, value) => {
+    const now = JSON.stringify(value);
+    const differs = shown.get(part) !== now;
+    shown.set(part, now);
+    return differs;
+  };
+}
+
+/* Only what is out of place is moved, so that focus and scrolling stay. */
+export function place(list, items) {
+  let next = list.firstChild;
+  for (const item of items) {
+    if (item === next) next = next.nextSibling;
+    else list.insertBefore(item, next);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+}
+
 export function s(name, attributes, ...children) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);

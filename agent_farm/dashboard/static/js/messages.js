@@ -10,8 +10,8 @@ export function errorBox(error, ...buttons) {
     buttons.length ? h("div", { class: "row" }, buttons) : null);
 }
 
-export function toast(text) {
-  const note = h("p", { class: "toast" }, plain(text));
+export function toast(text, href) {
+  const note = h("p", { class: "toast" }, href ? h("a", { href }, plain(text)) : plain(text));
   document.getElementById("toasts").append(note);
   setTimeout(() => note.remove(), 6000);
 }

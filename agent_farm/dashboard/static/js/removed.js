@@ -1,17 +1,18 @@
 /* Removed builders, which can be brought back. */
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { iso, moment } from "./format.js";
 import { follow } from "./live.js";
 import { errorBox, toast } from "./messages.js";
 
-export function removedView(main) {
+export function removedView(view) {
+  const read = view.newest();
   const place = h("div");
   const failed = h("div");
-  replace(main, h("div", { class: "sessions-head" }, h("h1", null, "Removed builders")), failed, place);
+  view.show(h("div", { class: "sessions-head" }, h("h1", null, "Removed builders")), failed, place);
   async function load() {
     try {
-      const { removed } = await get("/api/removed");
+      const { removed } = await read("/api/removed");
       replace(place, removed.length ? table(removed) : h("p", { class: "empty" }, "Nothing was removed, or all of it was expired."));
     } catch (error) {
       replace(place, errorBox(error));
@@ -22,7 +23,7 @@ export function removedView(main) {
     try {
       await post(`/api/removed/${encodeURIComponent(one.id)}/restore`, { epoch: one.epoch });
       toast(`${one.id} restored`);
-      location.hash = `#/builder/${encodeURIComponent(one.id)}`;
+      if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(one.id)}`;
     } catch (error) {
       replace(failed, errorBox(error));
       button.disabled = false;
@@ -36,5 +37,5 @@ export function removedView(main) {
       h("td", { class: "mono" }, one.kept.length ? plain(one.kept.slice(0, 4).join(", ")) + (one.kept.length > 4 ? " …" : "") : "–"),
       h("td", null, h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick: (event) => bringBack(one, event.currentTarget) }, "Restore")))))));
   load();
-  return follow((changed, removed) => { if (removed.length) load(); });
+  view.onLeave(follow((changed, removed) => { if (removed.length) load(); }));
 }

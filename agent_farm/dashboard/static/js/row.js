@@ -36,7 +36,7 @@ export function gitBadges(git) {
     git.ahead == null ? h("span", { title: "how far it is from its base is not known" }, git.missing ? `? ${git.missing} gone` : "?") : null,
     badge("ahead", git.ahead, "+", "commits ahead of the base"),
     badge("behind", git.behind, "−", "commits behind the base"),
-    git.landed && git.ahead ? h("span", { title: "all its commits are on the base or a remote" }, "landed") : null,
+    git.landed && git.has_commits ? h("span", { class: "landed", title: "all its commits are on the base, the main checkout's branch or a remote" }, "landed") : null,
     badge("dirty", git.dirty, "~", "changed files"),
     badge("untracked", git.untracked, "?", "untracked files"),
   ].filter(Boolean);

@@ -1,17 +1,18 @@
 /* Prompts that run at set times. */
-import { get, post, remove } from "./api.js";
+import { post, remove } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { moment } from "./format.js";
 import { ask, errorBox, toast } from "./messages.js";
 
-export function schedulesBox() {
+export function schedulesBox(view) {
+  const read = view.newest();
   const list = h("div", { class: "box-list" });
   const failed = h("div");
   const element = h("section", { class: "card box", "aria-labelledby": "schedules-title" }, h("h2", { id: "schedules-title" }, "Schedules"), failed, list,
     h("div", { class: "row-end" }, h("button", { type: "button", onclick: () => add(load) }, "Add …")));
   async function load() {
     try {
-      const { schedules, server_runs: runs } = await get("/api/schedules");
+      const { schedules, server_runs: runs } = await read("/api/schedules");
       replace(list, !runs && schedules.length ? h("p", { class: "small dim" }, "The server does not run; nothing fires until it does: af butler start") : null,
         schedules.length ? schedules.map((one) => schedule(one)) : h("p", { class: "dim small" }, "There are none."));
     } catch (error) {

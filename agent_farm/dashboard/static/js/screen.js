@@ -1,26 +1,26 @@
 /* The screen as plain text, where this installation was made without npm and so has no xterm.js. */
-import { builderPath, get } from "./api.js";
-import { h, plain, replace } from "./dom.js";
+import { builderPath } from "./api.js";
+import { h, plain } from "./dom.js";
 
 const LOOK_MILLISECONDS = 1000;
 
-export function screenPanel(place, builder) {
+export function screenPanel(view, builder) {
   const says = h("span", { class: "says", role: "status" }, "plain screen: this installation has no xterm.js. af attach types.");
   const screen = h("pre", { class: "screen", tabindex: "0", "aria-label": "Screen of the builder" });
-  replace(place, h("div", { class: "terminal-card card" }, h("div", { class: "terminal-bar" }, says), h("div", { class: "terminal-box", id: "terminal" }, screen)));
+  view.show(h("div", { class: "terminal-card card" }, h("div", { class: "terminal-bar" }, says), h("div", { class: "terminal-box", id: "terminal" }, screen)));
   let timer = null;
-  let isLeft = false;
   async function look() {
     if (!document.hidden) {
       try {
-        const answer = await get(builderPath(builder.id, "/screen"));
+        const answer = await view.get(builderPath(builder.id, "/screen"));
         screen.textContent = answer.screen.split("\n").map(plain).join("\n");
       } catch (error) {
         screen.textContent = [error.what, error.why, error.hint && `hint: ${error.hint}`].filter(Boolean).map(plain).join("\n");
       }
     }
-    if (!isLeft) timer = setTimeout(look, LOOK_MILLISECONDS);
+    timer = setTimeout(look, LOOK_MILLISECONDS);
   }
   look();
-  return { leave() { isLeft = true; clearTimeout(timer); } };
+  view.onLeave(() => clearTimeout(timer));
+  return {};
 }

@@ -1,22 +1,24 @@
 /* One session whole. */
-import { get } from "./api.js";
-import { h, icon, plain, replace } from "./dom.js";
+import { drawnOnce, h, icon, plain, replace } from "./dom.js";
 import { count, moment, money, seconds } from "./format.js";
 import { followSessions } from "./live.js";
 import { errorBox } from "./messages.js";
 import { pill } from "./states.js";
 
-export function sessionView(main, id) {
+export function sessionView(view, id) {
+  const read = view.newest();
+  const differs = drawnOnce();
   async function load() {
     try {
-      draw(main, (await get(`/api/sessions/${encodeURIComponent(id)}`)).session);
+      const { session } = await read(`/api/sessions/${encodeURIComponent(id)}`);
+      if (differs("session", session)) draw(view.place, session);
     } catch (error) {
-      replace(main, errorBox(error));
+      view.show(errorBox(error));
     }
   }
-  replace(main, h("p", { class: "loading" }, "Loading …"));
+  view.show(h("p", { class: "loading" }, "Loading …"));
   load();
-  return followSessions(load);
+  view.onLeave(followSessions(view.rarely(500, load)));
 }
 
 function draw(main, one) {

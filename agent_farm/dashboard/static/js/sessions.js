@@ -1,6 +1,6 @@
 /* The butler's sessions: what they cost over time, one by one, on schedule, and a new one. */
-import { get, post } from "./api.js";
-import { h, line, replace } from "./dom.js";
+import { post } from "./api.js";
+import { drawnOnce, h, line, place, replace } from "./dom.js";
 import { count, iso, moment, money, seconds } from "./format.js";
 import { followSessions } from "./live.js";
 import { errorBox, toast } from "./messages.js";
@@ -10,9 +10,10 @@ import { pill } from "./states.js";
 
 const SPANS = [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"], ["2592000", "last 30 days"]];
 const STATES = ["queued", "running", "completed", "failed", "cancelled", "interrupted"];
-const chosen = { span: "86400", state: "", source: "" };
+const RELOAD_MILLISECONDS = 1000;
+const chosen = { span: "86400", state: "", source: "", prompt: "" };
 
-export function sessionsView(main) {
+export function sessionsView(view) {
   const choice = (id, label, options) => {
     const select = h("select", { id }, options.map(([value, text]) => h("option", { value }, text)));
     select.value = chosen[id] ?? "";
@@ -23,30 +24,30 @@ export function sessionsView(main) {
   source.addEventListener("change", () => { chosen.source = source.value.trim(); load(); });
   const plots = h("div", { class: "plots" });
   const list = h("div", null, h("p", { class: "loading" }, "Loading …"));
-  const schedules = schedulesBox();
-  replace(main,
+  const schedules = schedulesBox(view);
+  view.show(
     h("div", { class: "sessions-head" }, h("h1", null, "Sessions"), choice("span", "Time", SPANS), choice("state", "State", [["", "all"], ...STATES.map((one) => [one, one])]), h("div", { class: "field" }, h("label", { for: "source" }, "Trigger source"), source)),
-    plots, h("div", { class: "two" }, list, h("div", { class: "side" }, triggerBox(load), schedules.element)));
+    plots, h("div", { class: "two" }, list, h("div", { class: "side" }, triggerBox(view, load), schedules.element)));
 
-  let number = 0;
+  const [readSessions, readUsage] = [view.newest(), view.newest()];
+  const [drawn, rows] = [drawnOnce(), new Map()];
   async function load() {
-    const mine = ++number;
     const since = Date.now() / 1000 - Number(chosen.span);
     const query = new URLSearchParams({ since: String(since), limit: "500" });
     if (chosen.state) query.set("state", chosen.state);
     if (chosen.source) query.set("source", chosen.source);
     try {
-      const [found, usage] = await Promise.all([get(`/api/sessions?${query}`), get(`/api/usage?seconds=${chosen.span}`)]);
-      if (mine !== number) return;
-      drawPlots(plots, usage.buckets);
-      replace(list, table(found.sessions));
+      const [found, usage] = await Promise.all([readSessions(`/api/sessions?${query}`), readUsage(`/api/usage?seconds=${chosen.span}`)]);
+      if (drawn("plots", usage.buckets.map(({ at, ...sums }) => sums))) drawPlots(plots, usage.buckets);
+      drawTable(list, found.sessions, rows);
     } catch (error) {
-      if (mine === number) replace(list, errorBox(error));
+      replace(list, errorBox(error));
     }
   }
   load();
-  const stop = followSessions(() => { load(); schedules.load(); });
-  return stop;
+  const reload = view.rarely(RELOAD_MILLISECONDS, load);
+  const reloadSchedules = view.rarely(5 * RELOAD_MILLISECONDS, schedules.load);
+  view.onLeave(followSessions(() => { reload(); reloadSchedules(); }));
 }
 
 function drawPlots(place, buckets) {
@@ -59,12 +60,26 @@ function drawPlots(place, buckets) {
     barPlot({ title: "Cost", total: money(sum("cost")), buckets, show: money, series: [{ name: "cost", of: (one) => one.cost, bar: "bar-2", legend: "l2" }] }));
 }
 
-function table(sessions) {
-  if (!sessions.length) return h("p", { class: "empty card" }, "No sessions in this time.");
-  const columns = [["State"], ["Prompt"], ["Source", "wide"], ["Runtime", "wide"], ["Tools", "number wide"], ["Tokens", "number"], ["Cost", "number"], ["Took", "number wide"], ["When"]];
-  return h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Sessions" }, h("table", { class: "list" },
-    h("thead", null, h("tr", null, columns.map(([text, style]) => h("th", { scope: "col", class: style || null }, text)))),
-    h("tbody", null, sessions.map(row))));
+/* Only rows that changed are made anew: what is read, selected or focused stays. */
+function drawTable(list, sessions, rows) {
+  let body = list.querySelector("tbody");
+  if (!sessions.length) return replace(list, h("p", { class: "empty card" }, "No sessions in this time."));
+  if (!body) {
+    const columns = [["State"], ["Prompt"], ["Source", "wide"], ["Runtime", "wide"], ["Tools", "number wide"], ["Tokens", "number"], ["Cost", "number"], ["Took", "number wide"], ["When"]];
+    body = h("tbody");
+    rows.clear();
+    replace(list, h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Sessions" }, h("table", { class: "list" },
+      h("thead", null, h("tr", null, columns.map(([text, style]) => h("th", { scope: "col", class: style || null }, text)))), body)));
+  }
+  const items = sessions.map((one) => {
+    const now = JSON.stringify(one);
+    const known = rows.get(one.id);
+    if (known?.json === now) return known.item;
+    const item = row(one);
+    rows.set(one.id, { json: now, item });
+    return item;
+  });
+  place(body, items);
 }
 
 function row(one) {
@@ -77,13 +92,15 @@ function row(one) {
     h("td", { class: "nowrap" }, h("time", { datetime: iso(one.created_at) }, moment(one.created_at))));
 }
 
-function triggerBox(done) {
+function triggerBox(view, done) {
   const prompt = h("textarea", { id: "prompt", rows: "3", placeholder: "Check the nightly build" });
+  prompt.value = chosen.prompt;
+  prompt.addEventListener("input", () => { chosen.prompt = prompt.value; });
   const runtime = h("select", { id: "trigger-runtime" }, h("option", { value: "" }, "the butler's own"));
   const turns = h("input", { id: "turns", type: "number", min: "1", max: "1000", value: "20" });
   const failed = h("div");
   const button = h("button", { type: "submit", class: "primary" }, "Trigger");
-  get("/api/choices").then((choices) => {
+  view.get("/api/choices").then((choices) => {
     for (const one of choices.runtimes) runtime.append(h("option", { value: one.name, title: one.problem || "" }, one.problem ? `${one.name} (not usable)` : one.name));
   }).catch(() => {});
   const form = h("form", { class: "card box", "aria-labelledby": "trigger-title" }, h("h2", { id: "trigger-title" }, "Trigger a session"),
@@ -92,11 +109,12 @@ function triggerBox(done) {
     h("div", { class: "field" }, h("label", { for: "turns" }, "Most turns"), turns), failed, h("div", { class: "row-end" }, button));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (button.disabled) return;
     button.disabled = true;
     replace(failed);
     try {
       const { session_id: id } = await post("/api/sessions", { prompt: prompt.value, runtime: runtime.value || null, max_turns: Number(turns.value) || 20 });
-      prompt.value = "";
+      prompt.value = chosen.prompt = "";
       toast(`session ${id.slice(0, 8)} accepted`);
       done();
     } catch (error) {

@@ -1,5 +1,5 @@
 /* The spawn form: four modes, the rules and the words of `af spawn`. */
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { errorBox, toast } from "./messages.js";
 
@@ -9,7 +9,7 @@ const MODES = [
 ];
 const kept = { mode: "task" };
 
-export function spawnView(main) {
+export function spawnView(view) {
   const known = { projects: [], protocols: [], runtimes: [], permissions: ["ask", "edit", "all"], defaults: {} };
   const inputs = {};
   const field = (name, label, element, hint) => {
@@ -37,14 +37,14 @@ export function spawnView(main) {
         field("role", "Role file", text("codev/roles/builder.md")), field("no_role", "No role", h("input", { type: "checkbox" })), field("ephemeral", "Ephemeral: prune it when its runtime ends, if its work has landed", h("input", { type: "checkbox" }))))),
     failed, h("div", { class: "row-end" }, look, go));
   form.addEventListener("submit", (event) => { event.preventDefault(); submit({}); });
-  replace(main, form);
+  view.show(form);
 
   function draw() {
-    const options = (names, none) => names.length ? names.map((name) => h("option", { value: name }, plain(name))) : h("option", { value: "" }, none);
+    const options = (names, none) => names.length ? names.map(([value, name]) => h("option", { value }, plain(name))) : h("option", { value: "" }, none);
     const parts = {
       task: () => [field("task", "Task", h("textarea", { rows: "5", placeholder: "Fix the login redirect" })), field("files", "Files that matter", text("src/auth.py, src/login.py"), "comma-separated; they are named in the prompt")],
-      spec: () => [field("project", "Spec", h("select", null, options(known.projects, "there are none: codev/specs/0001-name.md")))],
-      protocol: () => [field("protocol", "Protocol", h("select", null, options(known.protocols, "there are none: af init"))), field("args", "Arguments", h("textarea", { rows: "3", placeholder: '{"hypothesis": "Redis is faster"}', spellcheck: "false" }), "a JSON object")],
+      spec: () => [field("project", "Spec", h("select", null, options(known.projects.map((one) => [one.id, `${one.id} ${one.name}`]), "there are none: codev/specs/0001-name.md")))],
+      protocol: () => [field("protocol", "Protocol", h("select", null, options(known.protocols.map((one) => [one, one]), "there are none: af init"))), field("args", "Arguments", h("textarea", { rows: "3", placeholder: '{"hypothesis": "Redis is faster"}', spellcheck: "false" }), "a JSON object")],
       shell: () => [h("p", { class: "dim" }, "The runtime starts with neither prompt nor role; a role file can be named below.")],
     };
     replace(specific, parts[kept.mode]());
@@ -55,7 +55,7 @@ export function spawnView(main) {
     const files = (inputs.files?.value || "").split(",").map((name) => name.trim()).filter(Boolean);
     const specifics = {
       task: () => ({ task: inputs.task.value, files: files.length ? files : null }),
-      spec: () => ({ project: (inputs.project.value || "").split("-")[0] }),
+      spec: () => ({ project: inputs.project.value }),
       protocol: () => ({ protocol: inputs.protocol.value, args: value("args") }),
       shell: () => ({ shell: true }),
     };
@@ -63,6 +63,7 @@ export function spawnView(main) {
   }
 
   async function submit(extra) {
+    if (go.disabled) return;
     go.disabled = look.disabled = true;
     go.textContent = extra.dry_run ? "Spawn" : "Spawning …";
     replace(failed);
@@ -73,7 +74,7 @@ export function spawnView(main) {
       else {
         for (const name of ["task", "files", "args"]) delete kept[name];
         toast(`${builder.id} starts on ${builder.branch}`);
-        location.hash = `#/builder/${encodeURIComponent(builder.id)}`;
+        if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(builder.id)}`;
       }
     } catch (error) {
       const agree = error.code === "consent-needed" ? [h("button", { type: "button", onclick: () => submit({ ...extra, agree: true }) }, "Agree and spawn")] : [];
@@ -85,7 +86,7 @@ export function spawnView(main) {
   }
 
   draw();
-  get("/api/choices").then((choices) => {
+  view.get("/api/choices").then((choices) => {
     Object.assign(known, choices);
     const { defaults } = choices;
     const standard = defaults.runtime || choices.runtimes.find((one) => !one.problem && one.name !== "demo")?.name;
@@ -96,6 +97,7 @@ export function spawnView(main) {
     inputs.base.placeholder = line(defaults.base);
     if (["spec", "protocol"].includes(kept.mode)) draw();
   }).catch((error) => replace(failed, errorBox(error)));
+  return { focus: () => (inputs[kept.mode === "spec" ? "project" : kept.mode] || go).focus() };
 }
 
 function planBox(plan) {

@@ -6,8 +6,13 @@ export const TYPES = [["spec", "Specs"], ["task", "Tasks"], ["protocol", "Protoc
 export const STATES = ["waiting", "interrupted", "failed", "lost", "unknown", "idle", "working", "preparing", "creating", "exited", "stopped"];
 export const FINISHED = new Set(["exited", "failed", "stopped", "lost"]);
 
+/* Where nothing goes on until a person has looked. */
+const NEEDS_PERSON = new Set(["waiting", "failed", "interrupted", "lost"]);
+export const needsPerson = (builder) => NEEDS_PERSON.has(builder.status.state);
+
 export function urgency(builder) {
-  return STATES.indexOf(builder.status.state);
+  const place = STATES.indexOf(builder.status.state);
+  return place < 0 ? STATES.length : place;
 }
 
 export function byUrgency(a, b) {

@@ -1,5 +1,5 @@
 /* The builder's terminal: watched by everybody, typed into by who asks for it. */
-import { builderPath, get } from "./api.js";
+import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { farm } from "./live.js";
 import { openSocket } from "./login_store.js";
@@ -9,8 +9,8 @@ import { makeTerminal } from "./xterm.js";
 const KEYS = [["Esc", "\x1b"], ["Tab", "\t"], ["↑", "\x1b[A"], ["↓", "\x1b[B"], ["←", "\x1b[D"], ["→", "\x1b[C"], ["Enter", "\r"], ["^C", "\x03"], ["1", "1"], ["2", "2"], ["3", "3"], ["y", "y"], ["n", "n"]];
 const HISTORY_LINES = 5000;
 
-export function terminalPanel(place, builder) {
-  if (farm.terminal !== "xterm") return screenPanel(place, builder);
+export function terminalPanel(view, builder) {
+  if (farm.terminal !== "xterm") return screenPanel(view, builder);
   const { id } = builder;
   const says = h("span", { class: "says", role: "status" }, "connecting …");
   const typing = h("button", { type: "button", id: "typing", "aria-pressed": "false" }, "Type");
@@ -20,13 +20,14 @@ export function terminalPanel(place, builder) {
   const bar = h("div", { class: "key-bar", role: "group", "aria-label": "Keys" });
   const card = h("div", { class: "terminal-card card" }, h("div", { class: "terminal-bar" }, says, back, typing), box, bar);
   box.append(ended);
-  replace(place, card);
+  view.show(card);
 
   let socket = null;
+  let making = null;
   let terminal = null;
+  let attempt = 0;
   let types = false;
   let overlay = null;
-  let isLeft = false;
   let fixed = false;
   let retry = null;
   let state = builder.status.state;
@@ -35,26 +36,49 @@ export function terminalPanel(place, builder) {
   const send = (message) => { if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message)); };
   for (const [name, keys] of KEYS) bar.append(h("button", { type: "button", onclick: () => { send({ type: "input", data: keys }); terminal?.focus(); } }, name));
 
+  /* One terminal, however often it is opened while its module is still on the way. */
+  const makeOne = () => makeTerminal(box, {
+    onKeys: (data) => types && send({ type: "input", data }), onLeave: () => typing.focus(), onWheelUp: () => !overlay && showHistory(),
+  });
+
   async function open() {
+    const mine = ++attempt;
     clearTimeout(retry);
     socket?.close();
-    terminal ??= await makeTerminal(box, { onKeys: (data) => types && send({ type: "input", data }), onLeave: () => typing.focus(), onWheelUp: () => !overlay && showHistory() });
-    if (isLeft) return;
+    socket = null;
+    try {
+      terminal = await (making ??= makeOne());
+    } catch {
+      making = null;
+      says.textContent = "the terminal could not be loaded";
+      if (!view.isOver && mine === attempt) retry = setTimeout(open, 1500);
+      return;
+    }
+    if (view.isOver || mine !== attempt) return;
     terminal.readOnly(!types);
     const { columns, rows } = terminal.fit();
-    const mine = openSocket(`${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`);
+    listen(openSocket(`${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`));
+  }
+
+  function listen(mine) {
     mine.binaryType = "arraybuffer";
     socket = mine;
     let reason = null;
+    let told = null;
     mine.addEventListener("message", (event) => {
       if (socket !== mine) return;
-      if (typeof event.data !== "string") return terminal.write(new Uint8Array(event.data));
+      if (typeof event.data !== "string") {
+        /* What the pane is set to, bracketed paste for one, is known with the first screen. */
+        terminal.write(new Uint8Array(event.data), told ? sayAttached : undefined);
+        told = null;
+        return;
+      }
       const message = JSON.parse(event.data);
       if (message.type === "ended") reason = message;
-      else attached(message);
+      else told = begin(message);
     });
     mine.addEventListener("close", () => {
-      if (socket !== mine || isLeft) return;
+      if (socket !== mine || view.isOver) return;
       socket = null;
       says.textContent = "not connected";
       showEnded(reason);
@@ -62,15 +86,19 @@ export function terminalPanel(place, builder) {
     });
   }
 
-  function attached(message) {
+  function begin(message) {
     ended.hidden = true;
     fixed = message.fixed;
     box.classList.toggle("fixed", fixed);
     terminal.reset();
     if (fixed) terminal.resize(message.columns, message.rows);
-    says.textContent = types ? "typing: keys go to the builder (F6 leaves)" : fixed ? "watching at the size of another terminal" : "watching";
-    if (types) terminal.focus();
+    return message;
   }
+
+  const sayAttached = () => {
+    says.textContent = types ? "typing: keys go to the builder (F6 leaves)" : fixed ? "watching at the size of another terminal" : "watching";
+    if (types && !view.isOver) terminal.focus();
+  };
 
   function showEnded(reason) {
     ended.hidden = false;
@@ -95,10 +123,12 @@ export function terminalPanel(place, builder) {
     back.setAttribute("aria-pressed", "true");
     back.textContent = "Back to now";
     try {
-      const { screen } = await get(builderPath(id, `/screen?history=${HISTORY_LINES}&escapes=true`));
+      const { screen } = await view.get(builderPath(id, `/screen?history=${HISTORY_LINES}&escapes=true`));
       if (overlay?.holder !== holder) return;
       box.append(holder);
-      overlay.terminal = await makeTerminal(holder, { scrollback: HISTORY_LINES + 1000, onLeave: hideHistory, onPastEnd: hideHistory });
+      const shown = await makeTerminal(holder, { scrollback: HISTORY_LINES + 1000, onLeave: hideHistory, onPastEnd: hideHistory });
+      if (overlay?.holder !== holder) return shown.dispose();
+      overlay.terminal = shown;
       overlay.terminal.readOnly(true);
       overlay.terminal.fit();
       overlay.terminal.writeLines(screen.replace(/\n+$/, ""), 12);
@@ -126,6 +156,13 @@ export function terminalPanel(place, builder) {
   });
   resized.observe(box);
   open();
+  view.onLeave(() => {
+    clearTimeout(retry);
+    resized.disconnect();
+    hideHistory();
+    socket?.close();
+    making?.then((made) => made.dispose(), () => {});
+  });
 
   return {
     /* A builder that was resumed has a new terminal. */
@@ -134,14 +171,6 @@ export function terminalPanel(place, builder) {
       state = now.status.state;
       run = now.run;
       if (comesBack && !socket) open();
-    },
-    leave() {
-      isLeft = true;
-      clearTimeout(retry);
-      resized.disconnect();
-      hideHistory();
-      socket?.close();
-      terminal?.dispose();
     },
   };
 }

@@ -1,24 +1,25 @@
 /* What the launcher and the runtime's hooks reported, newest first; read again when the state changes. */
-import { builderPath, get } from "./api.js";
-import { h, plain, replace } from "./dom.js";
+import { builderPath } from "./api.js";
+import { h, plain } from "./dom.js";
 import { iso, moment } from "./format.js";
 import { errorBox } from "./messages.js";
 import { pill } from "./states.js";
 
-export function timelinePanel(panel, builder) {
-  replace(panel, h("p", { class: "loading" }, "Loading …"));
+export function timelinePanel(view, builder) {
+  const read = view.newest();
+  view.show(h("p", { class: "loading" }, "Loading …"));
   async function load() {
     try {
-      const { events } = await get(builderPath(builder.id, "/events"));
+      const { events } = await read(builderPath(builder.id, "/events"));
       const items = [...events].reverse().map((event) => h("li", null,
         h("time", { datetime: iso(event.at), title: iso(event.at) }, moment(event.at)),
         h("span", null, event.state ? pill(event.state) : h("span", { class: "dim small" }, "–")),
         h("span", { class: "says isolate" }, plain(event.event), event.reason ? [": ", plain(event.reason)] : null, " ", h("small", null, event.source))));
-      replace(panel, items.length ? h("ol", { class: "timeline card", "aria-label": "Events" }, items) : h("p", { class: "empty" }, "Nothing was reported yet."));
+      view.show(items.length ? h("ol", { class: "timeline card", "aria-label": "Events" }, items) : h("p", { class: "empty" }, "Nothing was reported yet."));
     } catch (error) {
-      replace(panel, errorBox(error));
+      view.show(errorBox(error));
     }
   }
   load();
-  return { update: load };
+  return { update: view.rarely(500, load) };
 }

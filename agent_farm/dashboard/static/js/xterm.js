@@ -19,6 +19,14 @@ export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd,
   terminal.textarea?.setAttribute("aria-label", "Terminal of the builder. F6 leaves it.");
   if (onKeys) terminal.onData(onKeys);
   terminal.attachCustomKeyEventHandler((event) => {
+    if (isCopy(event, terminal)) {
+      if (event.type === "keydown") {
+        event.preventDefault();
+        copy(terminal);
+      }
+      return false;
+    }
+    if (isPaste(event)) return false; // the browser pastes by itself
     const leaves = event.key === "F6" || (event.key === "Escape" && terminal.options.disableStdin);
     if (leaves && event.type === "keydown") {
       event.preventDefault();
@@ -42,7 +50,7 @@ export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd,
       if (size && size.cols > 1 && size.rows > 1) terminal.resize(size.cols, size.rows);
       return { columns: terminal.cols, rows: terminal.rows };
     },
-    write: (data) => terminal.write(data),
+    write: (data, then) => terminal.write(data, then),
     writeLines(text, up) { terminal.write(text.replace(/\r?\n/g, "\r\n"), () => { terminal.scrollToBottom(); terminal.scrollLines(-up); }); },
     reset: () => terminal.reset(),
     resize: (columns, rows) => terminal.resize(columns, rows),
@@ -54,6 +62,24 @@ export async function makeTerminal(box, { onKeys, onLeave, onWheelUp, onPastEnd,
       document.adoptedStyleSheets = document.adoptedStyleSheets.filter((sheet) => !sheets.includes(sheet));
     },
   };
+}
+
+/* Ctrl+C interrupts, unless something is selected; Ctrl+Shift+C always means to copy. */
+function isCopy(event, terminal) {
+  return event.ctrlKey && !event.altKey && !event.metaKey && event.key.toLowerCase() === "c" && (event.shiftKey || terminal.hasSelection());
+}
+
+function isPaste(event) {
+  return event.ctrlKey && !event.altKey && !event.metaKey && event.key.toLowerCase() === "v";
+}
+
+function copy(terminal) {
+  const text = terminal.getSelection();
+  if (!text) return;
+  const byEvent = () => document.execCommand("copy");
+  if (navigator.clipboard) navigator.clipboard.writeText(text).catch(byEvent);
+  else byEvent();
+  terminal.clearSelection();
 }
 
 let styles = null;

@@ -119,7 +119,9 @@ EVIDENCE = object_schema(
         "commits": list_of(COMMIT),
     }
 )
-LANDING = object_schema({"work": TEXT, "into": TEXT, "commits": list_of(COMMIT), "left_behind": list_of(TEXT)})
+LANDING = object_schema(
+    {"work": TEXT, "into": TEXT, "commits": list_of(COMMIT), "left_behind": list_of(TEXT)}
+)
 REMOVED = object_schema(
     {
         "id": TEXT,

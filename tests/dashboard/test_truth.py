@@ -254,8 +254,7 @@ def test_the_merge_dialog_says_what_lands_where(shop: Path, idle: str, visit: Op
     one = visit()
     one.open(f"builder/{idle}")
     one.page.click("[data-action=merge]")
-    one.page.wait_for_timeout(3000); print(one.page.inner_text("dialog"), one.dashboard.get(f"/api/builders/{idle}/evidence"))
-    one.page.wait_for_selector("dialog >> text=A new file", timeout=1000)
+    one.page.wait_for_selector("dialog >> text=A new file")
     said = one.page.inner_text("dialog")
     assert "on main," in said
     assert "Not committed, so it does not land (1)" in said

@@ -47,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check_locks,
     ports.check_ports,
     leftovers.check_temporaries,
+    state.check_secrets,
     state.check_pool,
     state.check_git_locks,
     state.check_database,

@@ -7,6 +7,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
+from agent_farm.farm.left_secrets import forget_secrets
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane, not_asked
 from agent_farm.processes import end_run
@@ -51,6 +52,7 @@ def end_processes(farm: Farm, record: BuilderRecord) -> None:
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)  # returns when the launcher is gone
     end_left(record)
+    forget_secrets(farm.run(record.id))
 
 
 def end_left(record: BuilderRecord) -> None:

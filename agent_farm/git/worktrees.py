@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.disk import file_lock
+from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.git.command import GitError, ask_git, run_git
 from agent_farm.git.finding import linked_git_dir
@@ -59,6 +59,7 @@ def add_worktree(
                 _create_branch(repository, branch, base_commit, held)
                 made_branch = True
             require_free(path)
+            make_directory(path.parent, mode=0o755)  # git would make it for others to write, by some umasks
             made_worktree = True
             _register(repository, path, branch, held)
             if new_branch and upstream:

@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
 from tests.farm.traces import traces
@@ -342,3 +344,24 @@ def test_json(af: Af, repo: Path) -> None:
     assert done.returncode == 1
     assert document["problems"] == 1
     assert document["version"] == 1
+
+
+@pytest.mark.parametrize("where", ["temporary", "launch.json"])
+def test_keys_that_a_killed_start_left(
+    af: Af, spawn: Spawn, repo: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Killed between writing launch.json and its launcher reading it: the values are nobody's to keep."""
+    monkeypatch.setenv("MY_KEY", "sk-live-SECRET-123")
+    builder = spawn().stop()
+    run = repo / ".agent-farm/runs" / builder.id
+    document = json.loads((run / "launch.json").read_text())
+    text = json.dumps({**document, "env": {"MY_KEY": "sk-live-SECRET-123"}})
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = run / ("launch.json" if where == "launch.json" else f".launch.json.{dead.pid}.tmp")
+    for heal in (("doctor", "--fix"), ("prune", builder.id, "--discard-commits")):
+        left.write_text(text)
+        left.chmod(0o600)
+        assert af(*heal).returncode == 0
+        kept = [path for path in (repo / ".agent-farm").rglob("*") if path.is_file()]
+        assert not [path for path in kept if b"sk-live-SECRET-123" in path.read_bytes()]

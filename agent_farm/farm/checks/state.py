@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.butler.database import database_problem
 from agent_farm.disk import is_locked, stale_temporaries
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.holding import hold
+from agent_farm.farm.left_secrets import forget_secrets, has_secrets
+from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots
 from agent_farm.launch import as_command
 from agent_farm.processes import working_directories
@@ -25,6 +29,24 @@ def check_database(farm: Farm) -> Iterator[Finding]:
     if problem is not None:
         aside = as_command("mv", file, f"{file}.damaged")
         yield Finding("problem", problem.sentence, problem.hint or aside)
+
+
+def check_secrets(farm: Farm) -> Iterator[Finding]:
+    """A start that was killed before its launcher came up."""
+    records = farm.registry.read()
+    found = [record for record in records.values() if has_secrets(farm.run(record.id))]
+    statuses = read_statuses(farm, [record for record in found if record.state != "creating"])
+    for record in found:
+        if record.id in statuses and statuses[record.id].is_finished:
+            what = f"{record.id}: a start that was cut short left the values of its environment on disk"
+            yield Finding("problem", what, heal=partial(_forget, farm, record))
+
+
+def _forget(farm: Farm, record: BuilderRecord) -> str:
+    with hold(farm, record.id) as current:
+        if read_status(farm, current).is_finished:
+            forget_secrets(farm.run(current.id))
+    return "they are removed"
 
 
 def check_pool(farm: Farm) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from contextlib import suppress
@@ -32,6 +33,8 @@ async def _run(root: Path, butler: str | None, request: RunRequest, on_event: On
     from agent_farm.butler.service import open_service
 
     _end_on_sigterm()
+    for name in ("session_run", "spawner"):  # what they would warn of is told as the error of the command
+        logging.getLogger(f"agent_farm.butler.{name}").setLevel(logging.ERROR)
     end_export = telemetry.start_export(os.environ, "agent-farm-run")
     sockets = listen(0)
     tokens = Tokens(FarmPaths(root).runs)

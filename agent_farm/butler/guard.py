@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
@@ -19,11 +18,9 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS = ("/healthz",)
 SSE_PATH, MESSAGES_PATH, MCP_PATH = "/sse", "/messages/", "/mcp"
 
-_log = logging.getLogger(__name__)
-
 
 class Guard:
-    """ASGI middleware. A refusal is logged with its reason and never with the token."""
+    """ASGI middleware. A refusal is in no log: anybody on the machine could write there what he likes."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, touch: Callable[[], None] = lambda: None) -> None:
         self._app = app
@@ -83,8 +80,6 @@ class Guard:
         return self._tokens.caller(token, named)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
-        if status == 405:  # a caller that has shown its token; of anybody else no log takes a line
-            _log.warning("Refused a %s: %s", MCP_PATH, reason)
         extra = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}.get(status, {})
         await JSONResponse({"error": reason}, status_code=status, headers=extra)(scope, receive, send)
 

@@ -157,12 +157,16 @@ class Spawner:
 
     def close(self) -> None:
         """Give up ownership of the records; call it when nothing runs any more."""
+        if self._watch is not None:
+            self._watch.cancel()
         self._owner.release()
 
     async def _look_for_stops(self) -> None:
         """While something runs: whoever wants it to end says so in the database, from any process."""
         while self._tasks:
             await asyncio.sleep(STOP_LOOK_SECONDS)
+            if not self._tasks:
+                return
             try:
                 asked = await self.database.run(asked_to_stop, self.database, self._owner.id)
             except AgentFarmError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from agent_farm.cli.output import answer_json, narrate
+from agent_farm.cli.output import answer_json, narrate, printable
 
 if TYPE_CHECKING:
     from agent_farm.butler.session_log import SessionLog
@@ -28,7 +28,7 @@ def follow_session(log: SessionLog, id: str, *, as_json: bool) -> int:
             break
         if record["output"] and record["output"] != said:
             said = record["output"]
-            narrate(said)
+            narrate(printable(said))
         time.sleep(LOOK_SECONDS)
         record = log.get(record["id"])
     if as_json and record["state"] in ("cancelled", "interrupted"):

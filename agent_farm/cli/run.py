@@ -165,7 +165,7 @@ def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: 
         answer_json({"session_id": started})
     else:
         answer(started)
-        narrate_hint(f"af sessions {started}")
+        narrate_hint(f"af sessions --follow {started}")
     return 0
 
 

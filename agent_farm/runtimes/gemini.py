@@ -119,6 +119,8 @@ class GeminiAdapter(RuntimeAdapter):
         return Launch(tuple(argv), order.cwd, self._env(order.env, home, order.mcp_server), tuple(files))
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+        import tomli_w
+
         from agent_farm.runtimes.gemini_headless import run_gemini
 
         home = order.home / "gemini"
@@ -128,8 +130,9 @@ class GeminiAdapter(RuntimeAdapter):
         replace_file(home / ".gemini" / "settings.json", json.dumps(settings))
         replace_file(home / ".gemini" / "GEMINI.md", order.system_prompt)
         make_directory(home / ".gemini" / "policies")
-        policy = skills_policy(order) if order.permissions == "edit" else ""
-        replace_file(home / ".gemini" / "policies" / "skills.toml", policy + bounds_policy(order))
+        rules = [*(skills_rules(order) if order.permissions == "edit" else ()), *bounds_rules(order)]
+        policy = tomli_w.dumps({"rule": rules} if rules else {})
+        replace_file(home / ".gemini" / "policies" / "skills.toml", policy)
         env = self._env(order.env, home, order.mcp_server)
         return await run_gemini(order, env, allowed_servers(order.mcp_server, nonce))
 
@@ -167,42 +170,40 @@ class GeminiAdapter(RuntimeAdapter):
         }
 
 
-def skills_policy(order: HeadlessOrder) -> str:
+def skills_rules(order: HeadlessOrder) -> list[dict[str, object]]:
     """A rule for each way to start each script: one repetition within another it refuses."""
-    return "".join(
-        f"""\
-[[rule]]
-toolName = "run_shell_command"
-commandRegex = '{re.escape(command).replace(chr(92) + " ", " ")}{given}"'
-decision = "allow"
-priority = 900
-"""
+    return [
+        {
+            "toolName": "run_shell_command",
+            "commandRegex": f'{re.escape(command)}{given}"',
+            "decision": "allow",
+            "priority": 900,
+        }
         for command in skill_commands(order.skills_home, order.cwd)
         for given in ("", " [A-Za-z0-9_./= -]*")
-    )
+    ]
 
 
-def bounds_policy(order: HeadlessOrder) -> str:
+def bounds_rules(order: HeadlessOrder) -> list[dict[str, object]]:
     """What it may read it would write, too: what it writes has to lie in its directory, by a plain path."""
     bounds, cwd = order.bounds, re.escape(f"{order.cwd}/")
     if bounds == NONE or order.permissions == "all":
-        return ""
+        return []
     kept = [re.escape(os.path.relpath(place, order.cwd)) for place in bounds.keeps]
     patterns = [
         r"[^\"]*(\.\.|//|/\./)",
         rf"/(?!{cwd[1:]})",
         *(rf"({cwd}|\./)?{name}[\"/]" for name in kept),
     ]
-    return "".join(
-        f"""\
-[[rule]]
-toolName = ["write_file", "replace"]
-argsPattern = '"file_path":"{pattern}'
-decision = "deny"
-priority = 950
-"""
+    return [
+        {
+            "toolName": ["write_file", "replace"],
+            "argsPattern": f'"file_path":"{pattern}',
+            "decision": "deny",
+            "priority": 950,
+        }
         for pattern in patterns
-    )
+    ]
 
 
 def auth_type(env: Mapping[str, str]) -> str | None:

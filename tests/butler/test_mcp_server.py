@@ -291,7 +291,7 @@ async def test_long_calls_hold_up_neither_status_nor_builders(
 ) -> None:
     end = threading.Event()
 
-    def answer_late(sources: list[str], question: str) -> dict[str, str]:
+    def answer_late(sources: list[str], question: str, **more: object) -> dict[str, str]:
         end.wait(60)
         return {"answer": question}
 

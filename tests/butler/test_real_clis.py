@@ -16,7 +16,7 @@ from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
 from tests.butler.serving import Served, serving
 from tests.fake_api import FakeApi, fake_api
-from tests.gitrepo import write_files
+from tests.gitrepo import commit_files, write_files
 from tests.runtimes.real.clis import BIN, CLIS, require_clis
 
 TOML = '[butler]\nruntime = "{runtime}"\nmax_concurrent_sessions = 2\n[butler.env]\noptional = {names}\n'
@@ -120,3 +120,33 @@ def test_claude_can_be_the_architect_over_stdio(repo: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     builders = list_builders(open_farm(repo), with_git=False)
     assert [builder.record.runtime for builder in builders] == ["demo"], done.stdout
+
+
+@pytest.mark.runtimes
+def test_claude_sees_the_checkout_it_is_asked_about(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_clis()
+    commit_files(repo, {"docs/todo.md": "TODO-ONE\n"})
+    with fake_api() as api:
+        for name, value in CLIS["claude-code"].environment(api).items():
+            monkeypatch.setenv(name, value)
+        asyncio.run(_ask_about(repo))
+        assert f"the checkout at `{repo}`" in api.model_text()
+
+
+async def _ask_about(repo: Path) -> None:
+    names = json.dumps([name for name in CLIS["claude-code"].keys if not name.endswith("_KEY")])
+    async with serving(repo, TOML.format(runtime="claude-code", names=names)) as served:
+        for asked in (
+            f'[[call:Read {{"file_path": "{repo}/docs/todo.md"}}]]',
+            f"[[shell:cat {repo}/docs/todo.md]]",
+        ):
+            assert "TODO-ONE" in json.dumps(await _trigger(served, asked))
+        secret = repo / ".agent-farm" / "butler.db"
+        called = await served.call("trigger", {"prompt": f'[[call:Read {{"file_path": "{secret}"}}]]'})
+        result = called["structuredContent"]
+        assert (result["success"], result["failure"]) == (False, "failed")
+        assert "let read nothing" in result["error"]
+        first = await _trigger(served, "remember this")
+        called = await served.call("trigger", {"prompt": "go on", "resume": first["session_id"]})
+        assert called["structuredContent"]["conversation_id"] == first["conversation_id"]
+        assert "n=2" in called["structuredContent"]["output"]

@@ -169,3 +169,28 @@ def test_a_session_leaves_what_its_butler_may_do_as_it_is(repo: Path, af: Af, lo
     af("run", "--cwd", ".", " ".join(f"[[write:{home}/{name}]]" for name in names))
     after = subprocess.run(["git", "status", "--porcelain"], cwd=repo, capture_output=True, check=True).stdout
     assert after == before
+
+
+def test_several_butlers_are_listed_with_their_schedules(repo: Path, af: Af, log: SessionLog) -> None:
+    toml = '[butler]\nruntime = "demo"\n[[butler.schedule]]\nname = "s"\ncron = "0 8 * * *"\nprompt = "{}"\n'
+    names = ("health", "mail")
+    commit_files(repo, {f"codev/roster/{name}/butler.toml": toml.format(name) for name in names})
+    assert af("schedule", "add", "mine", "0 9 * * *", "x").returncode == 0
+    listed = json.loads(af("schedule", "list", "--json").stdout)["schedules"]
+    assert [(one["name"], one["prompt"]) for one in listed] == [("mine", "x"), ("s", "health"), ("s", "mail")]
+    assert {one["butler"] for one in listed} >= set(names)
+    assert [
+        one["prompt"]
+        for one in json.loads(af("schedule", "list", "--butler", "mail", "--json").stdout)["schedules"]
+    ] == ["mail"]
+    assert af("butler", "status").returncode == 1
+    assert af("butler", "start", "mail", timeout=LONG).returncode == 0
+    try:
+        status = af("butler", "status")
+        assert status.returncode == 0
+        assert [line.split()[0] for line in status.stdout.splitlines()][1:] == list(names)
+        assert status.stdout.count("http://localhost") == 1
+        running = json.loads(af("butler", "status", "--json").stdout)["butlers"]
+        assert [one["running"] for one in running] == [False, False, True]
+    finally:
+        stop_server(repo, "mail", now=True)

@@ -245,3 +245,11 @@ def test_other_agents_ask_in_a_thread(stage: Stage, app: Path) -> None:
 
     assert asyncio.run(server()) == {"answer": "the answer\n"}
     assert stage.left() == []
+
+
+def test_the_farms_runtime_answers_unless_an_agent_is_chosen(stage: Stage) -> None:
+    assert stage.config.agent_for("codex") == "codex"
+    assert stage.config.agent_for("demo") == "claude-code"
+    assert stage.config.agent_for(None) == "claude-code"
+    stage.write({"defaultAgent": "gemini"})
+    assert stage.config.agent_for("codex") == "gemini"

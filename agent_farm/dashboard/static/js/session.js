@@ -32,7 +32,7 @@ function draw(main, one) {
       fact("source", plain(one.trigger_source)), fact("butler", plain(one.butler)), fact("runtime", plain(one.runtime)), fact("model", one.model && plain(one.model)),
       fact("created", moment(one.created_at)), fact("took", one.duration === null ? null : seconds(one.duration)), fact("tokens in / out", one.input_tokens === null ? null : `${count(one.input_tokens)} / ${count(one.output_tokens)}`),
       fact("cost", one.cost === null ? null : money(one.cost)), fact("conversation", one.conversation_id && plain(one.conversation_id)), fact("directory", one.cwd && plain(one.cwd)), fact("trace", one.trace_id && plain(one.trace_id))),
-    text("Context", one.context), text("Prompt", one.prompt), text("Output", one.output),
+    text("Prompt", one.prompt), text("Output", one.output),
     h("h2", null, `Tool calls (${calls.length})`),
     calls.length ? h("div", { class: "card box" }, calls.map((call) => h("div", { class: "call" }, h("strong", { class: "mono" }, plain(call.name)), call.is_error ? h("span", { class: "failure" }, " failed") : null,
       h("pre", { class: "mono", tabindex: "0" }, plain(JSON.stringify(call.input, null, 1) ?? "").replaceAll("\u240a", "\n"))))) : h("p", { class: "dim" }, "None.")));

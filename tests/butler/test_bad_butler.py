@@ -55,6 +55,7 @@ def test_doctor_looks_at_every_butler(repo: Path, af: Af) -> None:
 def test_a_server_that_ends_at_once_says_why(repo: Path, af: Af) -> None:
     """What the file cannot show: here, a database that is none."""
     write_files(repo, {".agent-farm/butler.db": "no database " * 100})
+    (repo / ".agent-farm" / "butler.db").chmod(0o600)
     done = af("butler", "start")
     assert done.returncode == 1
     assert "The server ended at once" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing, UsageError
 from agent_farm.lctx import ConfigManager, SourcesManager, SubagentRunner
+from agent_farm.lctx import runner as running
 from agent_farm.lctx.progress import Progress
 from tests.gitrepo import make_repo
 from tests.lctx.stage import Stage
@@ -151,6 +153,7 @@ def test_missing_program_says_what_to_install(
     stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(stage.root / "bin"))
+    monkeypatch.setattr(running, "bundled_claude", lambda: None)
     stage.write({})
     with pytest.raises(ToolMissing, match="claude-code needs claude, which is not installed") as caught:
         stage.runner.ask(sources=["app"], question="Why?")
@@ -158,11 +161,23 @@ def test_missing_program_says_what_to_install(
     assert stage.left() == []
 
 
+def test_the_claude_that_comes_with_af_answers_where_there_is_no_other(
+    stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "bundled"})
+    bundled = stage.script(f"print({line!r})", name="inside")
+    monkeypatch.setattr(running, "bundled_claude", lambda: bundled)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    stage.write({})
+    assert stage.runner.ask(sources=["app"], question="Why?") == {"answer": "bundled"}
+
+
 def test_missing_program_names_the_agents_that_are_there(
     stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.script(name="codex")
     monkeypatch.setenv("PATH", str(stage.root / "bin"))
+    monkeypatch.setattr(running, "bundled_claude", lambda: None)
     stage.write({})
     with pytest.raises(ToolMissing) as caught:
         stage.runner.ask(sources=["app"], question="Why?")

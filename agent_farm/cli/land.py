@@ -88,7 +88,7 @@ def merge(
     outcomes: list[Outcome] = []
     removed: list[str] = []
     try:
-        for outcome in land_each(farm, chosen, MergeRequest(strategy, message, here, yes, asker())):
+        for outcome in land_each(farm, chosen, MergeRequest(strategy, message, here, yes, asker(), narrate)):
             outcomes.append(outcome)
             if outcome.landed is not None:
                 _show_landed(outcome.landed, as_json)

@@ -15,7 +15,7 @@ from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
-from agent_farm.farm.holding import hold, landing_lock
+from agent_farm.farm.holding import Tell, hold, landing_lock
 from agent_farm.farm.landing_place import landing_place, require_base
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.submodule_pointers import require_known_pointers
@@ -41,13 +41,17 @@ _NAMED = 5  # files that a message to a builder names
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """`here`: whatever the base is; `yes` and `ask` are for the consent to merge.check."""
+    """`here`: whatever the base is; `yes` and `ask` are for the consent to merge.check.
+
+    `tell` gets a word for the person who has to wait.
+    """
 
     strategy: str | None = None
     message: str | None = None
     here: bool = False
     yes: bool = False
     ask: Ask | None = None
+    tell: Tell | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def _landed(
     notes: list[str],
 ) -> Landed:
     with ExitStack() as stack:
-        lock = stack.enter_context(landing_lock(farm, checkout))
+        lock = stack.enter_context(landing_lock(farm, checkout, tell=request.tell))
         record = stack.enter_context(hold(farm, record.id))
         if settled := settle_interrupted(checkout):
             notes.append(f"A merge was cut short before: {settled.told}")

@@ -196,8 +196,8 @@ class _Files:
 
     def _is_ours(self, path: str, found: Entry | None) -> bool:
         change = self.changes[path]
-        if found is None:  # a directory is emptied before it is asked for
-            return not self.landed and kind_on_disk(self.checkout, path) in ("nothing", "directory")
+        if found is None:  # what stands in its way may be removed before it is written
+            return not self.landed and kind_on_disk(self.checkout, path) != "other"
         same = any(entry is not None and entry.blob == found.blob for entry in change)
         return not self.landed if same else self._is_part(path, change)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.disk import is_locked
+from agent_farm.disk import file_lock, is_locked
 from agent_farm.paths import FarmPaths
 from tests.farm import shims
 from tests.farm.conftest import Spawned
@@ -266,3 +266,18 @@ def test_a_merge_waits_for_another_git_and_names_the_lock_of_one_that_was_killed
     lock.unlink()
     assert waiting.communicate(timeout=60)[0].startswith(f"{builder.id} landed on main")
     assert_landed(builder)
+
+
+def test_a_merge_that_waits_for_another_says_so(builder: Spawned, repo: Path) -> None:
+    with file_lock(FarmPaths(repo).merge_lock()):
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "agent_farm", "merge", builder.id],
+            cwd=repo,
+            env=dict(os.environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline() == f"Waiting for another merge into {repo}\n"
+    assert waiting.communicate(timeout=60)[0].startswith(f"{builder.id} landed on main")

@@ -43,6 +43,7 @@ KEYS = (
     Key("spawn.runtime", str, None, "Runtime of a builder; without it the first usable one"),
     Key("spawn.model", str, None, "Model for the default runtime; without it that runtime's own default"),
     Key("spawn.base", str, None, "Revision builders start from; without it HEAD of the current checkout"),
+    Key("spawn.fetch", bool, False, "Fetch the base's remote first, as --fetch does"),
     Key(
         "spawn.permissions",
         str,

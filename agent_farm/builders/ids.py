@@ -17,6 +17,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _SPEC_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_]*)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _DRAWS = 50
+_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,13 @@ def list_specs(file_names: Iterable[str]) -> list[Spec]:
 
 
 def find_spec(project: str, file_names: list[str]) -> Spec:
-    """The spec a project id means: as written, or as a number (`9` for `0009`) when only one fits."""
+    """The spec a project id means: as written, or as a number (`9` for `0009`) when only one fits.
+
+    The file's name, with or without its directory, means it, too: that is what a shell completes.
+    """
     specs = list_specs(file_names)
-    exact = [spec for spec in specs if spec.id == project]
+    file = project.removeprefix("codev/specs/").removesuffix(".md")
+    exact = [spec for spec in specs if spec.id == project or f"{spec.id}-{spec.name}" == file]
     found = exact or [spec for spec in specs if _same_number(spec.id, project)]
     if len(found) == 1:
         return found[0]
@@ -103,14 +108,20 @@ def find_spec(project: str, file_names: list[str]) -> Spec:
             evidence=[spec.spec_path for spec in found],
             hint=f"af spawn --project {found[0].id}" if len({spec.id for spec in found}) > 1 else None,
         )
-    close = nearest(project, [spec.id for spec in specs])
+    close = nearest(project, [*listed, *(spec.id for spec in specs)])
+    named = next((name for name in listed if close in (name, name.partition("-")[0])), None)
     raise NotFound(
         f"No spec for project {project} under codev/specs/",
-        why=f"There are: {', '.join(listed)}" if listed else "There are no specs yet.",
-        hint=f"af spawn --project {close}"
-        if close
-        else "cp codev/templates/spec.md codev/specs/0001-name.md",
+        why=_what_there_is(listed, named) if listed else "There are no specs yet.",
+        # a number that looks alike is another project: named above, and not to be run unread
+        hint=f"af spawn --project {close}" if close and not project.isdecimal() else "ls codev/specs",
     )
+
+
+def _what_there_is(names: list[str], close: str | None) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    there_are = f"There are: {', '.join(names[-_LISTED:])}{more}"
+    return f"The nearest is {close}. {there_are}" if close else there_are
 
 
 def _same_number(left: str, right: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from agent_farm.builders.ids import Spec
 
+PROTOCOLS = "codev/protocols"
+
 
 def spec_prompt(spec: Spec, *, has_plan: bool) -> str:
     prompt = f"Implement the feature specified in {spec.spec_path}."
@@ -28,7 +30,11 @@ def protocol_prompt(name: str, args: Mapping[str, Any] | None) -> str:
 
 
 def protocol_path(name: str) -> str:
-    return f"codev/protocols/{name}/protocol.md"
+    return f"{protocol_folder(name)}/protocol.md"
+
+
+def protocol_folder(name: str) -> str:
+    return f"{PROTOCOLS}/{name}"
 
 
 # What a builder is told that was in the middle of a turn when its runtime ended.

@@ -55,7 +55,12 @@ A task that begins with a dash goes after --:
 @click.option("--task-file", metavar="PATH", help="Read the task from a file, or from standard input with -.")
 @click.option("--protocol", metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols)
 @click.option("--shell", is_flag=True, help="Start the runtime with neither prompt nor role.")
-@click.option("--files", metavar="A,B", help="Files that matter for the task; comma-separated.")
+@click.option(
+    "--files",
+    metavar="A,B",
+    multiple=True,
+    help="Files that matter for the task; comma-separated, or given again.",
+)
 @click.option("--args", metavar="JSON", help="Arguments of the protocol; a JSON object.")
 @click.option("--role", metavar="FILE", type=click.Path(path_type=Path), help="System prompt to use.")
 @click.option("--no-role", is_flag=True, help="Use no system prompt.")
@@ -73,6 +78,7 @@ A task that begins with a dash goes after --:
     "no command; all: everything. Default: spawn.permissions, else edit.",
 )
 @click.option("--base", metavar="REF", help="Revision to start from; default: HEAD of this checkout.")
+@click.option("--fetch", is_flag=True, help="Fetch the base's remote first, and start from what it has.")
 @click.option("--branch", metavar="EXISTING", help="Go on with a branch that exists.")
 @click.option("--attach", is_flag=True, help="Attach to the builder at once.")
 @click.option("--ephemeral", is_flag=True, help="Prune it when its runtime ends, if its work has landed.")
@@ -86,7 +92,7 @@ def spawn(
     task_file: str | None,
     protocol: str | None,
     shell: bool,
-    files: str | None,
+    files: tuple[str, ...],
     args: str | None,
     role: Path | None,
     no_role: bool,
@@ -94,6 +100,7 @@ def spawn(
     model: str | None,
     permissions: str | None,
     base: str | None,
+    fetch: bool,
     branch: str | None,
     attach: bool,
     ephemeral: bool,
@@ -116,7 +123,18 @@ def spawn(
 
         require_attachable(farm)
     order = SpawnOrder(
-        mode, runtime, model, permissions, base, branch, role, no_role, ephemeral, yes, asker()
+        mode,
+        runtime,
+        model,
+        permissions,
+        base,
+        branch,
+        fetch,
+        role,
+        no_role,
+        ephemeral,
+        yes,
+        asker(),
     )
     plan = preflight(farm, order)
     for note in plan.notes:
@@ -180,8 +198,11 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"Cannot read the task from {path}", why=error.strerror) from error
 
 
-def _split(files: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in files.split(",") if name.strip()) if files else ()
+def _split(files: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(name.strip() for part in files for name in part.split(",") if name.strip())
+    if files and not names:
+        raise UsageError("--files names no file", hint="af spawn --help")
+    return names
 
 
 def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
@@ -196,6 +217,7 @@ def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
     for name, value in config.items():
         if value not in (None, (), ""):
             answer(f"{name:<13} {_shown(value)}")
+    answer(f"{'base_commit':<13} {plan.start.base_commit}")
 
 
 def _shown(value: object) -> str:

@@ -46,7 +46,8 @@ def render(builders: list[Builder], *, width: int, now: float) -> str:
             line = _line(rows[builder.record.id], widths, width)
             lines.append(_styled(line, builder.status.state, state_at))
             lines += [cut(f"{_INDENT * 2}{reason}", width) for reason in _reason(builder)]
-    return "\n".join([*lines, "", style(cut(_summary(builders), width), "dim")])
+    last = [*_old_bases(builders), _summary(builders)]
+    return "\n".join([*lines, "", *(style(cut(line, width), "dim") for line in last)])
 
 
 def _groups(builders: list[Builder]) -> list[tuple[str, list[Builder]]]:
@@ -177,6 +178,16 @@ def _summary(builders: list[Builder]) -> str:
     states = [builder.status.state for builder in builders]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states, key=_rank))]
     return f"{counted(len(builders), 'builder')}: {', '.join(counts)}"
+
+
+def _old_bases(builders: list[Builder]) -> list[str]:
+    """What these builders began from is not what the remote has by now."""
+    states = {builder.record.base: builder.git for builder in builders if builder.git}
+    return [
+        f"{base} is {state.base_behind} behind {state.base_follows}"
+        for base, state in sorted(states.items())
+        if state.base_behind
+    ]
 
 
 def _rank(state: str) -> int:

@@ -46,6 +46,8 @@ GIT = {
             "problem": {**MAYBE_TEXT, "description": "why git is not asked there: no tree, not ours"},
             "reason": MAYBE_TEXT,
             "has_commits": FLAG,
+            "base_follows": MAYBE_TEXT,
+            "base_behind": MAYBE_WHOLE,
             "at": NUMBER,
         }
     ),

@@ -22,6 +22,7 @@ from agent_farm.git.changes import Operation, TreeState, tree_state
 from agent_farm.git.command import git_deadline
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.landed import landing_targets
+from agent_farm.git.remotes import Upstream, upstreams_of
 from agent_farm.own_files import read_own
 
 # A status that people watch answers in time; what was not read by then is shown with its age.
@@ -39,8 +40,9 @@ class GitState:
 
     `branch` and `commit` are what is checked out; no branch when HEAD is detached. What is counted, and
     whether it has landed, is asked of that commit. `missing` is what is gone, so that `ahead` and `behind`
-    cannot be known. `landed` says whether every commit is on the base, the main checkout's HEAD or a remote,
-    in whatever form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
+    cannot be known. `base_behind` counts what the base lacks of `base_follows`, the branch it follows.
+    `landed` says whether every commit is on the base, the main checkout's HEAD or a remote, in whatever
+    form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
     """
 
     dirty: int | None
@@ -55,6 +57,8 @@ class GitState:
     operation: Operation | None = None
     problem: str | None = None
     reason: str | None = None
+    base_follows: str | None = None
+    base_behind: int | None = None
     has_commits: bool = False
     landed_of: str = ""
     landed_at: float = 0.0
@@ -72,6 +76,7 @@ class _Compared:
     heads: Mapping[str, str | None] = field(default_factory=dict)
     bases: Mapping[str, str | None] = field(default_factory=dict)
     apart: Mapping[str, Divergence | None] = field(default_factory=dict)
+    follows: Mapping[str, Upstream] = field(default_factory=dict)
     landings: Mapping[str, Landing] = field(default_factory=dict)
 
 
@@ -142,6 +147,7 @@ def _compare(
     compared.bases = {id: commits.get(base) for id, base in bases.items()}
     pairs = [(compared.heads[id], compared.bases[id]) for id in names]
     compared.apart = dict(zip(names, ahead_behind(repository, pairs), strict=True))
+    compared.follows = upstreams_of(repository, set(bases.values()))
 
     there = {
         base: tuple(sorted({one for name in some if (one := commits[name])}))
@@ -158,6 +164,7 @@ def _joined(record: BuilderRecord, tree: TreeState, compared: _Compared, now: fl
     same = compared.heads.get(record.id) == tree.head
     apart = compared.apart.get(record.id) if same else None
     landing = (compared.landings.get(record.id) if same else None) or Landing()
+    follows = compared.follows.get(record.base)
     return GitState(
         dirty=len(tree.dirty),
         untracked=len(tree.untracked),
@@ -169,6 +176,8 @@ def _joined(record: BuilderRecord, tree: TreeState, compared: _Compared, now: fl
         branch=tree.branch,
         commit=tree.head,
         operation=tree.operation,
+        base_follows=follows.name if follows else None,
+        base_behind=follows.behind if follows else None,
         has_commits=tree.head not in (None, record.base_commit),
         landed_of=landing.asked_of,
         landed_at=landing.at,

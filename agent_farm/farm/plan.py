@@ -22,7 +22,7 @@ from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.start import Start, choose_start, go_on_with
 from agent_farm.git.builder_tree import persons_checkout
-from agent_farm.git.changes import tree_state
+from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
 from agent_farm.inside import read_plain
 from agent_farm.launch import as_command
@@ -43,6 +43,7 @@ class SpawnOrder:
     permissions: str | None = None
     base: str | None = None
     branch: str | None = None
+    fetch: bool = False
     role: Path | None = None
     no_role: bool = False
     ephemeral: bool = False
@@ -63,6 +64,8 @@ class Work:
     protocol_args: Mapping[str, Any] | None = None
     spec: str | None = None
     files: tuple[str, ...] = ()
+    # paths below the checkout that the prompt points to
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,8 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         raise ToolMissing("tmux cannot be used", why=problem)
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
-    start = choose_start(farm, order.base, order.branch)
+    fetch = order.fetch or farm.settings.flag("spawn.fetch")
+    start = choose_start(farm, order.base, order.branch, fetch=fetch)
     work, start = _work(farm, order, start)
     role = choose_role(
         farm.root, work.type, protocol=work.protocol_name, given=order.role, no_role=order.no_role
@@ -103,28 +107,40 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
     named = order.runtime is not None and order.naming_agrees
     agree_to_start(farm, chosen, named=named, more=include, yes=order.yes, ask=order.ask)
     copies = _copies(farm, include)
+    carry = _carries(farm, start)
     return Plan(
         work,
         start,
         chosen,
         role,
         load_role(role) if role else None,
-        _subdirectory(farm, start.tip),
+        _subdirectory(farm, work, start.tip),
         order.ephemeral,
         copies,
         farm.repository.checkout,
         farm.settings.text("worktree.setup"),
-        _carries(farm, start),
-        _notes(order, start),
+        carry,
+        (*_notes(order, start), *(() if carry else _uncommitted_notes(farm, work))),
     )
 
 
 def _notes(order: SpawnOrder, start: Start) -> tuple[str, ...]:
-    if start.upstream:
-        return (f"{start.existing_branch} is made from {start.upstream.name}, and follows it",)
-    if start.existing_branch and not order.branch:
+    if start.existing_branch and not order.branch and not start.upstream:
         return (f"{start.existing_branch} exists already; the builder goes on with it",)
-    return ()
+    return start.notes
+
+
+def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
+    """What the prompt points to and somebody has just edited: the builder gets the text that is committed."""
+    if not work.reads:
+        return ()
+    state = changed_below(persons_checkout(farm.repository), work.reads)
+    paths = (*state.dirty, *state.untracked)
+    if not paths:
+        return ()
+    notes = [f"{path} has uncommitted changes; the builder gets the committed text" for path in state.dirty]
+    notes += [f"{path} is not committed; the builder does not get it" for path in state.untracked]
+    return (*notes, f"to include them: {as_command('git', 'add', '--', *paths)} && git commit")
 
 
 def _work(farm: Farm, order: SpawnOrder, start: Start) -> tuple[Work, Start]:
@@ -132,15 +148,17 @@ def _work(farm: Farm, order: SpawnOrder, start: Start) -> tuple[Work, Start]:
         case SpecMode(project):
             return _spec_work(farm, project, start)
         case TaskMode(text, files):
-            named = _files(farm, files, start.tip)
-            prompt = prompts.task_prompt(text, named)
-            return Work("task", lambda: ids.task_names(text), prompt, text, files=named), start
+            reads = _files(farm, files, start.tip)
+            prompt = prompts.task_prompt(text, files)
+            names = lambda: ids.task_names(text)  # noqa: E731
+            return Work("task", names, prompt, text, files=files, reads=reads), start
         case ProtocolMode(name, args):
             _require_protocol(farm, name, start.tip)
             epoch = int(time.time())
             prompt = prompts.protocol_prompt(name, args)
             names = lambda: ids.protocol_names(name, epoch)  # noqa: E731
-            return Work("protocol", names, prompt, protocol_name=name, protocol_args=args), start
+            reads = (prompts.protocol_folder(name),)
+            return Work("protocol", names, prompt, protocol_name=name, protocol_args=args, reads=reads), start
         case ShellMode():
             epoch = int(time.time())
             return Work("shell", lambda: ids.shell_names(epoch)), start
@@ -158,7 +176,8 @@ def _spec_work(farm: Farm, project: str, start: Start) -> tuple[Work, Start]:
         start = start if record else go_on_with(farm, start, name.branch)
     kinds = farm.repository.entry_kinds(start.tip, [spec.plan_path])
     prompt = prompts.spec_prompt(spec, has_plan=kinds[spec.plan_path] == "blob")
-    return Work("spec", lambda: iter([name]), prompt, spec=spec.spec_path), start
+    reads = (spec.spec_path, spec.plan_path)
+    return Work("spec", lambda: iter([name]), prompt, spec=spec.spec_path, reads=reads), start
 
 
 def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
@@ -173,7 +192,7 @@ def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
 
 
 def _require_protocol(farm: Farm, name: str, commit: str) -> None:
-    folder = "codev/protocols"
+    folder = prompts.PROTOCOLS
     known = [entry for entry in farm.repository.list_directory(commit, folder) if "/" not in entry]
     kinds = farm.repository.entry_kinds(commit, [prompts.protocol_path(entry) for entry in known])
     ready = [entry for entry in known if kinds[prompts.protocol_path(entry)] == "blob"]
@@ -183,7 +202,7 @@ def _require_protocol(farm: Farm, name: str, commit: str) -> None:
 
 
 def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
-    """As the user named them, once each is known to be in the tree the builder will see."""
+    """Where they are below the checkout, once each is known to be in the tree the builder will see."""
     paths = {name: _inside(farm, name) for name in files}
     kinds = farm.repository.entry_kinds(commit, list(paths.values())) if paths else {}
     for name, path in paths.items():
@@ -191,7 +210,7 @@ def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
             if (farm.repository.checkout / path).exists():
                 raise _uncommitted(path)
             raise NotFound(f"--files: {name} is not in the repository", hint="git ls-files")
-    return files
+    return tuple(paths.values())
 
 
 def _inside(farm: Farm, name: str) -> str:
@@ -212,9 +231,12 @@ def _uncommitted(path: str) -> NotFound:
     )
 
 
-def _subdirectory(farm: Farm, commit: str) -> str:
-    """Where the user is, below the top, if the builder's tree has that directory."""
-    prefix = farm.repository.prefix
+def _subdirectory(farm: Farm, work: Work, commit: str) -> str:
+    """Where the user is, below the top, if the builder's tree has that directory.
+
+    What a spec's or a protocol's prompt points to is found from the top.
+    """
+    prefix = farm.repository.prefix if work.type in ("task", "shell") else ""
     return prefix if prefix and farm.repository.entry_kind(commit, prefix) == "tree" else ""
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, TimedOut, UsageError, nearest
 from agent_farm.farm.farm import Farm
+from agent_farm.git.command import GitError
 from agent_farm.git.divergence import merge_base
-from agent_farm.git.remotes import RemoteBranch, remote_branches_of
+from agent_farm.git.remotes import (
+    RemoteBranch,
+    Upstream,
+    fetch_remote,
+    remote_branches_of,
+    remote_of,
+    upstreams_of,
+)
 from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
+
+FETCH_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +27,7 @@ class Start:
     """Where the builder's branch begins: `tip` is the commit that is checked out.
 
     `upstream` is the remote-tracking branch that the named branch is made from: it is not there yet.
+    `follows` is how the base stands to what it follows, where the two differ.
     """
 
     base: str
@@ -24,16 +35,60 @@ class Start:
     tip: str
     existing_branch: str | None = None
     upstream: RemoteBranch | None = None
+    follows: Upstream | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person wants to know of it before the builder starts."""
+        if self.upstream:
+            return (f"{self.existing_branch} is made from {self.upstream.name}, and follows it",)
+        if self.follows is None or self.existing_branch:
+            return ()
+        begins, other = f"from {self.base} at {self.tip[:10]}", self.follows
+        if other.ahead:
+            return (f"{begins}, {other.behind} behind and {other.ahead} ahead of {other.name}",)
+        return (f"{begins}, {other.behind} behind {other.name}; --fetch brings it up to date first",)
 
 
-def choose_start(farm: Farm, base: str | None, branch: str | None) -> Start:
-    """From the base or the branch that was named, else from `spawn.base`, else from HEAD of this checkout."""
+def choose_start(farm: Farm, base: str | None, branch: str | None, *, fetch: bool = False) -> Start:
+    """From the base or the branch that was named, else from `spawn.base`, else from HEAD of this checkout.
+
+    With `fetch` a base that is only behind what it follows gives way to that.
+    """
     repository = farm.repository
     head = repository.head()
     base = base or (None if branch else farm.settings.text("spawn.base"))
+    name = base or head.branch
+    if fetch and name:
+        _fetch(farm, name)
     commit = repository.resolve_commit(base) if base else head.commit
-    start = Start(base or head.branch or head.commit, commit, commit)
-    return go_on_with(farm, start, branch) if branch else start
+    follows = upstreams_of(repository, [name]).get(name) if name else None
+    if follows is not None and not follows.behind:
+        follows = None
+    start = Start(name or head.commit, commit, commit, follows=follows)
+    if branch:
+        return go_on_with(farm, start, branch)
+    if fetch and follows is not None and not follows.ahead:
+        tip = repository.resolve_commit(f"refs/remotes/{follows.name}")
+        return Start(start.base, tip, tip)
+    return start
+
+
+def _fetch(farm: Farm, name: str) -> None:
+    remote = remote_of(farm.repository, name)
+    if remote is None:
+        raise UsageError(
+            f"--fetch: {name} follows no remote branch",
+            hint=as_command("git", "branch", "--set-upstream-to", f"origin/{name}", name),
+        )
+    try:
+        fetch_remote(farm.repository, remote, seconds=FETCH_SECONDS)
+    except (GitError, TimedOut) as error:
+        raise AgentFarmError(
+            f"{remote} cannot be fetched",
+            why=error.why or error.what,
+            hint="the same without --fetch (spawn.fetch = false) starts from what is here",
+        ) from error
 
 
 def go_on_with(farm: Farm, start: Start, branch: str) -> Start:

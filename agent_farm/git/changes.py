@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from agent_farm.git.builder_tree import BuilderTree
+from agent_farm.git.builder_tree import BuilderTree, run_in
 from agent_farm.git.command import ask_git, paths_of, with_warnings
 from agent_farm.git.finding import linked_git_dir
 
@@ -23,6 +24,9 @@ _OPERATIONS: tuple[tuple[str, Operation], ...] = (
     ("sequencer", "cherry-pick"),
     ("BISECT_LOG", "bisect"),
 )
+
+
+_STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,12 @@ class TreeState:
         return not (self.dirty or self.untracked or self.unread) and self.operation is None
 
 
+def changed_below(where: Path | BuilderTree, paths: Sequence[str]) -> TreeState:
+    """Uncommitted changes in these files and directories, each file named."""
+    named = (f":(top,literal){path}" for path in paths)
+    return _parsed(run_in(where, "status", *_STATUS, "--untracked-files=all", "--", *named), None)
+
+
 def tree_state(
     where: Path | BuilderTree, *, timeout: float | None = None, each_file: bool = False
 ) -> TreeState:
@@ -54,11 +64,7 @@ def tree_state(
     """
     question = (
         "status",
-        "--porcelain=v2",
-        "-z",
-        "--branch",
-        "--no-renames",
-        "--no-ahead-behind",
+        *_STATUS,
         "--untracked-files=all" if each_file else "--untracked-files=normal",
     )
     if isinstance(where, BuilderTree):

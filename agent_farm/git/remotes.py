@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from agent_farm.git.command import ask_git, run_git
@@ -35,6 +36,52 @@ class Base:
     is_branch: bool = False
     branches: tuple[str, ...] = ()
     refs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """How a local branch stands to the remote-tracking branch that it follows, as of the last fetch."""
+
+    name: str
+    remote: str
+    ahead: int = 0
+    behind: int = 0
+
+
+def upstreams_of(repository: Repository, branches: Collection[str]) -> dict[str, Upstream]:
+    """Of the local branches that follow one; without a remote git is not even asked."""
+    if not branches or not _has_remotes(repository):
+        return {}
+    fields = ("refname", "upstream:short", "upstream:remotename", "upstream:track,nobracket")
+    form = "%09".join(f"%({name})" for name in fields)
+    refs = [f"{_HEADS}{branch}" for branch in branches]
+    rows = run_git(repository.root, "for-each-ref", f"--format={form}", *refs).splitlines()
+    found = {}
+    for ref, name, remote, track in (row.split("\t") for row in rows):
+        if name and ref in refs:
+            counts = {word: int(number) for word, number in re.findall(r"(ahead|behind) (\d+)", track)}
+            found[ref.removeprefix(_HEADS)] = Upstream(name, remote, **counts)
+    return found
+
+
+def fetch_remote(repository: Repository, remote: str, *, seconds: float) -> None:
+    """Submodules have remotes of their own, and are not asked."""
+    run_git(repository.root, "fetch", "--quiet", "--no-recurse-submodules", "--", remote, timeout=seconds)
+
+
+def remote_of(repository: Repository, name: str) -> str | None:
+    """The remote that `origin/main` is on, or that the local branch `main` follows."""
+    followed = upstreams_of(repository, [name]).get(name)
+    if followed:
+        return followed.remote
+    return next((one for one in _remotes(repository) if name.startswith(f"{one}/")), None)
+
+
+def _has_remotes(repository: Repository) -> bool:
+    try:
+        return b"[remote " in (repository.common_dir / "config").read_bytes()
+    except OSError:
+        return True
 
 
 def find_base(repository: Repository, name: str) -> Base:

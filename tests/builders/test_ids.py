@@ -102,7 +102,20 @@ def test_an_unknown_project_lists_what_exists_and_names_the_nearest() -> None:
     error = caught.value
     assert "0009-terminal-click" in str(error.why)
     assert "0010-login" in str(error.why)
-    assert str(error.hint).startswith("af spawn --project 00")
+    assert "The nearest is 00" in str(error.why)
+    assert error.hint == "ls codev/specs", "a number that looks alike is another project"
+
+
+@pytest.mark.parametrize("words", ["0009-terminal-click", "codev/specs/0009-terminal-click.md"])
+def test_a_project_is_found_by_what_a_shell_completes(words: str) -> None:
+    assert ids.find_spec(words, SPECS).id == "0009"
+
+
+def test_a_long_list_of_specs_is_cut() -> None:
+    with pytest.raises(NotFound) as caught:
+        ids.find_spec("99", [f"{number:04}-x.md" for number in range(100, 200)])
+    assert str(caught.value.why).endswith(" and 80 more")
+    assert len(str(caught.value.why)) < 300
 
 
 def test_an_unknown_protocol_lists_what_exists_and_names_the_nearest() -> None:

@@ -156,3 +156,56 @@ def test_a_branch_that_is_gone_is_said(spawn: Spawn, af: Af) -> None:
     builder.git("branch", "-q", "-D", builder.branch)
     assert "? branch gone" in af("status", builder.id).stdout
     assert f"there is no {builder.branch}" in af("conflicts").stdout
+
+
+def push_more(repo: Path, origin: Path, commits: int) -> str:
+    """Commits that only the remote has; the newest."""
+    other = repo.parent / "colleague"
+    git(repo, "clone", "-q", str(origin), str(other))
+    for number in range(commits):
+        commit_files(other, {f"theirs-{number}.txt": "theirs\n"}, "theirs")
+    git(other, "push", "-q", "origin", "HEAD:main")
+    return git(other, "rev-parse", "HEAD")
+
+
+def test_a_base_that_is_behind_is_named_at_spawn_and_in_status(af: Af, repo: Path, origin: Path) -> None:
+    push_more(repo, origin, 3)
+    assert "behind" not in af("spawn", "--shell", "--runtime", "demo").stderr
+    git(repo, "fetch", "-q")
+    done = af("spawn", "--shell", "--runtime", "demo", "--dry-run")
+    assert f"from main at {git(repo, 'rev-parse', 'HEAD')[:10]}, 3 behind origin/main" in done.stderr
+    assert git(repo, "rev-parse", "HEAD") in done.stdout
+    assert "main is 3 behind origin/main" in af("status", "--fresh").stdout
+
+
+@pytest.mark.parametrize("how", ["flag", "setting"])
+def test_fetch_starts_from_what_the_remote_has(af: Af, repo: Path, origin: Path, how: str) -> None:
+    newest = push_more(repo, origin, 2)
+    before = git(repo, "rev-parse", "main")
+    if how == "setting":
+        assert af("config", "set", "spawn.fetch", "true").returncode == 0
+    words = ("--fetch",) if how == "flag" else ()
+    done = af("spawn", "--shell", "--runtime", "demo", "--json", *words)
+    builder = json.loads(done.stdout)["builder"]
+    assert (builder["base"], builder["base_commit"]) == ("main", newest)
+    assert "behind" not in done.stderr
+    assert git(repo, "rev-parse", "main") == before
+
+
+def test_fetch_leaves_a_base_with_commits_of_its_own_and_says_so(af: Af, repo: Path, origin: Path) -> None:
+    push_more(repo, origin, 2)
+    commit_files(repo, {"mine.txt": "mine\n"}, "mine")
+    done = af("spawn", "--shell", "--runtime", "demo", "--json", "--fetch")
+    assert json.loads(done.stdout)["builder"]["base_commit"] == git(repo, "rev-parse", "main")
+    assert "2 behind and 1 ahead of origin/main" in done.stderr
+
+
+def test_a_remote_that_cannot_be_fetched_starts_nothing(af: Af, repo: Path, origin: Path) -> None:
+    origin.rename(origin.with_name("away"))
+    done = af("spawn", "--shell", "--runtime", "demo", "--fetch")
+    assert done.returncode == 1
+    assert "origin cannot be fetched" in done.stderr
+    assert "without --fetch" in done.stderr
+    git(repo, "branch", "--unset-upstream")
+    assert af("spawn", "--shell", "--runtime", "demo", "--fetch").returncode == 2
+    assert json.loads(af("status", "--json").stdout)["builders"] == []

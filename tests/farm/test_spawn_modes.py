@@ -330,6 +330,38 @@ def test_what_is_not_committed_is_refused_with_the_command_that_commits_it(
     assert af("spawn", "--runtime", "demo", *args).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("file", "args"),
+    [
+        ("codev/specs/0010-login.md", ["-p", "10"]),
+        ("codev/plans/0010-login.md", ["-p", "10"]),
+        ("codev/protocols/experiment/role.md", ["--protocol", "experiment"]),
+        ("src/auth.py", ["text", "--files", "src/login.py", "--files", "src/auth.py"]),
+    ],
+)
+def test_what_is_edited_and_not_committed_is_named(farm: Path, af: Af, file: str, args: list[str]) -> None:
+    """The builder gets the committed text, and the person knows."""
+    (farm / file).write_text("edited\n")
+    done = af("spawn", "--runtime", "demo", "--dry-run", *args)
+    assert f"{file} has uncommitted changes; the builder gets the committed text" in done.stderr
+    assert f"git add -- {file} && git commit" in done.stderr
+    assert "uncommitted" not in af("spawn", "--runtime", "demo", "--dry-run", "other").stderr
+    assert af("config", "set", "worktree.carry", "true").returncode == 0
+    assert "uncommitted" not in af("spawn", "--runtime", "demo", "--dry-run", *args).stderr
+
+
+def test_a_plan_that_is_not_committed_is_named(farm: Path, af: Af) -> None:
+    write_files(farm, {"codev/plans/0009-terminal-click.md": "# Plan\n"})
+    done = af("spawn", "--runtime", "demo", "--dry-run", "-p", "9")
+    assert "codev/plans/0009-terminal-click.md is not committed; the builder does not get it" in done.stderr
+
+
+@pytest.mark.parametrize("args", [["-p", "9"], ["--protocol", "cleanup"]])
+def test_a_prompt_that_names_paths_starts_where_they_are(farm: Path, af: Af, args: list[str]) -> None:
+    builder = spawn(af, *args, cwd=farm / "src")
+    assert builder["subdirectory"] == ""
+
+
 def test_a_spec_that_has_a_builder_is_refused_with_what_to_do(farm: Path, af: Af) -> None:
     spawn(af, "-p", "9")
     wait_until(lambda: traces(farm).processes, what="its launcher")

@@ -150,12 +150,12 @@ def test_a_base_that_is_gone_is_said_and_never_taken_for_no_difference(
     assert "No conflicts among 1 builder and its base." in alone.stderr
 
 
-def test_a_branch_that_is_gone_is_said(spawn: Spawn, af: Af) -> None:
+def test_a_record_follows_from_a_branch_that_is_gone(spawn: Spawn, af: Af) -> None:
     builder = spawn("--shell")
     builder.git("switch", "-q", "-c", "renamed")
     builder.git("branch", "-q", "-D", builder.branch)
-    assert "? branch gone" in af("status", builder.id).stdout
-    assert f"there is no {builder.branch}" in af("conflicts").stdout
+    assert f"{builder.branch} is renamed now; its record follows" in af("status", builder.id).stderr
+    assert "No conflicts among 1 builder and its base." in af("conflicts").stderr
 
 
 def push_more(repo: Path, origin: Path, commits: int) -> str:
@@ -170,7 +170,7 @@ def push_more(repo: Path, origin: Path, commits: int) -> str:
 
 def test_a_base_that_is_behind_is_named_at_spawn_and_in_status(af: Af, repo: Path, origin: Path) -> None:
     push_more(repo, origin, 3)
-    assert "behind" not in af("spawn", "--shell", "--runtime", "demo").stderr
+    assert "behind origin" not in af("spawn", "--shell", "--runtime", "demo").stderr
     git(repo, "fetch", "-q")
     done = af("spawn", "--shell", "--runtime", "demo", "--dry-run")
     assert f"from main at {git(repo, 'rev-parse', 'HEAD')[:10]}, 3 behind origin/main" in done.stderr
@@ -188,7 +188,7 @@ def test_fetch_starts_from_what_the_remote_has(af: Af, repo: Path, origin: Path,
     done = af("spawn", "--shell", "--runtime", "demo", "--json", *words)
     builder = json.loads(done.stdout)["builder"]
     assert (builder["base"], builder["base_commit"]) == ("main", newest)
-    assert "behind" not in done.stderr
+    assert "behind origin" not in done.stderr
     assert git(repo, "rev-parse", "main") == before
 
 

@@ -278,7 +278,7 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["text", "--role", "missing.md"], 2, ["No role file missing.md"]),
     (["--task-file", "missing.md"], 2, ["missing.md"]),
     (["-p", "8"], 1, ["No spec for project 8", "0009-terminal-click", "0010-login"]),
-    (["-p", "0019"], 1, ["No spec for project 0019", "hint: af spawn --project 00"]),
+    (["-p", "0019"], 1, ["No spec for project 0019", "The nearest is 0010-login"]),
     (["--protocol", "clenup"], 1, ["cleanup, experiment", "hint: af spawn --protocol cleanup"]),
     (["--protocol", "../roles"], 1, ["cleanup, experiment"]),
     (["text", "--runtime", "claud-code"], 2, ["claude-code", "demo", "hint: af spawn --runtime claude-code"]),

@@ -9,7 +9,7 @@ from mcp.server import MCPServer
 
 from agent_farm.butler.agreement import agreed_before
 from agent_farm.butler.tool_box import in_thread, text_of, tool
-from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.launch import as_command
@@ -39,7 +39,7 @@ def add_life_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
 
         Refused with the evidence when work exists nowhere else; the flags waive one thing each, and even
         then it can be brought back by `af restore`. `stop` ends the named builders first, if they run and
-        can be removed.
+        can be removed; without ids it takes those, too, that have landed and are idle.
         """
         waived = {"discard_changes": discard_changes, "discard_commits": discard_commits, "stop": stop}
         return await in_thread("prune", _prune, open_farm, ids, waived)
@@ -75,21 +75,14 @@ def _resume(open_farm: OpenFarm, id: str) -> dict[str, Any]:
 
 
 def _prune(open_farm: OpenFarm, ids: Sequence[str] | None, waived: dict[str, bool]) -> dict[str, Any]:
-    from agent_farm.farm.prune import finished_and_landed, prune
+    from agent_farm.farm.prune import Waived, find_candidates, prune_each, to_json
 
-    if waived["stop"] and not ids:
-        raise UsageError("stop takes the ids of builders")
-    farm = open_farm()
-    named = [farm.require_exact(id) for id in dict.fromkeys(ids or ())]
-    chosen = named if ids else finished_and_landed(farm)[0]
-    pruned, refused = list[dict[str, Any]](), list[str]()
-    for record in chosen:
-        try:
-            one = prune(farm, record, **waived)
-        except WorkWouldBeLost as error:
-            if len(chosen) == 1:
-                raise
-            refused.append(text_of(error))
-        else:
-            pruned.append({"id": one.id, "branch": one.branch, "kept": one.ref})
-    return {"pruned": pruned, "refused": refused}
+    farm, allowed = open_farm(), Waived(**waived)
+    if ids:
+        chosen = [farm.require_exact(id) for id in dict.fromkeys(ids)]
+    else:
+        chosen = list(find_candidates(farm, stop=allowed.stop).chosen)
+    results = list(prune_each(farm, chosen, allowed))
+    if len(chosen) == 1 and results[0].error:
+        raise results[0].error
+    return to_json(results)

@@ -152,7 +152,7 @@ def _removal(farm: Farm, id: str) -> str:
 def _removed(farm: Farm, landed: Landed) -> bool:
     """Remove it unless something stands against that, which is said; then it goes on as it was."""
     from agent_farm.farm.listing import read_status
-    from agent_farm.farm.prune import prune
+    from agent_farm.farm.prune import Waived, prune
 
     record = farm.require(landed.id)
     state = read_status(farm, record).state
@@ -164,7 +164,7 @@ def _removed(farm: Farm, landed: Landed) -> bool:
         narrate_hint(as_command("af", "prune", "--stop", landed.id))
     else:
         try:
-            prune(farm, record, stop=True)
+            prune(farm, record, Waived(stop=True))
         except AgentFarmError as error:
             narrate(f"{landed.id} landed, and was kept:")
             show_error(error, as_json=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,22 +11,25 @@ from click.shell_completion import CompletionItem
 
 from agent_farm.cli.options import builder_json, current_farm, ids_argument, json_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable, show_error
-from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.launch import as_command
 
 if TYPE_CHECKING:
     from agent_farm.builders.record import BuilderRecord
     from agent_farm.farm.farm import Farm
-    from agent_farm.farm.prune import Pruned
+    from agent_farm.farm.prune import Result
 
 
 @click.command(
     "prune",
     epilog="""\b
 Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
-checkout's HEAD or a remote-tracking branch (also rebased or squashed), and nothing is uncommitted.
+checkout's HEAD or a remote-tracking branch (also rebased or squashed), and nothing is
+uncommitted.
 
 \b
-Everything removed is salvaged first and comes back with af restore ID, until it is expired:
+A removed builder is kept whole, but for directories that a tool makes again (node_modules),
+and comes back with af restore ID, until it is expired:
   af prune --expire 30d
 
 \b
@@ -33,9 +37,11 @@ Exit code 4: refused, because work would be lost; the evidence is printed.
 """,
 )
 @ids_argument(required=False)
-@click.option("--discard-changes", is_flag=True, help="Remove although files are uncommitted or untracked.")
-@click.option("--discard-commits", is_flag=True, help="Remove although commits have not landed.")
-@click.option("--stop", is_flag=True, help="Stop the builders named first, if they run and can be removed.")
+@click.option("--discard-changes", is_flag=True, help="Remove even if files are uncommitted or untracked.")
+@click.option("--discard-commits", is_flag=True, help="Remove even if commits have not landed.")
+@click.option(
+    "--stop", is_flag=True, help="Stop running builders first, if they can be removed; without ids idle ones."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("--expire", metavar="AGE", help="Delete for good what was removed longer ago than AGE.")
 @json_option
@@ -49,68 +55,56 @@ def prune_command(
     as_json: bool,
 ) -> int:
     """Remove builders: without ids all that are finished and have landed."""
-    if stop and not ids:
-        raise UsageError("--stop takes the ids of builders", hint="af prune --stop ID")
     if expire is not None:
         return _expire(expire, bool(ids), as_json)
-    from agent_farm.farm.prune import prune, require_prunable
+    from agent_farm.farm.prune import Waived, prune_each, to_json
 
     farm = current_farm()
-    chosen = _chosen(farm, ids)
-    allowed = {"discard_changes": discard_changes, "discard_commits": discard_commits, "stop": stop}
-    done: list[Pruned] = []
-    refused: list[str] = []
-    for record in chosen:
-        try:
-            if dry_run:
-                require_prunable(farm, record, **allowed)
-                answer(f"{record.id} would be removed")
-            else:
-                done.append(prune(farm, record, **allowed))
-                _show(done[-1], as_json)
-        except WorkWouldBeLost as error:
-            if len(chosen) == 1:
-                raise
-            refused.append(error.what)
-            show_error(error, as_json=False)
+    chosen = [farm.require_exact(id) for id in dict.fromkeys(ids)] or _chosen(farm, stop)
+    results: list[Result] = []
+    for result in prune_each(farm, chosen, Waived(discard_changes, discard_commits, stop), dry_run=dry_run):
+        if result.error and len(chosen) == 1:
+            raise result.error
+        results.append(result)
+        if not as_json:
+            _show(result)
     if as_json:
-        answer_json({"removed": [_as_json(one) for one in done], "refused": refused})
-    elif not chosen:
+        answer_json(to_json(results))
+    elif any(result.kept for result in results):
+        narrate_hint(f"af restore {results[0].id if len(results) == 1 else 'ID'}")
+    failed = [result.error for result in results if result.error]
+    return max((error.exit_code for error in failed), default=0)
+
+
+def _chosen(farm: Farm, stop: bool) -> Sequence[BuilderRecord]:
+    """All that go by themselves, with a word on the others."""
+    from agent_farm.farm.prune import find_candidates
+
+    found = find_candidates(farm, stop=stop)
+    for id, reason in found.stay.items():
+        narrate(f"{id} stays: {printable(reason)}")
+    if found.running:
+        landed = f"{len(found.running)} landed builder{' is' if len(found.running) == 1 else 's are'}"
+        narrate(f"{landed} still running.")
+        narrate_hint(as_command("af", "prune", "--stop", *(record.id for record in found.running)))
+    elif not found.chosen:
         narrate("Nothing to remove: no builder is finished and has landed.")
-    return WorkWouldBeLost.exit_code if refused else 0
+    return found.chosen
 
 
-def _chosen(farm: Farm, ids: tuple[str, ...]) -> list[BuilderRecord]:
-    """The ones named, by their whole ids; else all that go by themselves, with a word on the others."""
-    if ids:
-        return [farm.require_exact(id) for id in dict.fromkeys(ids)]
-    from agent_farm.farm.prune import finished_and_landed
-
-    chosen, others = finished_and_landed(farm)
-    for id, evidence in others.items():
-        narrate(f"{id} stays: {evidence.summary()}")
-    return chosen
-
-
-def _show(pruned: Pruned, as_json: bool) -> None:
-    if as_json:
+def _show(result: Result) -> None:
+    if result.error:
+        show_error(result.error, as_json=False)
         return
-    answer(f"{pruned.id} removed" + (f", with {pruned.branch}" if pruned.branch else ""))
-    for path in pruned.kept:
-        narrate(f"  kept: {printable(path)}")
-    if pruned.left_out:
-        narrate(f"  left out, made by a tool: {printable(_places(pruned.left_out))}")
-    narrate_hint(f"af restore {pruned.id}")
-
-
-def _as_json(pruned: Pruned) -> dict[str, object]:
-    return {
-        "id": pruned.id,
-        "branch": pruned.branch,
-        "salvage": pruned.ref,
-        "kept": list(pruned.kept),
-        "left_out": list(pruned.left_out),
-    }
+    if result.kept is None:
+        answer(f"{result.id} would be removed")
+        return
+    kept = result.kept
+    answer(f"{kept.record.id} removed" + (f", with {kept.record.branch}" if kept.goes and kept.tip else ""))
+    if kept.files:
+        narrate(f"  kept in the trash: {printable(_places(kept.files))}")
+    if kept.left_out:
+        narrate(f"  deleted, a tool makes it again: {printable(_places(kept.left_out))}")
 
 
 def _places(paths: tuple[str, ...]) -> str:
@@ -128,15 +122,26 @@ def _expire(age: str, has_ids: bool, as_json: bool) -> int:
 
     if has_ids:
         raise UsageError("--expire takes no ids", hint="af prune --help")
-    gone = expire(current_farm(), parse_age(age))
+    expired = expire(current_farm(), parse_age(age))
     if as_json:
-        answer_json({"expired": [{"id": kept.record.id, "epoch": kept.epoch} for kept in gone]})
-        return 0
-    for kept in gone:
+        answer_json(
+            {
+                "expired": [{"id": kept.record.id, "epoch": kept.epoch} for kept in expired.gone],
+                "left": [str(path) for path in expired.left],
+                "refused": [{"what": error.what, "why": error.why} for error in expired.busy],
+            }
+        )
+        return 1 if expired.left or expired.busy else 0
+    for kept in expired.gone:
         answer(f"{kept.record.id} of {_when(kept.epoch)} deleted for good")
-    if not gone:
+    for error in expired.busy:
+        show_error(error, as_json=False)
+    for path in expired.left:
+        narrate(f"{printable(str(path))} cannot be deleted: it holds files of another user.")
+        narrate_hint(as_command("sudo", "rm", "-rf", path))
+    if not (expired.gone or expired.busy or expired.left):
         narrate("Nothing is that old.")
-    return 0
+    return 1 if expired.left or expired.busy else 0
 
 
 def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -152,7 +157,13 @@ def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str
 
 @click.command()
 @click.argument("id", required=False, shell_complete=complete_removed)
-@click.option("--at", "epoch", type=int, metavar="EPOCH", help="The removal of this second, not the newest.")
+@click.option(
+    "--at",
+    "epoch",
+    type=int,
+    metavar="EPOCH",
+    help="Restore the removal made at EPOCH instead of the latest.",
+)
 @click.option("--list", "listing", is_flag=True, help="Show what can be restored.")
 @json_option
 def restore(id: str | None, epoch: int | None, listing: bool, as_json: bool) -> None:
@@ -181,11 +192,13 @@ def _list(id: str | None, as_json: bool) -> None:
 
     kept = list_kept(current_farm(), id)
     if as_json:
-        rows = [{"id": one.record.id, "epoch": one.epoch, "salvage": one.ref} for one in kept]
-        answer_json({"removed": rows})
+        answer_json({"removed": [{**one.to_json(), "title": one.record.title} for one in kept]})
         return
+    width = max((len(one.record.id) for one in kept), default=0)
     for one in kept:
-        answer(f"{one.record.id}  {one.epoch}  {_when(one.epoch)}  {one.record.title[:60]}")
+        title = one.record.title
+        short = title if len(title) <= 60 else f"{title[:59]}…"
+        answer(printable(f"{one.record.id:{width}}  {one.epoch}  {_when(one.epoch)}  {short}"))
     if not kept:
         narrate("Nothing can be restored.")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, RECORD
+from agent_farm.dashboard.schemas import BUILDER, RECORD, REMOVAL
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
 from agent_farm.farm.listing import list_builders
@@ -42,23 +42,11 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
 
 
 def prune_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.prune import prune
+    from agent_farm.farm.prune import Waived, prune
 
     farm = desk.farm()
-    pruned = prune(
-        farm,
-        desk.require(farm, call.path["id"]),
-        discard_changes=bool(call.body["discard_changes"]),
-        discard_commits=bool(call.body["discard_commits"]),
-    )
-    return {
-        "removed": {
-            "id": pruned.id,
-            "branch": pruned.branch,
-            "salvage": pruned.ref,
-            "kept": list(pruned.kept),
-        }
-    }
+    waived = Waived(bool(call.body["discard_changes"]), bool(call.body["discard_commits"]))
+    return {"removed": prune(farm, desk.require(farm, call.path["id"]), waived).to_json()}
 
 
 def merge_builder(desk: Desk, call: Call) -> Answer:
@@ -80,7 +68,7 @@ def restore_builder(desk: Desk, call: Call) -> Answer:
 
 _ID = "/api/builders/{id}"
 _DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
-_REMOVAL = object_schema({"id": TEXT, "branch": MAYBE_TEXT, "salvage": TEXT, "kept": list_of(TEXT)})
+_REMOVAL = object_schema(REMOVAL)
 _MERGED = object_schema(
     {
         "id": TEXT, "branch": MAYBE_TEXT, "into": TEXT, "checkout": TEXT, "before": TEXT, "after": TEXT,
@@ -106,7 +94,7 @@ ACTS = (
     ),
     Operation(
         "POST", f"{_ID}/prune", "prune_builder",
-        "Remove it; 409 with the evidence when work would be lost. Everything is salvaged first",
+        "Remove it; 409 with the evidence when work would be lost. Everything is kept",
         prune_builder, {"removed": _REMOVAL},
         body=(Field("discard_changes", "flag"), Field("discard_commits", "flag")),
     ),

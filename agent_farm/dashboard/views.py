@@ -43,15 +43,7 @@ def event_json(event: Event) -> dict[str, Any]:
 
 
 def removed_json(kept: Kept) -> dict[str, Any]:
-    return {
-        "id": kept.record.id,
-        "epoch": kept.epoch,
-        "title": kept.record.title,
-        "type": kept.record.type,
-        "branch": kept.record.branch,
-        "salvage": kept.ref,
-        "kept": list(kept.remaining),
-    }
+    return {**kept.to_json(), "title": kept.record.title, "type": kept.record.type}
 
 
 def object_schema(properties: Mapping[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
@@ -11,10 +13,11 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
 from agent_farm.farm.stop import program_in_shell
+from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.landed import Commit, landing_targets, unlanded_commits
-from agent_farm.git.nested import nested_repositories
-from agent_farm.git.worktrees import Worktree, belongs_here, find_worktree
+from agent_farm.git.nested import submodules_with_work
+from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
 
 _SHOWN = 20
@@ -30,11 +33,16 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
+    """`head` is the commit checked out and `tip` that of the branch, when this was looked at."""
+
     status: Status
     obstacles: tuple[Obstacle, ...] = ()
     changed: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
+    head: str | None = None
+    tip: str | None = None
+    tree: BuilderTree | None = None
 
     @property
     def has_landed(self) -> bool:
@@ -52,21 +60,37 @@ class Evidence:
         return ", ".join(parts + [f"{len(items)} {name}" for items, name in lost if items])
 
 
-def gather(farm: Farm, record: BuilderRecord, *, will_stop: bool = False) -> Evidence:
-    """Everything that speaks against removing, asked afresh. Running does not, when it is stopped first."""
-    status = read_status(farm, record)
+def gather(
+    farm: Farm, record: BuilderRecord, *, will_stop: bool = False, status: Status | None = None
+) -> Evidence:
+    """Everything that speaks against removing, asked afresh. Running does not, when it is stopped first.
+
+    `status` is for a caller that has just asked for all builders at once.
+    """
+    status = status or read_status(farm, record)
     running = _cannot_stop(status) if will_stop else _running(farm, record, status)
-    obstacles = [*running, *_foreign(farm, record)]
-    if obstacles:
-        return Evidence(status, tuple(obstacles))
-    tree = tree_state(record.worktree_path, each_file=True)
-    commits = _commits(farm, record, tree)
+    if running:
+        return Evidence(status, tuple(running))
+    try:
+        tree = builder_tree(farm.repository, record.id, record.worktree_path)
+    except WorktreeMismatch as error:
+        what = f"{error.what}: {error.why}" if error.why else error.what
+        return Evidence(status, (Obstacle(what, error.hint),))
+    foreign = _foreign(farm, record, tree)
+    if foreign:
+        return Evidence(status, tuple(foreign))
+    state = tree_state(tree, each_file=True)
+    tip = farm.repository.branch_commit(record.branch)
+    commits = _commits(farm, record, [state.head, tip])
     return Evidence(
         status,
-        tuple(_undecided(record, tree, commits)),
-        (*tree.dirty, *_submodules(record, tree)),
-        tree.untracked,
+        tuple(_undecided(record, state, commits)),
+        (*state.dirty, *_submodules(tree, state)),
+        state.untracked,
         tuple(commits),
+        state.head,
+        tip,
+        tree,
     )
 
 
@@ -115,29 +139,26 @@ def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle
     return []
 
 
-def _foreign(farm: Farm, record: BuilderRecord) -> list[Obstacle]:
-    """Path, branch and record have to name each other, in this repository."""
-    path = record.worktree_path
-    if not path.is_dir():
-        return [Obstacle(f"its worktree {path} is gone", "af doctor --fix")]
-    tree = find_worktree(farm.repository, path)
-    if tree is None or not belongs_here(farm.repository, path):
-        return [Obstacle(f"{path} is no worktree of this repository", "af doctor")]
-    if tree.locked_reason is not None:
-        reason = f": {tree.locked_reason}" if tree.locked_reason else ""
-        return [Obstacle(f"its worktree is locked{reason}", as_command("git", "worktree", "unlock", path))]
-    return _other_branch(record, tree)
-
-
-def _other_branch(record: BuilderRecord, tree: Worktree) -> list[Obstacle]:
-    if tree.branch is None or tree.branch == record.branch:
-        return []
-    return [
-        Obstacle(
-            f"its worktree has {tree.branch} checked out, not {record.branch}",
-            as_command("git", "-C", tree.path, "switch", record.branch),
-        )
-    ]
+def _foreign(farm: Farm, record: BuilderRecord, tree: BuilderTree) -> list[Obstacle]:
+    """A lock is somebody's word, and so is a branch that is checked out somewhere."""
+    if (tree.git_dir / "locked").exists():
+        reason = (tree.git_dir / "locked").read_text(errors="replace").strip()
+        what = f"its worktree is locked{f': {reason}' if reason else ''}"
+        return [Obstacle(what, as_command("git", "worktree", "unlock", tree.path))]
+    checked_out = tree.checked_out().branch
+    if checked_out not in (None, record.branch):
+        return [
+            Obstacle(
+                f"its worktree has {checked_out} checked out, not {record.branch}",
+                as_command("git", "-C", tree.path, "switch", record.branch),
+            )
+        ]
+    elsewhere = [one.path for one in list_worktrees(farm.repository) if one.branch == record.branch]
+    others = [path for path in elsewhere if os.path.realpath(path) != os.path.realpath(tree.path)]
+    if others:
+        what = f"its branch {record.branch} is checked out in {others[0]}, too"
+        return [Obstacle(what, as_command("git", "-C", others[0], "switch", "--detach"))]
+    return []
 
 
 def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) -> list[Obstacle]:
@@ -164,17 +185,12 @@ def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) ->
     return []
 
 
-def _submodules(record: BuilderRecord, tree: TreeState) -> list[str]:
+def _submodules(tree: BuilderTree, state: TreeState) -> list[str]:
     """Submodules that look unchanged from here, with branches or files that exist nowhere else."""
-    found = nested_repositories(record.worktree_path)
-    return [
-        f"{one.path} ({one.reason})"
-        for one in found
-        if one.kind == "submodule" and one.path not in tree.dirty
-    ]
+    found = submodules_with_work(tree)
+    return [f"{path} ({reason})" for path, reason in found.items() if path not in state.dirty]
 
 
-def _commits(farm: Farm, record: BuilderRecord, tree: TreeState) -> list[Commit]:
-    tips = {tree.head, farm.repository.branch_commit(record.branch)} - {None}
+def _commits(farm: Farm, record: BuilderRecord, tips: Sequence[str | None]) -> list[Commit]:
     targets = landing_targets(farm.repository, record.base)
-    return unlanded_commits(farm.repository, sorted(str(tip) for tip in tips), targets)
+    return unlanded_commits(farm.repository, sorted({tip for tip in tips if tip}), targets)

@@ -14,9 +14,9 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, is_locked, make_directory, replace_file
 from agent_farm.errors import LockTaken
+from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
-from agent_farm.farm.trash import delete_tree
 from agent_farm.git.command import GitError
 from agent_farm.git.half_made import drop_half_made
 from agent_farm.git.slots import add_slot, move_slot, update_slot

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
@@ -13,68 +12,107 @@ from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import hold
-from agent_farm.farm.listing import read_status
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.removal import finish, remove, settle_removal
 from agent_farm.farm.stop import end_processes
-from agent_farm.farm.tool_made import LARGE, is_tool_made
-from agent_farm.farm.trash import Kept, new_place, store_kept, thin_out
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.ignoring import ignored_entries, same_content
-from agent_farm.git.nested import nested_repositories
-from agent_farm.git.salvage import salvage
-from agent_farm.git.worktrees import delete_branch, find_worktree, remove_worktree
-from agent_farm.launch import as_command
-from agent_farm.paths import IGNORED_BY_GIT
-from agent_farm.ports import release_ports
+from agent_farm.farm.trash import Kept, begun_removals
+
+_TRIES = 3  # a worktree in which somebody goes on writing is not removed
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
-    """What is gone, what of it is kept beside the salvage, and what a tool has to make again."""
+class Waived:
+    """What may be removed although it exists nowhere else, and whether a running builder is stopped."""
+
+    discard_changes: bool = False
+    discard_commits: bool = False
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Of one builder: `kept` when it is removed, `error` when it is not; neither after a dry run."""
 
     id: str
-    branch: str | None
-    ref: str
-    kept: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    kept: Kept | None = None
+    error: AgentFarmError | None = None
 
 
-def prune(
-    farm: Farm,
-    record: BuilderRecord,
-    *,
-    discard_changes: bool = False,
-    discard_commits: bool = False,
-    stop: bool = False,
-) -> Pruned:
+def prune_each(
+    farm: Farm, records: Sequence[BuilderRecord], waived: Waived, *, dry_run: bool = False
+) -> Iterator[Result]:
+    """One result for each, as it comes: what keeps one of them keeps none of the others."""
+    # One question to tmux for all of them: one that hangs is waited for once.
+    unknown = {id for id, status in read_statuses(farm, records).items() if status.state == "unknown"}
+    for record in records:
+        try:
+            if dry_run or record.id in unknown:
+                require_prunable(farm, record, waived)
+                yield Result(record.id)
+            else:
+                yield Result(record.id, kept=prune(farm, record, waived))
+        except AgentFarmError as error:
+            yield Result(record.id, error=error)
+        except OSError as error:
+            yield Result(record.id, error=AgentFarmError(f"{record.id} is not removed", why=str(error)))
+
+
+def to_json(results: Sequence[Result]) -> dict[str, Any]:
+    """The same in a terminal, over MCP and over HTTP."""
+    refused = [
+        {
+            "id": one.id,
+            "code": one.error.code,
+            "what": one.error.what,
+            "why": one.error.why,
+            "evidence": list(one.error.evidence),
+            "hint": one.error.hint,
+        }
+        for one in results
+        if one.error
+    ]
+    return {
+        "removed": [one.kept.to_json() for one in results if one.kept],
+        "would_remove": [one.id for one in results if not one.kept and not one.error],
+        "refused": refused,
+    }
+
+
+def prune(farm: Farm, record: BuilderRecord, waived: Waived | None = None) -> Kept:
     """Remove one builder; WorkWouldBeLost with the evidence when that would lose something.
 
     With `stop` one that runs is stopped first, unless it is refused anyway: then it goes on.
     """
-    waived = {"discard_changes": discard_changes, "discard_commits": discard_commits}
+    waived = waived or Waived()
     with hold(farm, record.id) as record:
-        require_prunable(farm, record, stop=stop, **waived)
-        runs = stop and not read_status(farm, record).is_finished
+        for begun in begun_removals(farm, record.id):
+            settle_removal(farm, begun)
+        evidence = require_prunable(farm, record, waived)
+        runs = waived.stop and not evidence.status.is_finished
         if runs:
             record = _mark_stopped(farm, record)
         end_processes(farm, record)
         if runs:
             note(farm, record, "stopped", "by af prune --stop")
-        # Its runtime or its shell may have written something until it ended.
-        require_prunable(farm, record, **waived)
-        return _remove(farm, record)
+        for _ in range(_TRIES):
+            kept = remove(farm, record, evidence)
+            if kept is not None:
+                return finish(farm, kept)
+            # Its runtime, its shell or an editor has written something in the meantime.
+            evidence = require_prunable(farm, record, waived)
+    raise WorkWouldBeLost(f"{record.id} is not removed", why="Somebody goes on writing in its worktree.")
 
 
-def require_prunable(
-    farm: Farm,
-    record: BuilderRecord,
-    *,
-    discard_changes: bool = False,
-    discard_commits: bool = False,
-    stop: bool = False,
-) -> None:
+def require_prunable(farm: Farm, record: BuilderRecord, waived: Waived) -> Evidence:
     """WorkWouldBeLost with the evidence, when removing the builder now would lose something."""
-    evidence = gather(farm, record, will_stop=stop)
-    require_removable(record, evidence, discard_changes=discard_changes, discard_commits=discard_commits)
+    evidence = gather(farm, record, will_stop=waived.stop)
+    require_removable(
+        record,
+        evidence,
+        discard_changes=waived.discard_changes,
+        discard_commits=waived.discard_commits,
+    )
+    return evidence
 
 
 def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
@@ -84,109 +122,36 @@ def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
         return records[record.id]
 
 
-def finished_and_landed(farm: Farm) -> tuple[list[BuilderRecord], dict[str, Evidence]]:
-    """Those that `af prune` takes by itself, and what keeps the other finished ones."""
-    chosen, others = [], {}
-    for record in farm.records().values():
-        evidence = gather(farm, record)
-        if evidence.has_landed and not evidence.status.cut_short:
-            chosen.append(record)
-        elif evidence.status.is_finished:
-            others[record.id] = evidence
-    return chosen, others
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Which builders `af prune` takes by itself, and why not the others.
 
-
-def finish_removal(farm: Farm, kept: Kept) -> Pruned:
-    """All that follows once the removal is on record; may be begun again after a crash."""
-    record = kept.record
-    if find_worktree(farm.repository, record.worktree_path) is not None:
-        remove_worktree(farm.repository, record.worktree_path, trash=kept.directory)
-    branch = _remove_branch(farm, record, kept.tip)
-    if farm.paths.run(record.id).is_dir():
-        os.rename(farm.paths.run(record.id), kept.run)
-    with farm.registry.edit() as records:
-        records.pop(record.id, None)
-    release_ports(farm.root, [record.id])
-    _require_gone(farm, kept, branch)
-    thin_out(kept)
-    farm.paths.builder_lock(record.id).unlink(missing_ok=True)
-    farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
-    return Pruned(record.id, branch, kept.ref, kept.remaining, kept.left_out)
-
-
-def _remove(farm: Farm, record: BuilderRecord) -> Pruned:
-    tip = farm.repository.branch_commit(record.branch)
-    remaining, left_out = _not_in_git(farm, record)
-    _require_movable(record, remaining)
-    place = new_place(farm, record)
-    salvage(record.worktree_path, place.ref, branch_tip=tip)
-    kept = replace(place, tip=tip, remaining=remaining, left_out=left_out)
-    store_kept(kept)
-    return finish_removal(farm, kept)
-
-
-def _not_in_git(farm: Farm, record: BuilderRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the salvage does not hold: paths to keep, and directories that their tool makes again.
-
-    Kept are nested repositories and ignored files that are no copies; all of it is renamed, never read.
+    `stay` are finished and hold something, `running` have landed and would have to be stopped.
     """
-    worktree = record.worktree_path
-    ignored = [path.rstrip("/") for path in ignored_entries(worktree)]
-    left_out = [path for path in ignored if is_tool_made(worktree / path)]
-    own = [path for path in ignored if path not in left_out and not _is_copy(farm, worktree, path)]
-    # In a worktree these are nobody's but the builder's, and git is told to ignore them.
-    own += [name for line in IGNORED_BY_GIT if os.path.lexists(worktree / (name := line.strip("/")))]
-    nested = [one.path for one in nested_repositories(worktree)]
-    chosen = sorted({*nested, *own})
-    outermost = [path for path in chosen if not any(path.startswith(f"{other}/") for other in chosen)]
-    return tuple(outermost), tuple(left_out)
+
+    chosen: tuple[BuilderRecord, ...]
+    stay: dict[str, str]
+    running: tuple[BuilderRecord, ...]
 
 
-def _require_movable(record: BuilderRecord, paths: Sequence[str]) -> None:
-    """While everything stands: a directory of another user (a container's, say) cannot be renamed."""
-    foreign = sorted(
-        {
-            str(one)
-            for path in paths
-            for one in (record.worktree_path / path, (record.worktree_path / path).parent)
-            if one.is_dir() and not one.is_symlink() and one.stat().st_uid != os.geteuid()
-            if not os.access(one, os.W_OK)
-        }
-    )
-    if foreign:
-        raise WorkWouldBeLost(
-            f"{record.id} is not removed: it has directories that only another user may write",
-            evidence=foreign,
-            hint=as_command("sudo", "chown", "-R", str(os.geteuid()), foreign[0]),
-        )
-
-
-def _is_copy(farm: Farm, worktree: Path, path: str) -> bool:
-    """Whether the main checkout has the same. What tools write into is large, and kept without comparing."""
-    if os.path.basename(path) in LARGE and (worktree / path).is_dir():
-        return False
-    return same_content(worktree / path, farm.root / path)
-
-
-def _remove_branch(farm: Farm, record: BuilderRecord, tip: str | None) -> str | None:
-    """The branch `af` made; one that was the user's before stays."""
-    if tip is None or not (record.new_branch or record.branch.startswith("builder/")):
-        return None
-    if farm.repository.branch_commit(record.branch) is not None:
-        delete_branch(farm.repository, record.branch, tip)
-    return record.branch
-
-
-def _require_gone(farm: Farm, kept: Kept, branch: str | None) -> None:
-    """Checked, not assumed, before anything says "removed"."""
-    record, left = kept.record, []
-    if record.worktree_path.exists() or find_worktree(farm.repository, record.worktree_path):
-        left.append(f"worktree {record.worktree}")
-    if branch is not None and farm.repository.branch_commit(branch):
-        left.append(f"branch {branch}")
-    if record.id in farm.registry.read():
-        left.append("record")
-    if resolve_commits(farm.repository, [kept.ref])[kept.ref] is None:
-        left.append(f"no salvage at {kept.ref}")
-    if left:
-        raise AgentFarmError(f"{record.id} is not removed whole", evidence=left, hint="af doctor --fix")
+def find_candidates(farm: Farm, *, stop: bool = False) -> Candidates:
+    """With `stop` those that have landed and wait for their next task are chosen, too."""
+    records = list(farm.records().values())
+    statuses = read_statuses(farm, records)
+    chosen, running, stay = list[BuilderRecord](), list[BuilderRecord](), dict[str, str]()
+    for record in records:
+        status = statuses[record.id]
+        if not (status.is_finished or status.state in ("idle", "unknown")):
+            continue
+        try:
+            evidence = gather(farm, record, will_stop=status.state == "idle", status=status)
+        except AgentFarmError as error:
+            stay[record.id] = f"{error.what}: {error.why}" if error.why else error.what
+            continue
+        if evidence.has_landed and not status.cut_short:
+            (chosen if status.is_finished else running).append(record)
+        elif status.state != "idle":
+            stay[record.id] = evidence.summary()
+    if stop:
+        return Candidates((*chosen, *running), stay, ())
+    return Candidates(tuple(chosen), stay, tuple(running))

@@ -1,40 +1,29 @@
-"""`af restore`: branch, worktree, uncommitted state, run files and record, as they were.
+"""`af restore`: branch, worktree, run files and record, as they were.
 
-The record comes first, as `creating`, and says which removal is being undone. Until the mark "state-is-back"
-nothing has left the trash, and a restore that was cut short is undone; after it, it is carried to its end.
+The record comes first, as `creating`, and says which removal is being undone. Until the worktree has left the
+trash a restore that was cut short is undone; after it, it is carried to its end.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import lock_of
-from agent_farm.farm.trash import Kept, delete_tree, list_kept, move, set_aside, thin_out
-from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
-from agent_farm.git.restoring import restore_state
-from agent_farm.git.salvage import Salvaged, load_salvage
-from agent_farm.git.worktrees import (
-    add_worktree,
-    admin_directory,
-    belongs_here,
-    branch_checked_out_at,
-    delete_branch,
-    drop_admin_entry,
-    remove_worktree,
-    require_free,
-)
+from agent_farm.farm.trash import Kept, list_kept, load_kept
+from agent_farm.git.builder_tree import BuilderTree, linked_tree
+from agent_farm.git.keeping import admin_of, adopt, attach, bring_back_branch, put_away, take_out
+from agent_farm.git.worktrees import branch_checked_out_at, require_free
 from agent_farm.launch import as_command
 from agent_farm.ports import release_ports, reserve_ports
 
 _RESTORING = "restoring "
-_STATE_IS_BACK = "state-is-back"
 
 
 def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
@@ -57,14 +46,15 @@ def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
 
 def restore(farm: Farm, kept: Kept) -> BuilderRecord:
     """The builder is back as `stopped`; `af resume` continues its conversation."""
-    with lock_of(farm, kept.record.id) as lock:
-        salvaged = load_salvage(farm.root, kept.ref)
-        record = _announce(farm, kept, salvaged)
+    id = kept.record.id
+    with lock_of(farm, id):
+        if load_kept(kept.directory) != kept:
+            raise NotFound(f"{id} was expired or restored meanwhile", hint="af restore --list")
+        record = _announce(farm, kept)
         try:
-            _make(farm, kept, record, salvaged, lock)
-            return _complete(farm, kept)
+            return _complete(farm, kept, record)
         except BaseException:
-            settle_restore(farm, record)
+            _undo(farm, kept, record)
             raise
 
 
@@ -76,16 +66,24 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
     """Finish or undo a restore that was cut short; the caller holds its lock. Says what was done."""
     name = (record.reason or "").removeprefix(_RESTORING)
     kept = next((kept for kept in list_kept(farm, record.id) if kept.directory.name == name), None)
-    if kept is not None and (kept.directory / _STATE_IS_BACK).exists():
-        _complete(farm, kept)
-        return [f"{record.id}: its restore was cut short; it is finished"]
-    done = _undo(farm, record, kept)
-    return [f"{record.id}: its restore was cut short; it is undone", *done]
+    if kept is None:
+        raise AgentFarmError(
+            f"{record.id}: its restore was cut short, and {name} is not in the trash", hint="af doctor"
+        )
+    if os.path.lexists(kept.worktree):
+        _undo(farm, kept, record)
+        return [f"{record.id}: its restore was cut short; it is undone"]
+    try:
+        _complete(farm, kept, record)
+    except AgentFarmError as error:
+        _undo(farm, kept, record)
+        return [f"{record.id}: its restore was cut short: {error.what}"]
+    return [f"{record.id}: its restore was cut short; it is finished"]
 
 
-def _announce(farm: Farm, kept: Kept, salvaged: Salvaged) -> BuilderRecord:
+def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
     """Intent before the effect: whoever finds this record knows what was begun."""
-    old = kept.record
+    old, path = kept.record, farm.paths.worktree(kept.record.id)
     with farm.registry.edit() as records:
         if old.id in records:
             raise UsageError(
@@ -94,55 +92,52 @@ def _announce(farm: Farm, kept: Kept, salvaged: Salvaged) -> BuilderRecord:
                 hint=f"af prune {old.id}",
             )
         tip = farm.repository.branch_commit(old.branch)
-        _require_free_branch(farm, old, tip, salvaged.head)
-        require_free(old.worktree_path)
-        record = replace(
-            old, state="creating", reason=f"{_RESTORING}{kept.directory.name}", new_branch=tip is None
-        )
+        _require_free_branch(farm, kept, tip)
+        require_free(path)
+        if admin_of(farm.repository, kept.admin, kept.worktree) is None:
+            raise AgentFarmError(
+                f"git does not know the worktree of {old.id} any more",
+                why=f"Its entry in {farm.repository.common_dir / 'worktrees'} is gone; its files are there.",
+                hint=as_command("ls", kept.worktree),
+            )
+        reason = f"{_RESTORING}{kept.directory.name}"
+        record = replace(old, state="creating", reason=reason, worktree=str(path))
         records[old.id] = record
     return record
 
 
-def _require_free_branch(farm: Farm, old: BuilderRecord, tip: str | None, head: str) -> None:
+def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
+    old = kept.record
     place = branch_checked_out_at(farm.repository, old.branch)
     if place is not None:
         raise UsageError(
             f"The branch {old.branch} is checked out in {place}",
             hint=as_command("git", "-C", place, "switch", "--detach"),
         )
-    if tip not in (None, head):
+    if tip not in (None, kept.tip):
         raise UsageError(
             f"The branch {old.branch} has moved on since {old.id} was removed",
-            why=f"It is at {str(tip)[:10]}, and was at {head[:10]}.",
+            why=f"It is at {str(tip)[:10]}, and was at {str(kept.tip)[:10]}.",
             hint=as_command("git", "-C", farm.root, "branch", "-m", old.branch, f"{old.branch}-later"),
         )
 
 
-def _make(farm: Farm, kept: Kept, record: BuilderRecord, salvaged: Salvaged, lock: int) -> None:
-    add_worktree(
-        farm.repository,
-        record.worktree_path,
-        record.branch,
-        salvaged.head,
-        lock_path=farm.paths.worktree_lock,
-        builder_lock_fd=lock,
-        new_branch=record.new_branch,
-    )
-    restore_state(kept.ref, record.worktree_path)
-    replace_file(kept.directory / _STATE_IS_BACK, "")
-
-
-def _complete(farm: Farm, kept: Kept) -> BuilderRecord:
-    """What is left to do once git's part is back; each step may be done again."""
-    old = kept.record
-    thin_out(kept)  # the removal may have been killed in the middle of it, with files on both sides
-    _bring_back_files(kept, old.worktree_path)
-    _bring_back_submodules(kept, old.worktree_path)
+def _complete(farm: Farm, kept: Kept, record: BuilderRecord) -> BuilderRecord:
+    """Each step may be done again."""
+    old, path = kept.record, farm.paths.worktree(kept.record.id)
+    if os.path.lexists(kept.worktree):
+        adopt(farm.repository, kept.admin, kept.worktree)
+    make_directory(farm.paths.worktrees)
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+    take_out(farm.repository, kept.worktree, path)
+    tree = linked_tree(farm.repository, path)
+    _bring_back_branch(farm, kept, tree)
     if kept.run.is_dir() and not farm.paths.run(old.id).exists():
         make_directory(farm.paths.runs)
         os.rename(kept.run, farm.paths.run(old.id))
     ports = reserve_ports(farm.root, old.id, len(old.ports))
-    record = replace(old, state="stopped", reason="restored", ports=ports)
+    record = replace(record, state="stopped", reason="restored", ports=ports)
     with farm.registry.edit() as records:
         records[old.id] = record
     note(farm, record, "restored")
@@ -150,50 +145,25 @@ def _complete(farm: Farm, kept: Kept) -> BuilderRecord:
     return record
 
 
-def _undo(farm: Farm, record: BuilderRecord, kept: Kept | None) -> list[str]:
-    """The removal is as it was. What stands in the worktree is set aside, not judged."""
-    path, done = record.worktree_path, []
-    with file_lock(farm.paths.worktree_lock):
-        drop_half_made(farm.repository, path)
-    if record.new_branch:
-        drop_stale_ref_lock(farm.repository, record.branch)
-    if belongs_here(farm.repository, path):
-        aside = set_aside(farm, "half", record.id)
-        remove_worktree(farm.repository, path, trash=aside)
-        done.append(f"its half-made worktree is in {aside}")
-    elif path.is_dir() and not any(path.iterdir()):
-        path.rmdir()
-    if not os.path.lexists(path):
-        drop_admin_entry(farm.repository, path)
-    tip = farm.repository.branch_commit(record.branch)
-    if tip is not None and record.new_branch and kept is not None:
-        try:
-            delete_branch(farm.repository, record.branch, load_salvage(farm.root, kept.ref).head)
-        except AgentFarmError:  # somebody committed to it
-            done.append(f"{record.branch} is kept, at {tip[:10]}")
+def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
+    """Where there is one it is at the same commit, or somebody has gone on with it since."""
+    now, branch = tree.checked_out(), kept.record.branch
+    if now.branch is not None or now.commit != kept.head:  # it is done, or somebody committed since
+        return
+    if kept.tip:
+        bring_back_branch(farm.repository, branch, kept.tip, kept.branch_log, kept.settings)
+    if kept.attached:
+        attach(tree, branch)
+
+
+def _undo(farm: Farm, kept: Kept, record: BuilderRecord) -> None:
+    """The removal as it was; once HEAD names the branch again there is only the way forward."""
+    path = farm.paths.worktree(record.id)
+    if not os.path.lexists(kept.worktree):
+        if linked_tree(farm.repository, path).checked_out().branch is not None or not kept.attached:
+            return
+        put_away(farm.repository, path, kept.worktree)
     release_ports(farm.root, [record.id])
     with farm.registry.edit() as records:
         records.pop(record.id, None)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
-    return done
-
-
-def _bring_back_files(kept: Kept, worktree: Path) -> None:
-    """What git could not keep; a file that is there already is not overwritten."""
-    if not kept.worktree.is_dir():
-        return
-    for directory, folders, files in os.walk(kept.worktree):
-        place = worktree / os.path.relpath(directory, kept.worktree)
-        for name in [*folders, *files]:
-            target = place / name
-            if not os.path.lexists(target):
-                make_directory(target.parent, mode=0o755)
-                move(Path(directory) / name, target)
-        folders[:] = [name for name in folders if (Path(directory) / name).is_dir()]
-
-
-def _bring_back_submodules(kept: Kept, worktree: Path) -> None:
-    """Their git directories live in the worktree's own, and with them commits that no remote has."""
-    modules, admin = kept.directory / "admin" / "modules", admin_directory(worktree)
-    if modules.is_dir() and admin is not None and not (admin / "modules").exists():
-        os.rename(modules, admin / "modules")

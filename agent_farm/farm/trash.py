@@ -1,4 +1,8 @@
-"""`.agent-farm/trash/`: what a removed builder leaves behind until it is expired."""
+"""`.agent-farm/trash/`: what a removed builder leaves behind until it is expired.
+
+`<id>-<epoch>/` holds `worktree/` as it was, `run/`, and `record.json`, which says how far the removal came:
+one that is `moving` is undone when it was cut short, one that is `removed` is carried to its end.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,25 @@ import json
 import os
 import re
 import shutil
-import stat
-import subprocess
-import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.stored_record import record_from_json, stored_record
 from agent_farm.disk import load_json, make_directory, replace_file
-from agent_farm.errors import DamagedFile, UsageError
-from agent_farm.farm import deletion
+from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
+from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.salvage import delete_salvage, list_salvages, salvage_ref
+from agent_farm.farm.holding import lock_of
+from agent_farm.git.command import run_git
+from agent_farm.git.keeping import admin_of, drop_ref
 from agent_farm.paths import FarmPaths, is_below
 
-_MANY_FILES = 2000
+_VERSION = 2
+_REFS = "refs/agent-farm/salvage"
 _AGE = re.compile(r"(\d+)([smhdw]?)")
 _ASIDE = re.compile(r"(run|half)-.+-\d{19}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
@@ -33,22 +36,25 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One removed builder: `directory` holds its record, run files and whatever git could not keep.
+    """One removed builder. `admin` is the name of git's own directory about its worktree.
 
-    `tip` is where its branch was, `remaining` the paths of the worktree that exist nowhere else,
-    `left_out` the directories that their tool makes again.
+    `head` is the commit that was checked out, `attached` whether by the branch. `tip` is where that was,
+    `settings` what git's configuration says of it, `salvage` the ref of commits that git would collect
+    otherwise. `files` exist in no commit; `left_out` are directories that their tool makes again.
     """
 
     record: BuilderRecord
     epoch: int
     directory: Path
+    admin: str
+    is_removed: bool = False
+    head: str | None = None
+    attached: bool = True
     tip: str | None = None
-    remaining: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    salvage: str | None = None
+    files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-
-    @property
-    def ref(self) -> str:
-        return salvage_ref(self.record.id, self.epoch)
 
     @property
     def worktree(self) -> Path:
@@ -58,95 +64,150 @@ class Kept:
     def run(self) -> Path:
         return self.directory / "run"
 
+    @property
+    def branch_log(self) -> Path:
+        return self.directory / "branch-log"
 
-def new_place(farm: Farm, record: BuilderRecord) -> Kept:
+    @property
+    def goes(self) -> bool:
+        """Whether the branch goes with the builder; one that was the user's before stays."""
+        return self.record.new_branch or self.record.branch.startswith("builder/")
+
+    @property
+    def ref(self) -> str:
+        return f"{_REFS}/{self.record.id}/{self.epoch}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same at every door."""
+        return {
+            "id": self.record.id,
+            "epoch": self.epoch,
+            "branch": self.record.branch if self.goes and self.tip else None,
+            "salvage": self.salvage,
+            "kept": list(self.files),
+            "left_out": list(self.left_out),
+            "place": str(self.worktree),
+        }
+
+
+def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
     """A directory of its own for this removal; a taken second moves on to the next free one."""
     make_directory(farm.paths.trash)
     epoch = int(time.time())
     while True:
-        kept = Kept(record, epoch, farm.paths.trash / f"{record.id}-{epoch}")
+        kept = Kept(record, epoch, farm.paths.trash / f"{record.id}-{epoch}", admin)
         epoch += 1
-        if _has_salvage(farm, kept):  # of a removal in this very second that was undone
-            continue
         with suppress(FileExistsError):
             kept.directory.mkdir(mode=0o700)
             return kept
 
 
-def _has_salvage(farm: Farm, kept: Kept) -> bool:
-    return resolve_commits(farm.repository, [kept.ref])[kept.ref] is not None
+_STORED = (
+    "epoch",
+    "admin",
+    "is_removed",
+    "head",
+    "attached",
+    "tip",
+    "settings",
+    "salvage",
+    "files",
+    "left_out",
+)
 
 
 def store_kept(kept: Kept) -> None:
-    """From here on the removal can be finished, and undone, by any other process."""
-    document = {
-        "version": 1,
-        "epoch": kept.epoch,
-        "tip": kept.tip,
-        "remaining": kept.remaining,
-        "left_out": kept.left_out,
-        "builder": stored_record(kept.record, FarmPaths(kept.directory.parents[2])),
-    }
+    """From here on the removal can be finished, or undone, by any other process."""
+    facts = {name: getattr(kept, name) for name in _STORED}
+    document = {"version": _VERSION, **facts, "builder": stored_record(kept.record, _paths(kept.directory))}
     replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
+
+
+def _paths(directory: Path) -> FarmPaths:
+    return FarmPaths(directory.parents[2])
+
+
+def load_kept(directory: Path) -> Kept | None:
+    """None for a directory that is not a removal, or one that this `af` does not understand."""
+    try:
+        document = load_json(directory / "record.json")
+        return _kept(directory, document) if isinstance(document, dict) else None
+    except (DamagedFile, KeyError, TypeError, ValueError, OSError):
+        return None
+
+
+def _kept(directory: Path, document: dict[str, Any]) -> Kept | None:
+    builder = document["builder"]
+    if document["version"] != _VERSION or not isinstance(builder, dict):
+        return None
+    facts = {name: document[name] for name in _STORED}
+    record = record_from_json(str(builder["id"]), builder, _paths(directory))
+    lists = {name: tuple(str(path) for path in facts[name]) for name in ("files", "left_out")}
+    settings = tuple((str(key), str(value)) for key, value in facts["settings"])
+    kept = Kept(**{**facts, **lists, "settings": settings}, record=record, directory=directory)
+    # A name that says something else is not ours to act on.
+    return kept if directory.name == f"{record.id}-{kept.epoch}" and _is_sound(kept) else None
+
+
+def _is_sound(kept: Kept) -> bool:
+    words = (kept.admin, *(name for name in (kept.head, kept.tip, kept.salvage) if name is not None))
+    return (
+        all(isinstance(word, str) for word in words)
+        and isinstance(kept.epoch, int)
+        and all(is_below(path) for path in (*kept.files, *kept.left_out))
+        and kept.salvage in (None, kept.ref)
+        and all(re.fullmatch(r"[0-9a-f]{40,64}", name) for name in (kept.head, kept.tip) if name is not None)
+        and all(key.startswith(f"branch.{kept.record.branch}.") for key, _ in kept.settings)
+    )
 
 
 def list_kept(farm: Farm, id: str | None = None) -> list[Kept]:
     """Removed builders, newest first."""
-    found = [
-        kept
-        for file in farm.paths.trash.glob("[!.]*/record.json")
-        if (kept := _load(file, farm.paths)) and (id is None or kept.record.id == id)
-    ]
+    found = [kept for kept in _all(farm) if kept.is_removed and (id is None or kept.record.id == id)]
     return sorted(found, key=lambda kept: kept.epoch, reverse=True)
 
 
-def thin_out(kept: Kept) -> None:
-    """Delete the removed worktree except the paths that exist nowhere else; may be begun again."""
-    saved = kept.directory / "kept"
-    if kept.worktree.is_dir():
-        for path in kept.remaining:
-            target = saved / path
-            if os.path.lexists(kept.worktree / path) and not os.path.lexists(target):
-                make_directory(target.parent)
-                move(kept.worktree / path, target)
-        delete_tree(kept.worktree)
-    if saved.exists():
-        os.rename(saved, kept.worktree)
-    admin = kept.directory / "admin"
-    if admin.is_dir() and not (admin / "modules").is_dir():
-        shutil.rmtree(admin, ignore_errors=True)
+def begun_removals(farm: Farm, id: str | None = None) -> list[Kept]:
+    """Removals that were cut short: their builder still has its record."""
+    records = farm.registry.read()
+    return [
+        kept
+        for kept in _all(farm)
+        if (id is None or kept.record.id == id) and _is_unfinished(kept, records.get(kept.record.id))
+    ]
 
 
-def move(path: Path, target: Path) -> None:
-    """A directory moves, and lets go of what is in it, only if it may be written; both keep their modes."""
-    parent, mode = path.parent.stat().st_mode, path.lstat().st_mode
-    protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
-    if not parent & stat.S_IWUSR:
-        path.parent.chmod(parent | stat.S_IWUSR)
-    if protected:
-        path.chmod(mode | stat.S_IWUSR)
-    os.rename(path, target)
-    if protected:
-        target.chmod(mode)
-    if not parent & stat.S_IWUSR:
-        path.parent.chmod(parent)
+def _is_unfinished(kept: Kept, record: BuilderRecord | None) -> bool:
+    if not kept.is_removed:
+        return True
+    same = record is not None and record.created_at == kept.record.created_at
+    return same and record is not None and record.state != "creating" and kept.worktree.is_dir()
 
 
-def delete_tree(path: Path) -> None:
-    """Gone from its place at once; a large tree is deleted in the background."""
-    # a name of its own: an earlier tree of this name may still be on its way out
-    doomed = path.with_name(f".{path.name}.{time.time_ns()}.deleting")
-    os.rename(path, doomed)
-    if _has_many_files(doomed):
-        subprocess.Popen(
-            [sys.executable, "-I", "-S", deletion.__file__, str(doomed)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    else:
-        deletion.delete(str(doomed))
+def _all(farm: Farm) -> list[Kept]:
+    places = sorted(farm.paths.trash.glob("[!.]*/record.json"))
+    return [kept for file in places if (kept := load_kept(file.parent)) is not None]
+
+
+def not_understood(farm: Farm) -> list[Path]:
+    """What lies in the trash and is neither a removal nor anything else that `af` put there."""
+    return [
+        path
+        for path in sorted(farm.paths.trash.glob("[!.]*"))
+        if not _ASIDE.fullmatch(path.name) and load_kept(path) is None and not is_empty_place(path)
+    ]
+
+
+def is_empty_place(path: Path) -> bool:
+    """Of a removal that was killed before it stored a word: it holds at most half of its record."""
+    with suppress(OSError):
+        return all(one.startswith(".record.json.") and one.endswith(".tmp") for one in os.listdir(path))
+    return False
+
+
+def drop_empty_place(path: Path) -> None:
+    if is_empty_place(path):
+        shutil.rmtree(path)
 
 
 def set_aside(farm: Farm, kind: str, id: str) -> Path:
@@ -155,21 +216,56 @@ def set_aside(farm: Farm, kind: str, id: str) -> Path:
     return farm.paths.trash / f"{kind}-{id}-{time.time_ns()}"
 
 
-def expire(farm: Farm, age: float) -> list[Kept]:
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """`gone` is deleted for good; `left` are paths that could not be deleted, and `busy` what is in use."""
+
+    gone: tuple[Kept, ...]
+    left: tuple[Path, ...] = ()
+    busy: tuple[AgentFarmError, ...] = ()
+
+
+def expire(farm: Farm, age: float) -> Expired:
     """Delete for good what was removed at least `age` seconds ago."""
     limit = time.time() - age
+    gone, left, busy = list[Kept](), list[Path](), list[AgentFarmError]()
     # a second removal within one second bears the next one: `0` means that one, too
-    old = [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]
-    for kept in old:
-        delete_tree(kept.directory)
+    for kept in [kept for kept in list_kept(farm) if kept.epoch <= limit or not age]:
+        try:
+            with lock_of(farm, kept.record.id):
+                if load_kept(kept.directory) == kept and kept not in begun_removals(farm, kept.record.id):
+                    left += _expire(farm, kept)
+                    gone.append(kept)
+                if kept.record.id not in farm.registry.read():
+                    farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
+        except (AgentFarmError, OSError) as error:
+            busy.append(error if isinstance(error, AgentFarmError) else AgentFarmError(str(error)))
     for path in _aside(farm):
         if int(path.name.rpartition("-")[2]) / 1e9 <= limit:
-            delete_tree(path)
-    for salvaged in list_salvages(farm.repository):  # also of builders that were restored since
-        id, epoch = salvaged.ref.split("/")[-2:]
-        if salvaged.at.timestamp() <= limit and not (farm.paths.trash / f"{id}-{epoch}").exists():
-            delete_salvage(farm.repository, salvaged)
-    return old
+            left += delete_tree(path)
+    _expire_salvages(farm, limit)
+    return Expired(tuple(gone), tuple(left), tuple(busy))
+
+
+def _expire(farm: Farm, kept: Kept) -> list[Path]:
+    """git's directory first: without it nothing can be restored, and what is left is listed still."""
+    admin = admin_of(farm.repository, kept.admin, kept.worktree)
+    if admin is not None:
+        shutil.move(admin, kept.directory / "admin")
+        with suppress(OSError):
+            admin.parent.rmdir()  # git, too, drops it with the last worktree
+    if kept.salvage:
+        drop_ref(farm.repository, kept.salvage)
+    return delete_tree(kept.directory)
+
+
+def _expire_salvages(farm: Farm, limit: float) -> None:
+    """Refs of builders that were restored since."""
+    rows = run_git(farm.root, "for-each-ref", "--format=%(refname) %(objectname)", f"{_REFS}/").splitlines()
+    for ref, commit in (row.rsplit(" ", 1) for row in rows):
+        id, _, epoch = ref.removeprefix(f"{_REFS}/").rpartition("/")
+        if epoch.isdecimal() and int(epoch) <= limit and not (farm.paths.trash / f"{id}-{epoch}").exists():
+            run_git(farm.root, "update-ref", "-d", ref, commit)
 
 
 def _aside(farm: Farm) -> list[Path]:
@@ -184,23 +280,8 @@ def parse_age(text: str) -> float:
     return int(match[1]) * _SECONDS[match[2]]
 
 
-def _has_many_files(path: Path) -> bool:
-    count = 0
-    for _, _, files in os.walk(path):
-        count += len(files)
-        if count > _MANY_FILES:
-            return True
-    return False
-
-
-def _load(file: Path, paths: FarmPaths) -> Kept | None:
-    """None for a directory that is not a whole removal: doctor tells of those."""
-    try:
-        document: Any = load_json(file)
-        record = record_from_json(str(document["builder"]["id"]), document["builder"], paths)
-        remaining, left_out = tuple(document["remaining"]), tuple(document.get("left_out", ()))
-        kept = Kept(record, int(document["epoch"]), file.parent, document["tip"], remaining, left_out)
-    except (DamagedFile, KeyError, TypeError, ValueError, AttributeError, OSError):
-        return None
-    named = file.parent.name == f"{record.id}-{kept.epoch}"
-    return kept if named and all(is_below(path) for path in (*remaining, *left_out)) else None
+def with_state(kept: Kept, **facts: Any) -> Kept:
+    """Stored at once."""
+    changed = replace(kept, **facts)
+    store_kept(changed)
+    return changed

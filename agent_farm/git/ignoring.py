@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_farm.disk import cannot_write, file_lock, replace_file
 from agent_farm.git.builder_tree import BuilderTree, run_in
-from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.command import paths_of
 from agent_farm.git.repository import Repository
 
 _OURS = (".builders/", ".agent-farm/")
@@ -44,9 +44,9 @@ def ignored_files(checkout: Path | BuilderTree, patterns: Sequence[str]) -> list
     return sorted(ignored)
 
 
-def ignored_entries(checkout: Path) -> list[str]:
+def ignored_entries(tree: BuilderTree) -> list[str]:
     """Everything ignored, directories collapsed, without builders' worktrees and our own files."""
-    output = run_git(checkout, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    output = tree.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     found = list[str]()
     for path in sorted(paths_of(output)):  # a directory sorts before what is in it, which git may repeat
         if not path.startswith(_OURS) and not path.startswith(
@@ -98,22 +98,3 @@ def _append(file: Path, lines: Sequence[str]) -> None:
         before += b"\n"
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
     replace_file(file, before + "".join(f"{line}\n" for line in lines).encode(), mode=mode)
-
-
-def same_content(one: Path, other: Path) -> bool:
-    """Whether two files, links or directories hold the same; False where one cannot be read."""
-    try:
-        if one.is_symlink() or other.is_symlink():
-            return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
-        if one.is_dir():
-            return other.is_dir() and _same_directory(one, other)
-        return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
-    except OSError:
-        return False
-
-
-def _same_directory(one: Path, other: Path) -> bool:
-    names = {entry.name for entry in one.iterdir()}
-    if names != {entry.name for entry in other.iterdir()}:
-        return False
-    return all(same_content(one / name, other / name) for name in names)

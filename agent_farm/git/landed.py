@@ -43,9 +43,9 @@ def unlanded_commits(
 
     No single question to git takes longer than `timeout` seconds; what could not be compared is reported.
     """
-    resolved = resolve_commits(repository, targets)
-    existing = sorted({commit for commit in resolved.values() if commit})
-    starts = [repository.resolve_commit(tip) for tip in tips]
+    resolved = resolve_commits(repository, [*targets, *tips])
+    existing = sorted({commit for target in targets if (commit := resolved[target])})
+    starts = [resolved[tip] or repository.resolve_commit(tip) for tip in tips]
     candidates = find_candidates(repository, starts, existing)
     remaining, _ = _compared(repository, candidates, starts, existing, timeout)
     return _described(repository, remaining)

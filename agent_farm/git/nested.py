@@ -1,73 +1,76 @@
-"""Repositories inside a worktree, whose work no commit and no salvage of the worktree holds."""
+"""Repositories inside a worktree, whose work no commit of the worktree holds.
+
+What is configured in one runs when git is asked there, and whoever works in the worktree may have written
+it. So git is asked in a directory of ours, which has the repository's references and nothing else of it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
 from pathlib import Path
-from typing import Literal
 
+from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
+from agent_farm.git.builder_tree import BuilderTree
 from agent_farm.git.changes import tree_state
-from agent_farm.git.command import ask_git, paths_of, run_git
+from agent_farm.git.command import paths_of
+
+_LONGEST = 1 << 28  # bytes of an index or of packed references
 
 
-@dataclass(frozen=True, slots=True)
-class NestedRepository:
-    """`path` is relative to the worktree; `reason` says what only it holds."""
-
-    path: str
-    kind: Literal["repository", "submodule"]
-    reason: str
-
-
-def nested_repositories(worktree: Path) -> list[NestedRepository]:
-    """Untracked and ignored directories with a `.git` of their own, and submodules with work of their own."""
-    own = [NestedRepository(path, "repository", "a repository of its own") for path in _untracked(worktree)]
-    return own + [
-        NestedRepository(path, "submodule", reason)
-        for path in _submodules(worktree)
-        if (reason := _local_work(worktree / path)) is not None
-    ]
+def submodules_with_work(tree: BuilderTree) -> dict[str, str]:
+    """Submodules that are checked out and hold what no remote has, with what that is."""
+    lines = paths_of(tree.run("ls-files", "--stage", "-z"))
+    paths = dict.fromkeys(line.partition("\t")[2] for line in lines if line.startswith("160000 "))
+    here = [path for path in paths if os.path.lexists(tree.path / path / ".git")]
+    found = {path: _local_work(tree.path / path) for path in here}
+    return {path: reason for path, reason in found.items() if reason is not None}
 
 
-def _untracked(worktree: Path) -> Iterator[str]:
-    output = run_git(worktree, "ls-files", "--others", "--directory", "-z")
-    for path in paths_of(output):
-        if path.endswith("/") and not path.startswith((".builders/", ".agent-farm/")):
-            yield from _below(worktree, path.rstrip("/"))
-
-
-def _below(worktree: Path, folder: str) -> Iterator[str]:
-    for current, folders, files in os.walk(worktree / folder):
+def holds_repository(folder: Path) -> bool:
+    """Whether a git repository lies anywhere below, or what is there cannot be seen."""
+    unseen = list[OSError]()
+    for _, folders, files in os.walk(folder, onerror=unseen.append):
         if ".git" in folders or ".git" in files:
-            yield os.path.relpath(current, worktree)
-            folders.clear()  # what is inside belongs to it
-
-
-def _submodules(worktree: Path) -> list[str]:
-    """Submodules that are checked out."""
-    lines = paths_of(run_git(worktree, "ls-files", "--stage", "-z"))
-    paths = [line.partition("\t")[2] for line in lines if line.startswith("160000 ")]
-    return [path for path in dict.fromkeys(paths) if os.path.lexists(worktree / path / ".git")]
+            return True
+    return bool(unseen)
 
 
 def _local_work(submodule: Path) -> str | None:
     """What would be lost with it, None when its remote has everything."""
-    try:
-        if not tree_state(submodule).clean:
-            return "uncommitted changes"
-    except AgentFarmError as error:
-        return f"it cannot be read: {error.why or error.what}"
-    status, output, _ = ask_git(
-        submodule, "rev-list", "--count", "HEAD", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"
-    )
-    if status:
-        return "its commits cannot be read"
-    if output.strip() != b"0":
-        count = int(output)
-        commits = "1 commit that is" if count == 1 else f"{count} commits that are"
-        return f"{commits} on none of its remote branches"
-    inner = nested_repositories(submodule)
-    return f"{inner[0].path}: {inner[0].reason}" if inner else None
+    with tempfile.TemporaryDirectory(prefix="af-submodule-") as scratch:
+        try:
+            tree = _stand_in(submodule, Path(scratch))
+            if not tree_state(tree).clean:
+                return "uncommitted changes"
+            words = ("rev-list", "--count", "HEAD", "--branches", "--glob=refs/stas[h]", "--not", "--remotes")
+            count = int(tree.run(*words))
+            if count:
+                commits = "1 commit that is" if count == 1 else f"{count} commits that are"
+                return f"{commits} on none of its remote branches"
+            inner = submodules_with_work(tree)
+        except (AgentFarmError, OSError, ValueError) as error:
+            why = (error.why or error.what) if isinstance(error, AgentFarmError) else str(error)
+            return f"it cannot be read: {why}"
+    return next((f"{path}: {reason}" for path, reason in inner.items()), None)
+
+
+def _stand_in(submodule: Path, scratch: Path) -> BuilderTree:
+    """Its HEAD, index, references and objects under a configuration of our own."""
+    git_dir = submodule / ".git"
+    if not git_dir.is_dir() or git_dir.is_symlink():
+        link = os.fsdecode(read_plain(git_dir, limit=_LONGEST)).rstrip("\r\n").removeprefix("gitdir: ")
+        git_dir = Path(os.path.realpath(submodule / link))
+    for name in ("HEAD", "index", "packed-refs"):
+        if os.path.lexists(git_dir / name):
+            (scratch / name).write_bytes(read_plain(git_dir / name, limit=_LONGEST))
+    for directory, _, files in os.walk(git_dir / "refs"):
+        place = scratch / os.path.relpath(directory, git_dir)
+        place.mkdir(parents=True)
+        for name in files:
+            (place / name).write_bytes(read_plain(Path(directory) / name, limit=_LONGEST))
+    (scratch / "objects/info").mkdir(parents=True)
+    (scratch / "objects/info/alternates").write_bytes(os.fsencode(git_dir / "objects") + b"\n")
+    (scratch / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+    return BuilderTree(submodule, scratch, scratch)

@@ -255,7 +255,7 @@ def test_a_branch_left_behind(af: Af, spawn: Spawn, repo: Path) -> None:
     said = healed(af)
     assert git(repo, "branch", "--list", "builder/task-1111-2222") == ""
     assert git(repo, "branch", "--list", "builder/task-3333-4444") != ""
-    assert "1 commits that have not landed" in said
+    assert "1 commit that has not landed" in said
 
 
 def test_a_session_without_a_record_is_ended(af: Af, spawn: Spawn, repo: Path) -> None:
@@ -275,7 +275,7 @@ def test_run_directory_ports_locks_and_registrations_of_the_gone(af: Af, spawn: 
     shutil.rmtree(builder.worktree)
     (repo / ".agent-farm/locks/builder-task-0000-0000.lock").touch()
     done = af("doctor")
-    for word in ("run directory", "ports", "registered", "lock file"):
+    for word in ("run directory", "ports", "git still lists", "lock file"):
         assert word in done.stdout
     healed(af)
     found = traces(repo)

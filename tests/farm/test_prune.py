@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.farm.trash import delete_tree, move
+from agent_farm.farm.deletion import delete_tree
+from agent_farm.git.keeping import rename
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import traces
@@ -115,10 +116,9 @@ def test_a_refused_builder_is_not_stopped(spawn: Spawn, repo: Path, dirty: bool)
     prune(builder, "--stop", "--discard-changes", "--discard-commits")
 
 
-def test_stopping_wants_ids_and_a_dry_run_stops_nothing(spawn: Spawn, af: Af) -> None:
+def test_a_dry_run_stops_nothing(spawn: Spawn, af: Af) -> None:
     builder = spawn()
     land(builder)
-    assert af("prune", "--stop").returncode == 2
     done = af("prune", "--stop", "--dry-run", builder.id)
     assert (done.returncode, done.stdout) == (0, f"{builder.id} would be removed\n")
     assert builder.state == "idle"
@@ -237,9 +237,8 @@ def test_ignored_files_that_were_edited_are_kept_and_come_back(spawn: Spawn, rep
 
     said = prune(builder)
 
-    assert "kept: .env.local" in said
-    assert "left out, made by a tool: node_modules\n" in said
-    assert "kept: notes" in said
+    assert "kept in the trash: .env, .env.local, notes\n" in said
+    assert "deleted, a tool makes it again: node_modules\n" in said
     restore(builder)
     assert (builder.worktree / ".env.local").read_text() == "MINE=1\n"
     assert (builder.worktree / "notes/a.md").read_text() == "thoughts"
@@ -260,7 +259,7 @@ def test_a_file_in_an_ignored_directory_comes_back_whatever_its_name(
     write_files(builder.worktree, {f"{place}/notes.md": "by hand\n", f"{place}/deep/er.md": "by hand\n"})
     before = content(builder.worktree)
 
-    assert f"kept: {place}\n" in prune(builder)
+    assert f"kept in the trash: {place}\n" in prune(builder)
 
     restore(builder)
     assert content(builder.worktree) == before
@@ -293,7 +292,7 @@ def test_what_tools_made_is_left_out_and_named(spawn: Spawn, repo: Path) -> None
     restore(builder)
     assert not any((builder.worktree / path).exists() for path in tools)
     write_files(builder.worktree, made)
-    assert "left out, made by a tool: .venv, __pycache__ (in 2 places)\n" in prune(builder)
+    assert "deleted, a tool makes it again: .venv, __pycache__ (in 2 places)\n" in prune(builder)
 
 
 def test_a_large_directory_is_renamed_and_not_read(spawn: Spawn, repo: Path) -> None:
@@ -303,7 +302,7 @@ def test_a_large_directory_is_renamed_and_not_read(spawn: Spawn, repo: Path) -> 
     for place in (repo, builder.worktree):
         write_files(place, {f"target/{number % 7}/{number}.o": "x" for number in range(2100)})
     before = (builder.worktree / "target/3/3.o").stat().st_ino
-    assert "kept: target\n" in prune(builder)
+    assert "kept in the trash: target\n" in prune(builder)
     restore(builder)
     assert (builder.worktree / "target/3/3.o").stat().st_ino == before
 
@@ -341,7 +340,7 @@ def test_what_may_not_be_written_is_deleted_too(readonly: Path) -> None:
 
 
 def test_what_may_not_be_written_is_moved_as_it_is(readonly: Path) -> None:
-    move(readonly / "mod", readonly / "outside/mod")
+    rename(readonly / "mod", readonly / "outside/mod")
     assert (readonly / "outside/mod").stat().st_mode & 0o777 == 0o555
     assert (readonly / "outside/mod/a/go.mod").read_text() == "x"
 
@@ -381,7 +380,7 @@ def test_a_nested_repository_is_moved_whole(spawn: Spawn) -> None:
     tip = git(nested, "rev-parse", "HEAD")
     write_files(nested, {"uncommitted.c": "int y;\n"})
     refused(builder)
-    assert "kept: vendor/lib" in prune(builder, "--discard-changes")
+    assert "kept in the trash: vendor/lib\n" in prune(builder, "--discard-changes")
     restore(builder)
     assert git(nested, "rev-parse", "HEAD") == tip
     assert (nested / "uncommitted.c").read_text() == "int y;\n"

@@ -43,7 +43,7 @@ def traces(repo: Path) -> Traces:
     return Traces(
         records=frozenset(_builders(state)),
         worktrees=_names(repo / ".builders"),
-        registered=_names(repo / ".git/worktrees"),
+        registered=frozenset(_registered(repo)),
         branches=frozenset(_branches(repo)),
         runs=_names(state / "runs"),
         ports=frozenset(_ports(repo)),
@@ -105,6 +105,20 @@ def _branches(repo: Path) -> list[str]:
 
 def _names(directory: Path) -> Names:
     return frozenset(os.listdir(directory)) if directory.is_dir() else frozenset()
+
+
+def _registered(repo: Path) -> list[str]:
+    """Without those of removed builders: they are locked, and their worktree is in the trash."""
+    found = []
+    for admin in sorted((repo / ".git/worktrees").glob("*")):
+        try:
+            place = Path((admin / "gitdir").read_text().strip())
+        except OSError:
+            place = Path()
+        kept = place.is_relative_to(repo / ".agent-farm/trash") and place.exists()
+        if not (kept and (admin / "locked").exists()):
+            found.append(admin.name)
+    return found
 
 
 def _builders(state: Path) -> list[str]:

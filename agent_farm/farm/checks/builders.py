@@ -11,14 +11,15 @@ from pathlib import Path
 from agent_farm.builders.events import load_events
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.stored_record import record_from_json
+from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import settle_interrupted
-from agent_farm.farm.holding import lock_of
-from agent_farm.farm.prune import finish_removal
+from agent_farm.farm.holding import hold, lock_of
+from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.restore import is_restoring
-from agent_farm.farm.trash import Kept, list_kept
+from agent_farm.farm.trash import begun_removals
 from agent_farm.git.bringing_back import bring_back, registration_of
 from agent_farm.git.builder_tree import CheckedOut
 from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free
@@ -53,23 +54,14 @@ def _settle(farm: Farm, record: BuilderRecord) -> str:
 
 
 def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
-    """A removal that was cut short after its worktree had been moved is carried to its end."""
-    records = farm.registry.read()
-    for kept in list_kept(farm):
-        record = records.get(kept.record.id)
-        if record is None or record.state == "creating" or _exists(record):
-            continue
-        if record.created_at == kept.record.created_at:
+    """One that was cut short is undone, or carried to its end once it is on record."""
+    for kept in begun_removals(farm):
+        if not is_locked(farm.paths.builder_lock(kept.record.id)):
             yield Finding(
                 "problem",
-                f"{record.id}: its removal was cut short",
-                heal=partial(_finish, farm, kept),
+                f"{kept.record.id}: its removal was cut short",
+                heal=partial(settle_alone, farm, kept),
             )
-
-
-def _finish(farm: Farm, kept: Kept) -> str:
-    finish_removal(farm, kept)
-    return f"{kept.record.id} is removed; af restore {kept.record.id} brings it back"
 
 
 def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
@@ -81,7 +73,7 @@ def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
         elsewhere = branch_checked_out_at(farm.repository, record.branch)
         if admin is not None:
             what = f"{gone}; git still has its index"
-            yield Finding("problem", what, heal=partial(_bring_back, farm, record, admin))
+            yield Finding("problem", what, heal=partial(_bring_back, farm, record))
         elif elsewhere is not None:
             back = as_command("git", "-C", farm.root, "worktree", "move", elsewhere, record.worktree)
             yield Finding("problem", f"{gone}; {record.branch} is checked out in {elsewhere}", back)
@@ -97,16 +89,21 @@ def _exists(record: BuilderRecord) -> bool:
     return os.path.lexists(record.worktree)
 
 
-def _bring_back(farm: Farm, record: BuilderRecord, admin: Path) -> str:
-    with lock_of(farm, record.id):
+def _bring_back(farm: Farm, record: BuilderRecord) -> str:
+    with hold(farm, record.id):  # else a removal may have taken both away in the meantime
         require_free(record.worktree_path)
+        admin = registration_of(farm.repository, record.worktree_path)
+        if admin is None:
+            raise AgentFarmError(f"git has forgotten {record.worktree}", hint="af doctor --fix")
         bring_back(farm.repository, record.worktree_path, admin)
     return f"{record.worktree} is there again, with what was staged"
 
 
 def _add_again(farm: Farm, record: BuilderRecord) -> str:
-    commit = farm.repository.branch_commit(record.branch) or record.base_commit
     with lock_of(farm, record.id) as lock:
+        commit = farm.repository.branch_commit(record.branch)
+        if record.id not in farm.registry.read() or commit is None:
+            raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af doctor --fix")
         add_worktree(
             farm.repository,
             record.worktree_path,

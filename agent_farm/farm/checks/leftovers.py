@@ -7,16 +7,17 @@ is found without one belongs to no spawn that is under way.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
-from agent_farm.errors import DamagedFile
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.trash import list_kept, set_aside
+from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, not_understood, set_aside
+from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
 from agent_farm.launch import as_command
@@ -34,44 +35,54 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
             continue
         if branch_checked_out_at(farm.repository, branch) is not None:
             continue
+        tip = farm.repository.branch_commit(branch)
+        if tip is None:
+            continue
         targets = landing_targets(farm.repository, None)
-        commits = unlanded_commits(farm.repository, [f"refs/heads/{branch}"], targets)
+        commits = unlanded_commits(farm.repository, [tip], targets)
         if commits:
             yield Finding(
                 "note",
-                f"the branch {branch} has {len(commits)} commits that have not landed, and no builder",
+                f"the branch {branch} has {_counted(len(commits))} not landed, and no builder",
                 as_command("af", "spawn", "--branch", branch, "--shell"),
             )
         else:
             yield Finding(
                 "problem",
                 f"the branch {branch} belongs to no builder; its work has landed",
-                heal=partial(_delete_branch, farm, branch),
+                heal=partial(_delete_branch, farm, branch, tip),
             )
 
 
-def _delete_branch(farm: Farm, branch: str) -> str:
-    commit = farm.repository.branch_commit(branch)
-    if commit:
-        delete_branch(farm.repository, branch, commit)
-    return f"{branch} is deleted (it was {str(commit)[:12]})"
+def _counted(commits: int) -> str:
+    return "1 commit that has" if commits == 1 else f"{commits} commits that have"
+
+
+def _delete_branch(farm: Farm, branch: str, commit: str) -> str:
+    """Refused by git when it is no longer at the commit that was judged."""
+    delete_branch(farm.repository, branch, commit)
+    return f"{branch} is deleted (it was {commit[:12]})"
 
 
 def check_registrations(farm: Farm) -> Iterator[Finding]:
-    """git remembers worktrees under .builders/ whose directory is gone."""
+    """git remembers worktrees under .builders/, or in the trash, whose directory is gone."""
     trees = list_worktrees(farm.repository)
     known = {record.worktree for record in farm.registry.read().values()}
     for tree in trees:
-        gone = not os.path.lexists(tree.path) and str(tree.path) not in known
-        if gone and tree.path.parent == farm.paths.worktrees and tree.locked_reason is None:
+        if os.path.lexists(tree.path) or str(tree.path) in known:
+            continue
+        is_builders = tree.path.parent == farm.paths.worktrees and tree.locked_reason is None
+        is_removed = tree.path.is_relative_to(farm.paths.trash) and tree.locked_reason == LOCKED
+        if is_builders or is_removed:
             yield Finding(
                 "problem",
-                f"git has {tree.path} registered, which is gone",
+                f"git still lists {tree.path}, which no longer exists",
                 heal=partial(_drop, farm, tree.path),
             )
 
 
 def _drop(farm: Farm, path: Path) -> str:
+    unlock(farm.repository, path)
     drop_admin_entry(farm.repository, path)
     return f"{path} is no longer registered"
 
@@ -122,7 +133,16 @@ def _unlink(path: Path) -> str:
 
 def check_temporaries(farm: Farm) -> Iterator[Finding]:
     """Files that were being written when their writer was killed; what they were to replace is whole."""
-    places = (farm.paths.state, user_state_directory(), farm.repository.common_dir / "info")
+    run_places = [path for path in farm.paths.runs.glob("*") if path.is_dir() and not path.is_symlink()]
+    trash_places = [path for path in farm.paths.trash.glob("*/run") if not path.is_symlink()]
+    places = (
+        farm.paths.state,
+        user_state_directory(),
+        farm.repository.common_dir / "info",
+        *run_places,
+        *trash_places,
+        *(path.parent for path in trash_places),
+    )
     for path in (path for place in places for path in stale_temporaries(place)):
         yield Finding(
             "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
@@ -148,11 +168,18 @@ def check_server(farm: Farm) -> Iterator[Finding]:
 def check_trash(farm: Farm) -> Iterator[Finding]:
     kept = list_kept(farm)
     if kept:
-        yield Finding("ok", f"{len(kept)} removed builders can be restored", "af prune --expire 30d")
+        builders = "removed builder" if len(kept) == 1 else "removed builders"
+        yield Finding("ok", f"{len(kept)} {builders} can be restored", "af prune --expire 30d")
     for path in farm.paths.trash.glob("[!.]*"):
         id = path.name.rpartition("-")[0]
-        if path.is_dir() and not any(path.iterdir()) and not is_locked(farm.paths.builder_lock(id)):
+        if is_empty_place(path) and not is_locked(farm.paths.builder_lock(id)):
             yield Finding("note", f"{path} is of a removal that was not begun", heal=partial(_remove, path))
+    for path in not_understood(farm):
+        yield Finding(
+            "note",
+            f"{path} is nothing that this af put there; it is left alone",
+            as_command("ls", "-l", path),
+        )
     for path in [*farm.paths.trash.glob(".*.deleting"), *farm.paths.trash.glob("[!.]*/.*.deleting")]:
         yield Finding(
             "note",
@@ -162,10 +189,16 @@ def check_trash(farm: Farm) -> Iterator[Finding]:
 
 
 def _remove(path: Path) -> str:
-    path.rmdir()
+    drop_empty_place(path)
     return f"{path.name} is removed"
 
 
 def _delete(path: Path) -> str:
-    shutil.rmtree(path, ignore_errors=True)
+    delete(str(path))
+    if os.path.lexists(path):
+        raise AgentFarmError(
+            f"{path} cannot be deleted",
+            why="It holds files of another user.",
+            hint=as_command("sudo", "rm", "-rf", path),
+        )
     return f"{path.name} is deleted"

@@ -1,0 +1,228 @@
+"""A worktree that is put away and taken out again, and stays git's all the while.
+
+Its directory is renamed as it is; git's own directory about it stays where it was, locked, and learns the
+new place. So `git gc` keeps HEAD, index and reflog, and nothing has to be read, stored or written again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_farm.disk import read_plain, replace_file
+from agent_farm.errors import AgentFarmError, WorkWouldBeLost
+from agent_farm.git.builder_tree import BuilderTree
+from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.repository import Repository
+from agent_farm.launch import as_command
+
+LOCKED = "removed by af: af restore brings it back"
+
+_NOTE = "af prune"
+_LONGEST = 16_384
+_LONGEST_LOG = 1 << 26
+_COMMIT = re.compile(rb"\b[0-9a-f]{40,64}\b")
+# Commits that git remembers here and no branch may have any more.
+_POINTERS = ("ORIG_HEAD", "REBASE_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "logs/HEAD")
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "agent-farm"), ("EMAIL", "agent-farm@localhost"))
+}
+
+
+def put_away(repository: Repository, path: Path, place: Path) -> None:
+    """Rename the worktree to `place`; the same again after a crash does what was left to do."""
+    for admin, tree in _registered(repository):
+        if _is_within(tree, path) and not (admin / "locked").exists():
+            replace_file(admin / "locked", f"{LOCKED}\n", mode=0o644)
+    rename(path, place)
+    name_again(repository, path, place)
+
+
+def take_out(repository: Repository, place: Path, path: Path) -> None:
+    """The way back; also in a repository that was moved or copied since, and after a crash."""
+    if not os.path.lexists(path) and place.is_dir():
+        rename(place, path)
+    name_again(repository, place, path)
+    unlock(repository, path)
+
+
+def unlock(repository: Repository, path: Path) -> None:
+    """Our own lock; somebody else's stays."""
+    for admin, tree in _registered(repository):
+        if _is_within(tree, path) and _text(admin / "locked") == LOCKED:
+            (admin / "locked").unlink()
+
+
+def name_again(repository: Repository, before: Path, now: Path) -> None:
+    """Have git's directories name the place where the worktree is, and those of worktrees inside it."""
+    for admin, tree in _registered(repository):
+        if _is_within(tree, before):
+            tree = now / tree.relative_to(before)
+            replace_file(admin / "gitdir", os.fsencode(tree / ".git") + b"\n", mode=0o644)
+
+
+def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
+    """git's directory of that name, if it is about the worktree at `place` and says so itself.
+
+    Only the end of the path counts: the repository may have been moved or copied since.
+    """
+    admin = repository.common_dir / "worktrees" / name
+    if not name or name != os.path.basename(name) or admin.is_symlink():
+        return None
+    tail = (*place.parts[-4:], ".git")
+    said = Path(_text(admin / "gitdir"))
+    link = Path(_text(place / ".git").removeprefix("gitdir: "))
+    if said.parts[-len(tail) :] != tail or link.parts[-2:] != ("worktrees", name):
+        return None
+    return admin
+
+
+def adopt(repository: Repository, name: str, place: Path) -> None:
+    """After a move or copy of the repository: the two name each other, by the paths of today."""
+    admin = repository.common_dir / "worktrees" / name
+    if _text(admin / "gitdir") != str(place / ".git"):
+        replace_file(admin / "gitdir", os.fsencode(place / ".git") + b"\n", mode=0o644)
+    if os.path.realpath(_text(place / ".git").removeprefix("gitdir: ")) != os.path.realpath(admin):
+        replace_file(place / ".git", b"gitdir: " + os.fsencode(admin) + b"\n", mode=0o644)
+
+
+def lonely_commits(tree: BuilderTree, branch: str, kept: Sequence[str]) -> list[str]:
+    """Commits that only the reflog of the worktree or of the branch knows, or ORIG_HEAD and its like.
+
+    git would collect them once those are gone or have expired. Of a chain of commits the newest is named.
+    """
+    places = [tree.git_dir / name for name in _POINTERS]
+    found: set[str] = set()
+    for place in [*places, branch_log(tree.common_dir, branch)]:
+        with suppress(OSError):
+            found |= {name.decode() for name in _COMMIT.findall(read_plain(place, limit=_LONGEST_LOG))}
+    if any((tree.git_dir / "refs" / name).is_dir() for name in ("worktree", "bisect")):
+        refs = tree.run("for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/bisect")
+        found |= set(refs.split())
+    wanted = {name for name in found if name.strip("0")} - set(kept)
+    if not wanted:
+        return []
+    others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes", *kept)
+    question = "".join(f"{name}\n" for name in sorted(wanted)).encode()
+    words = ("rev-list", "--parents", "--ignore-missing", "--stdin", *others)
+    rows = [line.split() for line in tree.run(*words, input=question).splitlines()]
+    parents = {parent for row in rows for parent in row[1:]}
+    return [row[0] for row in rows if row[0] not in parents]
+
+
+def bundle(tree: BuilderTree, commits: Sequence[str]) -> str:
+    """One commit that has all of them as its parents, so that one ref keeps them."""
+    parents = [word for commit in commits for word in ("-p", commit)]
+    message = b"Commits that only a removed builder's reflog knew\n"
+    whole = ("commit-tree", f"{commits[0]}^{{tree}}", *parents)
+    return tree.run(*whole, input=message, env=_IDENTITY).strip()
+
+
+def drop_ref(repository: Repository, ref: str) -> None:
+    """Without an error where there is none."""
+    run_git(repository.root, "update-ref", "-d", ref)
+
+
+def branch_log(common_dir: Path, branch: str) -> Path:
+    return common_dir / "logs/refs/heads" / branch
+
+
+def branch_settings(repository: Repository, branch: str) -> list[tuple[str, str]]:
+    """What `git push -u` and its like wrote about the branch."""
+    status, output, _ = ask_git(repository.root, "config", "--local", "--null", "--list")
+    pairs = (item.partition("\n") for item in output.decode("utf-8", "surrogateescape").split("\0"))
+    own = f"branch.{branch}."
+    found = [(key, value) for key, _, value in pairs if key.startswith(own) and "." not in key[len(own) :]]
+    return [] if status else found
+
+
+def let_go(tree: BuilderTree, head: str | None, changes: Sequence[str]) -> None:
+    """Detach HEAD at the commit it is at, then change refs, each in one transaction; may be done again."""
+    lines = ["start", *changes, "commit"]
+    if head is not None:
+        lines = ["start", "option no-deref", f"update HEAD {head}", "commit", *lines]
+    tree.run("update-ref", "-m", _NOTE, "--stdin", input=_input(lines))
+
+
+def attach(tree: BuilderTree, branch: str) -> None:
+    """HEAD names the branch again, and its reflog does not tell of the removal."""
+    tree.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    log = tree.git_dir / "logs/HEAD"
+    with suppress(OSError):
+        lines = read_plain(log, limit=_LONGEST_LOG).splitlines(keepends=True)
+        if lines and lines[-1].endswith(b"\t" + _NOTE.encode() + b"\n"):
+            replace_file(log, b"".join(lines[:-1]), mode=0o644)
+
+
+def bring_back_branch(
+    repository: Repository, branch: str, commit: str, log: Path, settings: Sequence[tuple[str, str]]
+) -> None:
+    """The branch with its reflog and its settings, as far as they are missing; may be done again."""
+    there = branch_settings(repository, branch)
+    for key, value in settings:
+        if (key, value) not in there:
+            run_git(repository.root, "config", "--local", "--add", key, value)
+    tip = repository.branch_commit(branch)
+    if tip is None:
+        run_git(repository.root, "update-ref", "--create-reflog", f"refs/heads/{branch}", commit, "")
+    place = branch_log(repository.common_dir, branch)
+    if tip in (None, commit) and log.is_file() and place.is_file():
+        replace_file(place, log.read_bytes(), mode=0o644)
+
+
+def forget_settings(repository: Repository, branch: str) -> None:
+    ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{branch}")
+
+
+def rename(path: Path, target: Path) -> None:
+    """A directory moves only if it may be written; afterwards it has the permissions it had."""
+    mode = path.lstat().st_mode
+    protected = stat.S_ISDIR(mode) and not mode & stat.S_IWUSR
+    try:
+        if protected:
+            path.chmod(mode | stat.S_IWUSR)
+        try:
+            os.rename(path, target)
+        except BaseException:
+            if protected:
+                path.chmod(mode)
+            raise
+        if protected:
+            target.chmod(mode)
+    except PermissionError as error:
+        raise WorkWouldBeLost(
+            f"{path} cannot be moved",
+            why="It belongs to another user, or the directory it is in does.",
+            hint=as_command("ls", "-ld", path, path.parent),
+        ) from error
+    except OSError as error:
+        raise AgentFarmError(f"{path} cannot be moved to {target}", why=error.strerror) from error
+
+
+def _registered(repository: Repository) -> Iterator[tuple[Path, Path]]:
+    """Each of git's directories about a linked worktree, with the path it names."""
+    for admin in sorted((repository.common_dir / "worktrees").glob("*")):
+        place = _text(admin / "gitdir")
+        if place and not admin.is_symlink() and os.path.basename(place) == ".git":
+            yield admin, Path(os.path.normpath(admin / place)).parent
+
+
+def _is_within(tree: Path, place: Path) -> bool:
+    return tree == place or tree.is_relative_to(place)
+
+
+def _text(file: Path) -> str:
+    try:
+        return os.fsdecode(read_plain(file, limit=_LONGEST)).strip()
+    except OSError:
+        return ""
+
+
+def _input(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

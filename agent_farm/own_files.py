@@ -40,23 +40,25 @@ def open_own(path: Path, *, secret: bool = False) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise ForeignFile(
-                f"{path} is a symbolic link",
-                why="af makes none.",
-                hint=as_command("ls", "-l", path),
-            ) from error
+            raise _link(path) from error
         raise
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise DamagedFile(
-                f"{path} is not a regular file", why="It is not read.", hint=as_command("ls", "-ld", path)
-            )
-        _require_own(path, found, secret=secret)
+        _require_own_file(path, os.fstat(descriptor), secret=secret)
     except BaseException:
         os.close(descriptor)
         raise
     return open(descriptor, "rb")
+
+
+def require_own_file(path: Path, *, secret: bool = False) -> None:
+    """The same without opening it.
+
+    Closing any descriptor of a file lets go of all locks that this process has on it: SQLite's, too.
+    """
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise _link(path)
+    _require_own_file(path, found, secret=secret)
 
 
 def require_own_directory(path: Path) -> None:
@@ -78,6 +80,22 @@ def require_own_directory(path: Path) -> None:
             hint=as_command("mv", path, f"{path}.old"),
         )
     _require_own(path, found)
+
+
+def _link(path: Path) -> ForeignFile:
+    return ForeignFile(
+        f"{path} is a symbolic link",
+        why="af makes none.",
+        hint=as_command("ls", "-l", path),
+    )
+
+
+def _require_own_file(path: Path, found: os.stat_result, *, secret: bool) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise DamagedFile(
+            f"{path} is not a regular file", why="It is not read.", hint=as_command("ls", "-ld", path)
+        )
+    _require_own(path, found, secret=secret)
 
 
 def _require_own(path: Path, found: os.stat_result, *, secret: bool = False) -> None:

@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_farm.butler.migrations import MIGRATIONS
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
-from agent_farm.own_files import open_own
+from agent_farm.own_files import require_own_file
 
 BUSY_SECONDS = 15.0
 _RETRY_SECONDS = 0.02
@@ -89,8 +89,9 @@ def database_problem(path: Path) -> AgentFarmError | None:
 def _open(path: Path) -> sqlite3.Connection:
     make_directory(path.parent)
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600))
-        open_own(path, secret=True).close()
+        with suppress(FileExistsError):  # one that is there is not opened: closing it would unlock it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        require_own_file(path, secret=True)
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -100,3 +100,17 @@ def test_state_is_json_per_butler(tmp_path: Path) -> None:
     assert not mine.delete("tasks")
     with pytest.raises(UsageError):
         mine.set("", 1)
+
+
+def test_a_second_connection_keeps_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Without them, another process that leaves takes itself for the last one and removes the journal."""
+    path = tmp_path / "butler.db"
+    first = StateStore(Database(path), "b")
+    Database(path)
+    subprocess.run([sys.executable, "-c", WRITER, str(path), "other"], check=True, timeout=120)
+    first.set("mine", 1)
+    reader = f"import sqlite3; print(*sqlite3.connect({str(path)!r}).execute('SELECT key FROM state'))"
+    done = subprocess.run(
+        [sys.executable, "-c", reader], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "mine" in done.stdout

@@ -67,7 +67,7 @@ def test_a_refused_spawn_has_the_words_of_the_command_line(
     answer = dashboard.ask("POST", "/api/builders", body | runtime)
     told = af("spawn", *flags, *(("--runtime", "demo") if runtime else ()), "--json")
     assert answer.status in (400, 404)
-    error, expected = answer.json["error"], json.loads(told.stdout)["error"]
+    error, expected = answer.json["error"], json.loads(told.stdout.splitlines()[-1])["error"]
     assert (error["what"], error["hint"]) == (expected["what"], expected["hint"])
     assert dashboard.get("/api/builders")["builders"] == []
 
@@ -144,7 +144,7 @@ def test_text_that_would_type_keys_is_refused(dashboard: Dashboard, spawn: Spawn
     answer = dashboard.ask("POST", f"/api/builders/{id}/send", {"text": "a\x1b[201~rm -rf\r"})
     told = af("send", id, "a\x1b[201~rm -rf\r", "--json")
     assert answer.status == 400
-    assert answer.json["error"]["what"] == json.loads(told.stdout)["error"]["what"]
+    assert answer.json["error"]["what"] == json.loads(told.stdout.splitlines()[-1])["error"]["what"]
 
 
 def test_the_description_names_every_route(dashboard: Dashboard) -> None:

@@ -18,6 +18,7 @@ from agent_farm.printable import printable
 Ask = Callable[["Sequence[Request]"], bool]
 HINT = "af config agree"
 _CHUNK = 1 << 20
+_WORDS = 60  # of a command; pairs of them are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +89,16 @@ def remember(root: Path, requests: Iterable[Request]) -> None:
 
 def named_files(root: Path, command: str) -> tuple[Path, ...]:
     """The repository's own files that its words name, also below a directory that another word names."""
-    words = _words(command)
     home = root.resolve()
-    places = [home]
-    for word in words:
-        path = home / word
-        if word not in (".", "..") and _is_inside(path, home) and path.is_dir():
-            places.append(path)
-    found = (place / word for place in places for word in words)
+    found = (home / name for name in named_paths(command))
     return tuple(sorted({path.resolve() for path in found if _is_inside(path, home) and path.is_file()}))
+
+
+def named_paths(command: str) -> list[str]:
+    """What a command may mean by its words, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh."""
+    words = _words(command)[:_WORDS]
+    names = (os.path.normpath(os.path.join(place, word)) for place in ("", *words) for word in words)
+    return sorted({name for name in names if name != "." and not name.startswith("../")})
 
 
 def _words(command: str) -> list[str]:

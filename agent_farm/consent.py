@@ -95,7 +95,7 @@ def named_files(root: Path, command: str) -> tuple[Path, ...]:
 
 
 def named_paths(command: str) -> list[str]:
-    """What a command may mean by its words, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh."""
+    """What its words may mean, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh."""
     words = _words(command)[:_WORDS]
     names = (os.path.normpath(os.path.join(place, word)) for place in ("", *words) for word in words)
     return sorted({name for name in names if name != "." and not name.startswith("../")})

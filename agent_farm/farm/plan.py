@@ -208,7 +208,7 @@ def _require_protocol(farm: Farm, name: str, commit: str) -> None:
 
 
 def _require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
-    """A builder reads these as its task: they are the repository's, and no links to something of the user's."""
+    """A builder reads these as its task: the repository's own, and no link to something of the user's."""
     if found := farm.repository.link_out(commit, paths):
         path, target = found
         raise NotReadable(

@@ -93,7 +93,7 @@ class Repository:
         return kinds
 
     def link_out(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
-        """The first of these paths of a commit that is a symbolic link out of its tree, and where it leads."""
+        """The first of these paths of a commit that is a link out of its tree, and where it leads."""
         for path in paths:
             question = f"{commit}:{path}\0".encode("utf-8", "surrogateescape")
             answer = run_git(

@@ -34,6 +34,7 @@ class Key:
     text: str
     choices: tuple[str, ...] = ()
     minimum: int = 0
+    maximum: int = 1_000_000
     env: str | None = None
     asks: bool = False
 
@@ -61,7 +62,7 @@ KEYS = (
         asks=True,
     ),
     Key("worktree.carry", bool, False, "Give uncommitted changes of the current checkout to a new builder"),
-    Key("ports.per_builder", int, 10, "Ports reserved for each builder; AF_PORT is the first"),
+    Key("ports.per_builder", int, 10, "Ports reserved for each builder; AF_PORT is the first", maximum=1000),
     Key("env.pass", list, (), "Names of further environment variables that builders may see", asks=True),
     Key(
         "tmux.socket",
@@ -84,11 +85,11 @@ KEYS = (
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
     ),
     Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
-    Key("pool.size", int, 0, "Worktrees kept ready for the next spawns"),
+    Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
     Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
-    Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it"),
+    Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it", maximum=65535),
 )
 RUNTIME_KEYS = (
     Key("command", str, None, "Program to run instead of the runtime's own", asks=True),
@@ -218,6 +219,8 @@ def _value(label: str, key: Key, value: Any) -> Any:
         raise SettingsError(f"{label} must be one of {', '.join(key.choices)}", why=f"It is {value!r}.")
     if isinstance(value, int) and value < key.minimum:
         raise SettingsError(f"{label} must be at least {key.minimum}", why=f"It is {value}.")
+    if isinstance(value, int) and value > key.maximum:
+        raise SettingsError(f"{label} must be at most {key.maximum}", why=f"It is {value}.")
     if key.kind is str and not value:
         raise SettingsError(f"{label} is empty", why="Leave the key out to use its default.")
     return value

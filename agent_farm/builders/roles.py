@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.errors import UsageError
-from agent_farm.inside import require_inside
+from agent_farm.inside import NotReadable, read_plain, require_inside
 
 PACKAGED_ROLE = Path(__file__).parent.parent / "scaffold/codev/roles/builder.md"
 
@@ -38,11 +38,12 @@ def choose_role(
 
 def load_role(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode()
     except FileNotFoundError:
         raise UsageError(f"No role file {path}", hint="af spawn --no-role …") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the role {path}", why=str(error)) from error
+    except (NotReadable, UnicodeDecodeError) as error:
+        why = error.why if isinstance(error, NotReadable) else str(error)
+        raise UsageError(f"Cannot read the role {path}", why=why) from error
     if "\0" in text:
         raise UsageError(f"The role {path} holds a NUL byte", why="It is not a text file.")
     return text

@@ -115,6 +115,7 @@ REFUSED = [
     ('[merge]\nstrategy = "octopus"\n', "merge.strategy must be one of", "'octopus'"),
     ('[ports]\nper_builder = "3"\n', "ports.per_builder must be a whole number", "'3'"),
     ("[ports]\nper_builder = -1\n", "ports.per_builder must be at least 0", "-1"),
+    ("[pool]\nsize = 100000\n", "pool.size must be at most 100", "100000"),
     ("[ports]\nper_builder = true\n", "ports.per_builder must be a whole number", "True"),
     ("[worktree]\ncarry = 1\n", "worktree.carry must be true or false", "1"),
     ('[worktree]\ncopy = ".env"\n', "worktree.copy must be a list of strings", "'.env'"),

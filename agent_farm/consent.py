@@ -25,12 +25,14 @@ _WORDS = 60  # of a command; pairs of them are looked up
 class Request:
     """What the repository wants: `origin` is the setting or file it comes from.
 
-    `files` are the repository's own files that would run: their bytes are agreed to as well.
+    `files` are the repository's own files that would run: their bytes are agreed to as well. One that is not
+    `standing` depends on what is being started, and is not in the list of `af config agree`.
     """
 
     origin: str
     content: str
     files: tuple[Path, ...] = ()
+    standing: bool = True
 
     def fingerprint(self, root: Path) -> str:
         import hashlib  # 4 ms that a repository which wants nothing does not pay
@@ -45,7 +47,7 @@ class Request:
     @property
     def shown(self) -> str:
         """As a person is asked about it: a terminal obeys nothing in it, no line of it passes for another."""
-        text = printable(self.content).replace("\n", "\n      ")
+        text = printable(self.content.rstrip()).replace("\n", "\n      ")
         return f"{printable(self.origin).replace(chr(10), '?')}: {text}"
 
 
@@ -62,7 +64,7 @@ def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: 
             "This repository wants what nobody has agreed to",
             why="Read it, then agree once with --yes.",
             evidence=[request.shown for request in new],
-            hint=HINT,
+            hint=HINT if all(request.standing for request in new) else None,
         )
     remember(root, new)
 

@@ -89,9 +89,12 @@ def test_as_json_it_is_an_error_with_a_code(repo: Path, af: Af) -> None:
     assert "echo prepared" in error["why"]
 
 
-def test_naming_the_runtime_is_consent_to_run_it(repo: Path, af: Af) -> None:
-    write_files(repo, REQUESTS["runtime"][0])
-    assert af("spawn", "--runtime", "demo", "Fix").returncode == 0
+def test_the_name_of_a_shipped_runtime_is_no_consent_to_what_replaces_it(repo: Path, af: Af) -> None:
+    files, shown = REQUESTS["runtime"]
+    write_files(repo, files)
+    refused = af("spawn", "--runtime", "demo", "Fix")
+    assert refused.returncode == 1
+    assert shown in refused.stderr
 
 
 def test_at_a_terminal_it_is_asked_once(repo: Path, af: Af) -> None:

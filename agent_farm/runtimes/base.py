@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
 from agent_farm.runtimes.bounds import NONE, Bounds
+from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, Transport, config_directory, one_server
 from agent_farm.runtimes.plain_text import OwnWords
@@ -128,6 +129,8 @@ class RuntimeAdapter(ABC):
     tells_version: ClassVar[bool] = True
     # whether a model calls MCP tools through it, and in which words `af runtimes check` asks for one
     calls_tools: ClassVar[bool] = True
+    # what of its private home is a conversation; the rest goes when a headless run has ended
+    conversation_files: ClassVar[tuple[str, ...]] = ()
     # whether it can be let read a directory, headless, without being let write there
     reads_beside: ClassVar[bool] = True
     check_prompt: ClassVar[str] = ""
@@ -246,6 +249,9 @@ class RuntimeAdapter(ABC):
                 )
         except (AgentFarmError, OSError, ValueError) as error:
             result = RuntimeResult(failure=failure_of(error))
+        finally:
+            if home is not None:
+                keep_conversation(home, self.conversation_files)
         return replace(result, seconds=round(time.monotonic() - started, 3))
 
     def _obstacle(self, env: Mapping[str, str], command: Sequence[str] | None, cwd: Path) -> Failure | None:

@@ -38,6 +38,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     key_names = (*KEYS, *CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
     # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
     submit_event = "UserPromptSubmit"
+    conversation_files = ("claude/projects",)
     unsure_events = ("PermissionRequest",)
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",

@@ -50,6 +50,7 @@ class CodexAdapter(RuntimeAdapter):
         "Stop": "idle",
     }
     submit_event = "UserPromptSubmit"
+    conversation_files = ("codex/sessions",)
     transports = ("http",)
     unsure_events = ("PermissionRequest",)
     own_words = INPUT_LINE

@@ -59,6 +59,7 @@ class CopilotAdapter(RuntimeAdapter):
     }
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     submit_event = "UserPromptSubmit"
+    conversation_files = ("copilot/session-state", "copilot/session-store.db", "copilot/session-store.db-wal")
     unsure_events = ("Notification",)
     reads_beside = False
     notices_dead_mcp = False

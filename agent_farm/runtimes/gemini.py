@@ -55,6 +55,7 @@ class GeminiAdapter(RuntimeAdapter):
     ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
     hooks_want_json = True
     submit_event = "BeforeAgent"
+    conversation_files = ("gemini/.gemini/tmp", "gemini/.gemini/history", "gemini/.gemini/projects.json")
     unsure_events = ("Notification", "AfterAgent")
     notices_dead_mcp = False
     own_words = INPUT_LINE

@@ -248,6 +248,7 @@ def test_other_agents_ask_in_a_thread(stage: Stage, app: Path) -> None:
 
 
 def test_the_farms_runtime_answers_unless_an_agent_is_chosen(stage: Stage) -> None:
+    stage.write({})
     assert stage.config.agent_for("codex") == "codex"
     assert stage.config.agent_for("demo") == "claude-code"
     assert stage.config.agent_for(None) == "claude-code"

@@ -31,7 +31,7 @@ CHECKS: tuple[Check, ...] = (
     tools.check_environment,
     butlers.check_butlers,
     merges.check_interrupted_merges,
-    merges.check_trials,
+    merges.check_left_of_merges,
     registry.check_registry,
     builders.check_interrupted_spawns,
     builders.check_interrupted_removals,

@@ -13,11 +13,13 @@ from typing import Unpack
 
 from agent_farm.disk import cannot_write, read_plain
 from agent_farm.errors import LockTaken
-from agent_farm.git.builder_tree import BuilderTree, linked_tree
+from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, linked_tree
 from agent_farm.git.command import Argument, Options, ask_git, run_git_bytes
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Head, Repository
+from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
+from agent_farm.paths import WORKTREES_NAME
 
 _POLL_SECONDS = 0.02
 _MARK_LENGTH = 100
@@ -74,11 +76,13 @@ def main_checkout(repository: Repository) -> Checkout:
     return Checkout(repository.root, linked_git_dir(repository.root / ".git") or repository.common_dir)
 
 
-def every_checkout(repository: Repository) -> list[Checkout]:
-    """The main checkout and the linked worktrees that are there."""
-    admins = sorted((repository.common_dir / "worktrees").glob("*/gitdir"))
-    linked = [Checkout(Path(os.fsdecode(file.read_bytes()).strip()).parent, file.parent) for file in admins]
-    return [main_checkout(repository), *(checkout for checkout in linked if checkout.path.is_dir())]
+def every_checkout(repository: Repository) -> Iterator[Checkout]:
+    """Those that a person works in: the main checkout, and linked worktrees that are this repository's."""
+    yield main_checkout(repository)
+    for tree in list_worktrees(repository)[1:]:
+        if not tree.path.is_relative_to(repository.root / WORKTREES_NAME) and tree.path.is_dir():
+            with suppress(WorktreeMismatch):
+                yield _linked(linked_tree(repository, tree.path))
 
 
 def new_mark() -> str:

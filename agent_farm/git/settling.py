@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from agent_farm.disk import read_plain, replace_file
+from agent_farm.disk import read_plain, replace_file, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.git.checkouts import Checkout, is_marked, locked_index
 from agent_farm.git.entries import (
@@ -78,6 +78,12 @@ def forget_move(checkout: Checkout) -> None:
     next_index(checkout).unlink(missing_ok=True)
     next_index(checkout).with_name("agent-farm-index.lock").unlink(missing_ok=True)
     move_file(checkout).unlink(missing_ok=True)
+
+
+def half_written(checkout: Checkout) -> list[Path]:
+    """Notes of landings whose writers were killed before they had begun."""
+    name = f".{move_file(checkout).name}."
+    return [path for path in stale_temporaries(checkout.git_dir) if path.name.startswith(name)]
 
 
 def read_move(checkout: Checkout) -> Move | None:

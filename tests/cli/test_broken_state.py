@@ -214,3 +214,22 @@ def test_a_disk_that_fills_up_during_the_checkout(af: Af, small_disk: Path) -> N
     assert list((repo / ".builders").glob("*")) == []
     assert git(repo, "branch", "--list", "builder/*") == ""
     assert git(repo, "worktree", "list").count("\n") == 0
+
+
+def test_a_disk_that_fills_up_during_a_merge(af: Af, small_disk: Path) -> None:
+    """Some of the files fit: none of them is left, and the merge lands as soon as there is room."""
+    repo = make_repo(small_disk / "repo")
+    id = af("spawn", "--shell", "--runtime", "demo", cwd=repo).stdout.strip()
+    assert af("stop", id, cwd=repo).returncode == 0
+    commit_files(repo / ".builders" / id, {f"large{number}.txt": "x" * 400_000 for number in range(3)})
+    free = os.statvfs(small_disk)
+    (small_disk / "ballast").write_bytes(b"\0" * (free.f_bavail * free.f_frsize - 700_000))
+    done = af("merge", id, cwd=repo)
+    assert_clear(done)
+    assert done.returncode == 1
+    assert "large" in done.stderr
+    assert git(repo, "status", "--porcelain", "-uall") == ""
+    assert git(repo, "log", "--format=%s") == "first"
+    (small_disk / "ballast").unlink()
+    assert af("merge", id, cwd=repo).returncode == 0
+    assert git(repo, "status", "--porcelain", "-uall") == ""

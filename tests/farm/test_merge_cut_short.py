@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from agent_farm.disk import file_lock, is_locked
 from agent_farm.paths import FarmPaths
 from tests.farm import shims
 from tests.farm.conftest import Spawned
+from tests.farm.killing import killed
 from tests.gitrepo import commit_files, git, write_files
 from tests.waiting import wait_until
 
@@ -281,3 +283,40 @@ def test_a_merge_that_waits_for_another_says_so(builder: Spawned, repo: Path) ->
         assert waiting.stderr is not None
         assert waiting.stderr.readline() == f"Waiting for another merge into {repo}\n"
     assert waiting.communicate(timeout=60)[0].startswith(f"{builder.id} landed on main")
+
+
+def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(
+    builder: Spawned, repo: Path
+) -> None:
+    write_files(repo, {".git/info/exclude": "/agent-farm.toml\n/.agent-farm/\n/.builders/\n"})
+    before = state(repo)
+    assert killed(repo, "os.rename ('" + str(repo / ".git"), "merge", builder.id).returncode == -9
+    assert list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
+    builder.af("config", "set", "merge.check", "kill -9 $PPID")
+    assert builder.af("merge", "--yes", builder.id).returncode == -9
+    assert list((repo / ".agent-farm/trials").iterdir())
+    found = builder.af("doctor", "--fix").stdout
+    assert found.count("whose writer was killed") == 1
+    assert found.count("is of a merge that was cut short") == 1
+    assert not list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
+    assert not list((repo / ".agent-farm/trials").iterdir())
+    assert len(git(repo, "worktree", "list").splitlines()) == 2
+    (repo / "agent-farm.toml").unlink()
+    assert state(repo) == before
+
+
+def test_a_note_that_a_builder_writes_about_its_own_worktree_is_not_obeyed(
+    builder: Spawned, repo: Path, tmp_path: Path
+) -> None:
+    """Its git directory may be made to name any place; files would be written there."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    admin = repo / ".git/worktrees" / builder.worktree.name
+    commits = [builder.git("rev-parse", name) for name in ("HEAD", "HEAD~1")]
+    note = {"version": 1, "mark": "m", "what": "w", "branch": "b", "before": commits[0], "after": commits[1]}
+    (admin / "agent-farm-merge.json").write_text(json.dumps(note))
+    for place in (builder.worktree, outside):
+        (admin / "gitdir").write_text(f"{place}/.git\n")
+        builder.af("doctor", "--fix")
+        assert list(outside.iterdir()) == []
+        assert (admin / "agent-farm-merge.json").exists()

@@ -12,7 +12,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import landing_lock, landing_lock_path
 from agent_farm.farm.trial import remove_trial
 from agent_farm.git.checkouts import Checkout, every_checkout
-from agent_farm.git.settling import read_move, settle_interrupted
+from agent_farm.git.settling import half_written, read_move, settle_interrupted
 
 
 def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
@@ -26,8 +26,12 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
             )
 
 
-def check_trials(farm: Farm) -> Iterator[Finding]:
-    """Worktrees in which a merge was looked at, and whose merge is gone."""
+def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
+    """Of merges that were killed before their last step: it changed nothing that a person sees."""
+    for path in (path for checkout in every_checkout(farm.repository) for path in half_written(checkout)):
+        yield Finding(
+            "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
+        )
     for path in sorted((farm.paths.state / "trials").glob("*")):
         if not is_locked(farm.paths.locks / f"{path.name}.lock"):
             yield Finding(
@@ -35,6 +39,11 @@ def check_trials(farm: Farm) -> Iterator[Finding]:
                 f"{path} is of a merge that was cut short",
                 heal=partial(_remove, farm, path),
             )
+
+
+def _unlink(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} is removed"
 
 
 def _remove(farm: Farm, path: Path) -> str:

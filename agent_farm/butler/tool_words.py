@@ -28,6 +28,7 @@ _PARAMETERS = {
     "discard_commits": "Remove it although commits have not landed, which are kept aside",
     "enabled": "Whether it fires",
     "ephemeral": "Remove the builder when its runtime has ended and its work has landed",
+    "fetch": "Bring the base up to date with its remote first",
     "files": "Paths that matter for the task, relative to the repository",
     "here": "Land on the branch that is checked out although it is not the base",
     "history": "Lines above the screen to add",
@@ -79,5 +80,5 @@ _OF_ONE_TOOL = {
 }
 
 
-def describe(tool: str, parameter: str) -> str:
-    return _OF_ONE_TOOL.get((tool, parameter)) or _PARAMETERS[parameter]
+def describe(tool: str, parameter: str) -> str | None:
+    return _OF_ONE_TOOL.get((tool, parameter)) or _PARAMETERS.get(parameter)

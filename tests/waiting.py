@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], *, timeout: float = 20.0, what: str = "the condition") -> T:
+def wait_until(condition: Callable[[], T], *, timeout: float = 120.0, what: str = "the condition") -> T:
     """The first truthy answer of `condition`; AssertionError with `what` when it never comes."""
     deadline = time.monotonic() + timeout
     while True:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.identity import FILE_NAME, ScheduleEntry, roster_directory
+from agent_farm.butler.identity import FILE_NAME, Butler, ScheduleEntry, roster_directory
 from agent_farm.butler.schedules import Schedule
 from agent_farm.consent import Request, not_agreed
 from agent_farm.errors import ConsentNeeded
@@ -31,6 +31,12 @@ def schedule_request(root: Path, butler: str, schedule: Schedule | ScheduleEntry
     file = roster_directory(root) / butler / FILE_NAME
     origin = f"{file.relative_to(root)} schedule {schedule.name}"
     return Request(origin, f"{schedule.cron}{zone}{place}: {schedule.prompt}")
+
+
+def waiting_requests(root: Path, butler: Butler) -> list[Request]:
+    """What of the butler's own directory nobody has agreed to."""
+    schedules = [schedule_request(root, butler.name, entry) for entry in butler.schedules]
+    return not_agreed(root, [*butler.requests, *schedules])
 
 
 def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:

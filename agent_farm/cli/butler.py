@@ -11,6 +11,7 @@ import click
 
 from agent_farm.cli.options import current_farm, json_option
 from agent_farm.cli.output import answer, answer_bytes, answer_json, narrate, narrate_hint
+from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError, NotFound
 
 _name = click.argument("name", required=False)
@@ -40,6 +41,19 @@ def start(name: str | None, as_json: bool) -> None:
     else:
         answer(f"http://localhost:{address.port}/mcp")
         narrate("It ran already." if was_there else "Started.")
+        _tell_what_waits(root, name)
+
+
+def _tell_what_waits(root: Path, name: str | None) -> None:
+    """A server starts nothing of a repository by itself; what it then will not do is said now."""
+    from agent_farm.butler.agreement import waiting_requests
+    from agent_farm.butler.identity import load_butler
+
+    if waiting := waiting_requests(root, load_butler(root, name)):
+        narrate("Nobody has agreed to this yet, and it takes no effect:")
+        for request in waiting:
+            narrate(f"  {request.shown}")
+        narrate_hint(HINT)
 
 
 @butler.command()

@@ -15,9 +15,21 @@ from agent_farm.launch import as_command
 
 
 def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.settings import KEYS
+    from agent_farm.runtimes import ADAPTERS
+    from agent_farm.settings import KEYS, RUNTIME_KEYS
 
-    return [CompletionItem(key.name, help=key.text) for key in KEYS if key.name.startswith(incomplete)]
+    texts = {key.name: key.text for key in KEYS}
+    if incomplete.startswith("runtimes."):
+        texts |= {f"runtimes.{name}.{key.name}": key.text for name in ADAPTERS for key in RUNTIME_KEYS}
+    return [CompletionItem(name, help=text) for name, text in texts.items() if name.startswith(incomplete)]
+
+
+def complete_values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agent_farm.settings_keys import known_key
+
+    key = known_key(str(ctx.params.get("name")))
+    values = () if key is None else ("true", "false") if key.kind is bool else key.choices
+    return [CompletionItem(value) for value in values if value.startswith(incomplete)]
 
 
 _user = click.option("--user", is_flag=True, help="In your own file, for every repository.")
@@ -75,7 +87,7 @@ def get_setting(name: str) -> None:
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name", shell_complete=complete_keys)
-@click.argument("value")
+@click.argument("value", shell_complete=complete_values)
 @_user
 def set_setting(name: str, value: str, user: bool) -> None:
     """Store a setting; lists are comma-separated, and a value may begin with a dash.

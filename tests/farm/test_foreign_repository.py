@@ -213,6 +213,9 @@ def test_a_schedule_says_that_it_waits_for_consent(repo: Path, af: Af) -> None:
     assert "not agreed to" in listed.stdout
     assert "hint: af config agree" in listed.stderr
     assert json.loads(af("schedule", "list", "--json").stdout)["schedules"][0]["agreed"] is False
+    started = af("butler", "start")
+    assert started.returncode == 0
+    assert "schedule tidy: * * * * *: [[write:ran]]" in started.stderr
     af("config", "agree", "--yes")
     assert json.loads(af("schedule", "list", "--json").stdout)["schedules"][0]["agreed"] is True
 

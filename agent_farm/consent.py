@@ -18,7 +18,7 @@ from agent_farm.printable import printable
 Ask = Callable[["Sequence[Request]"], bool]
 HINT = "af config agree"
 _CHUNK = 1 << 20
-_WORDS = 60  # of a command; pairs of them are looked up
+_WORDS = 200  # of a command; pairs of them are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +92,28 @@ def remember(root: Path, requests: Iterable[Request]) -> None:
 def named_files(root: Path, command: str) -> tuple[Path, ...]:
     """The repository's own files that its words name, also below a directory that another word names."""
     home = root.resolve()
-    found = (home / name for name in named_paths(command))
+    places = [word for word in _words(command) if _is_inside(home / word, home) and (home / word).is_dir()]
+    found = (home / name for name in named_paths(command, places))
     return tuple(sorted({path.resolve() for path in found if _is_inside(path, home) and path.is_file()}))
 
 
-def named_paths(command: str) -> list[str]:
-    """What its words may mean, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh."""
-    words = _words(command)[:_WORDS]
-    names = (os.path.normpath(os.path.join(place, word)) for place in ("", *words) for word in words)
-    return sorted({name for name in names if name != "." and not name.startswith("../")})
+def named_paths(command: str, places: Sequence[str] | None = None) -> list[str]:
+    """What its words may mean, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh.
+
+    `places` are the words that are directories; without it, any word may be one.
+    """
+    words = _words(command)
+    below = ("", *(words if places is None else places))
+    names = (os.path.normpath(os.path.join(place, word)) for place in below for word in words)
+    return sorted({name for name in names if name not in (".", "..") and not name.startswith("../")})
 
 
 def _words(command: str) -> list[str]:
     """Whatever could be a path in it, for sh as for an argument like `--config=tools/x.json`."""
     import re
 
-    return [word for word in re.split(r"[\s;|&()<>\"'`$={},]+", command) if word and "\0" not in word]
+    found = [word for word in re.split(r"[\s;|&()<>\"'`$={},]+", command) if word and "\0" not in word]
+    return list(dict.fromkeys(found))[:_WORDS]
 
 
 def _is_inside(path: Path, home: Path) -> bool:

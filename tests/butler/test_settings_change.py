@@ -63,7 +63,7 @@ async def test_a_butlers_file_is_read_again(repo: Path) -> None:
 
 @in_loop
 async def test_a_session_that_rewrites_its_butler_gets_the_next_one_nothing(repo: Path) -> None:
-    """Its directory is where it writes; what stands there of variables and skills is its user's to agree to."""
+    """It writes in its directory; the variables and skills there are its user's to agree to."""
     async with serving(repo) as served:
         assert (await trigger(served))["success"] is True
         variables = '[butler]\nruntime = "demo"\n[butler.env]\noptional = ["AWS_SECRET_ACCESS_KEY"]\n'

@@ -18,7 +18,6 @@ from agent_farm.printable import printable
 Ask = Callable[["Sequence[Request]"], bool]
 HINT = "af config agree"
 _CHUNK = 1 << 20
-_WORDS = 200  # of a command; pairs of them are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +96,13 @@ def named_files(root: Path, command: str) -> tuple[Path, ...]:
     return tuple(sorted({path.resolve() for path in found if _is_inside(path, home) and path.is_file()}))
 
 
-def named_paths(command: str, places: Sequence[str] | None = None) -> list[str]:
-    """What its words may mean, relative to the top: `cd tools && ./setup.sh` is tools/setup.sh.
+def named_paths(command: str, places: Sequence[str] = ()) -> list[str]:
+    """What its words may mean, relative to the top; `places` are those of them that are directories.
 
-    `places` are the words that are directories; without it, any word may be one.
+    `cd tools && ./setup.sh` is tools/setup.sh.
     """
     words = _words(command)
-    below = ("", *(words if places is None else places))
-    names = (os.path.normpath(os.path.join(place, word)) for place in below for word in words)
+    names = (os.path.normpath(os.path.join(place, word)) for place in ("", *places) for word in words)
     return sorted({name for name in names if name not in (".", "..") and not name.startswith("../")})
 
 
@@ -113,7 +111,7 @@ def _words(command: str) -> list[str]:
     import re
 
     found = [word for word in re.split(r"[\s;|&()<>\"'`$={},]+", command) if word and "\0" not in word]
-    return list(dict.fromkeys(found))[:_WORDS]
+    return list(dict.fromkeys(found))
 
 
 def _is_inside(path: Path, home: Path) -> bool:

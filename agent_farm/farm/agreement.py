@@ -42,7 +42,10 @@ def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
     for setup in farm.settings.requests(["worktree.setup"]):
         names = [name for name in named_paths(setup.content) if not os.path.isabs(name)]
         kinds = farm.repository.entry_kinds(commit, names)
-        for name in (name for name in names if kinds[name] == "blob"):
+        if places := [name for name in names if kinds[name] == "tree"]:
+            below = [name for name in named_paths(setup.content, places) if not os.path.isabs(name)]
+            kinds = farm.repository.entry_kinds(commit, below)
+        for name in (name for name, kind in kinds.items() if kind == "blob"):
             content = farm.repository.read_blob(commit, name)
             here = farm.root / name
             if not here.is_file() or here.read_bytes() != content:

@@ -24,14 +24,12 @@ _CHUNK = 1 << 20
 class Request:
     """What the repository wants: `origin` is the setting or file it comes from.
 
-    `files` are the repository's own files that would run: their bytes are agreed to as well. One that is not
-    `standing` depends on what is being started, and is not in the list of `af config agree`.
+    `files` are the repository's own files that would run: their bytes are agreed to as well.
     """
 
     origin: str
     content: str
     files: tuple[Path, ...] = ()
-    standing: bool = True
 
     def fingerprint(self, root: Path) -> str:
         import hashlib  # 4 ms that a repository which wants nothing does not pay
@@ -61,9 +59,8 @@ def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: 
     if not yes and (ask is None or not ask(new)):
         raise ConsentNeeded(
             "This repository wants what nobody has agreed to",
-            why="Read it, then agree once with --yes.",
+            why=f"Read it, then agree once with --yes; {HINT} shows all that waits.",
             evidence=[request.shown for request in new],
-            hint=HINT if all(request.standing for request in new) else None,
         )
     remember(root, new)
 

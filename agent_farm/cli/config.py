@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from agent_farm.cli.options import asker, current_farm, json_option, yes_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 from agent_farm.consent import HINT
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.launch import as_command
 
 
@@ -138,7 +138,11 @@ def agree_to_all(yes: bool, as_json: bool) -> None:
 
     farm = current_farm(tolerant=True)
     new = not_agreed(farm.root, all_requests(farm))
-    require_consent(farm.root, new, yes=yes, ask=asker())
+    try:
+        require_consent(farm.root, new, yes=yes, ask=asker())
+    except ConsentNeeded as error:
+        error.hint = f"{HINT} --yes"
+        raise
     if as_json:
         answer_json({"agreed": [{"origin": one.origin, "content": one.content} for one in new]})
         return

@@ -130,10 +130,15 @@ def _ended(arguments: list[str]) -> int:
 
 
 def _with_yes(error: AgentFarmError, arguments: list[str]) -> AgentFarmError:
-    """Consent is given by the same command with --yes."""
+    """Consent is given by the same command with --yes, where it has that, else by the list of all."""
     if isinstance(error, ConsentNeeded) and error.hint is None:
+        from agent_farm.consent import HINT
         from agent_farm.launch import as_command
 
+        command = cli.get_command(click.Context(cli), arguments[0])
+        if not any("--yes" in parameter.opts for parameter in (command.params if command else ())):
+            error.hint = HINT
+            return error
         again = as_command("af", arguments[0], "--yes", *arguments[1:])
         error.hint = again if len(again) <= _HINT_LENGTH else f"af {arguments[0]} --yes …"
     return error

@@ -50,5 +50,5 @@ def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
             here = farm.root / name
             if not here.is_file() or here.read_bytes() != content:
                 text = content.decode(errors="surrogateescape")
-                requests.append(Request(f"{setup.origin}, {name} on the base", text, standing=False))
+                requests.append(Request(f"{setup.origin}, {name} on the base", text))
     return requests

@@ -42,7 +42,7 @@ def test_what_widens_is_asked_about_though_the_runtime_is_named(repo: Path, af: 
     done = af("spawn", "--runtime", "demo", "Fix", env={"AWS_SECRET_ACCESS_KEY": "x"})
     assert done.returncode == 1
     assert f"agent-farm.toml {shown}" in done.stderr
-    assert "hint: af config agree" in done.stderr
+    assert "hint: af spawn --yes --runtime demo Fix" in done.stderr
     assert traces(repo).left() == {}
 
 
@@ -61,6 +61,7 @@ def test_one_list_asks_for_all_of_it_and_once(repo: Path, af: Af) -> None:
     commit_files(repo, {TOML: both, f"{ROSTER}/butler.toml": "[butler]\n" + SCHEDULE})
     refused = af("config", "agree")
     assert refused.returncode == 1
+    assert "hint: af config agree --yes" in refused.stderr
     for part in ("spawn.permissions: all", "env.pass: KEY", "schedule tidy: * * * * *: [[write:ran]]"):
         assert part in refused.stderr
     agreed = af("config", "agree", "--yes")

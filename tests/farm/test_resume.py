@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import all_sessions
-from tests.gitrepo import git
+from tests.gitrepo import git, write_files
 from tests.waiting import wait_until
 
 Spawn = Callable[..., Spawned]
@@ -35,7 +35,7 @@ def test_after_a_setup_that_failed_it_starts_with_the_whole_prompt(af: Af, repo:
 
 def test_a_command_that_changed_since_the_spawn_is_asked_about(af: Af, repo: Path, spawn: Spawn) -> None:
     builder = spawn().stop()
-    af("config", "set", "notify.command", "touch should-not-exist")
+    write_files(repo, {"agent-farm.toml": '[notify]\ncommand = "touch should-not-exist"\n'})
     for command in (("resume", builder.id), ("resume", builder.id, "--json")):
         refused = af(*command)
         assert refused.returncode == 1

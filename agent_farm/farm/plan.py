@@ -21,7 +21,6 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.running import Copy, Preparation
 from agent_farm.farm.runtime import Chosen, choose_runtime
 from agent_farm.farm.start import Start, choose_start, go_on_with
-from agent_farm.git.builder_tree import persons_checkout
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
 from agent_farm.inside import NotReadable, read_plain, require_inside
@@ -135,7 +134,7 @@ def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
     """What the prompt points to and somebody has just edited: the builder gets the text that is committed."""
     if not work.reads:
         return ()
-    state = changed_below(persons_checkout(farm.repository), work.reads)
+    state = changed_below(farm.repository.persons_checkout(), work.reads)
     paths = (*state.dirty, *state.untracked)
     if not paths:
         return ()
@@ -261,7 +260,7 @@ def _carries(farm: Farm, start: Start) -> bool:
     """Whether the builder gets this checkout's uncommitted changes; they belong on the commit they are on."""
     if not farm.settings.flag("worktree.carry"):
         return False
-    if tree_state(persons_checkout(farm.repository)).clean:
+    if tree_state(farm.repository.persons_checkout()).clean:
         return False
     if start.tip != farm.repository.head().commit:
         raise UsageError(
@@ -286,4 +285,4 @@ def _copies(farm: Farm, include: Sequence[Request]) -> tuple[str, ...]:
     patterns = [*farm.settings.items("worktree.copy")]
     for request in include:
         patterns += request.content.splitlines()
-    return tuple(ignored_files(persons_checkout(farm.repository), patterns)) if patterns else ()
+    return tuple(ignored_files(farm.repository.persons_checkout(), patterns)) if patterns else ()

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
@@ -24,12 +24,13 @@ from agent_farm.git.command import (
     ask_git,
     command_at,
     raise_git_error,
-    run_git,
     small_environment,
 )
-from agent_farm.git.repository import Head, Repository
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
+
+if TYPE_CHECKING:
+    from agent_farm.git.repository import Repository
 
 _LONGEST = 16_384  # bytes of a file that holds one path or one name
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -67,6 +68,14 @@ class WorktreeMismatch(AgentFarmError):
     ) -> None:
         super().__init__(what, why=why, hint=hint)
         self.word = word
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a checkout stands on; no branch when HEAD is detached."""
+
+    commit: str
+    branch: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +146,22 @@ class BuilderTree:
         return {**options, "env": own, "base": small_environment() if base is None else base}
 
 
-def persons_checkout(repository: Repository) -> Path | BuilderTree:
-    """Where the user stands: the main checkout, or a linked worktree, which may be a builder's."""
-    if repository.checkout == repository.root:
-        return repository.root
-    return linked_tree(repository, repository.checkout)
-
-
 def run_in(
     where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
 ) -> str:
     """git in a checkout that the user alone writes to, or in a builder's."""
+    status, output, stderr = ask_in(where, *args, **options)
+    if status not in ok:
+        raise_git_error(args, status, stderr)
+    return output.decode("utf-8", "surrogateescape")
+
+
+def ask_in(
+    where: Path | BuilderTree, *args: Argument, **options: Unpack[Options]
+) -> tuple[int, bytes, bytes]:
     if isinstance(where, BuilderTree):
-        return where.run(*args, ok=ok, **options)
-    return run_git(where, *args, ok=ok, **options)
+        return where.ask(*args, **options)
+    return ask_git(where, *args, **options)
 
 
 def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:

@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from agent_farm.disk import read_plain
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Repository
+
+_LONGEST = 16_384  # bytes of a file that holds a path or a name
 
 
 def drop_half_made(repository: Repository, path: Path) -> None:
@@ -64,6 +67,6 @@ def _drop_empty_git_file(path: Path) -> None:
 
 def _text(file: Path) -> str:
     try:
-        return os.fsdecode(file.read_bytes()).strip()
+        return os.fsdecode(read_plain(file, limit=_LONGEST)).strip()
     except OSError:
         return ""

@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from agent_farm.errors import AgentFarmError, NotFound, nearest
+from agent_farm.git.builder_tree import BuilderTree, ask_in, linked_tree
+from agent_farm.git.builder_tree import Head as Head
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.finding import locate
 from agent_farm.git.objects import open_repo
 from agent_farm.git.own_places import require_own_places
 
 EntryKind = Literal["blob", "tree"]
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a checkout stands on; no branch when HEAD is detached."""
-
-    commit: str
-    branch: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,8 @@ class Repository:
     def head(self, checkout: Path | None = None) -> Head:
         """Of the user's checkout, or of the one given."""
         where = checkout or self.checkout
-        status, output, stderr = ask_git(where, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        question = ("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        status, output, stderr = ask_in(self._tree(where), *question)
         if status:
             _raise_no_head(where, stderr.decode("utf-8", "replace"))
         commit, name = output.decode("utf-8", "surrogateescape").splitlines()
@@ -45,12 +40,18 @@ class Repository:
     def resolve_commit(self, ref: str) -> str:
         """The full hash of a branch, tag or revision; NotFound with the nearest name."""
         if ref and "\0" not in ref:
-            status, output, _ = ask_git(
-                self.checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
-            )
+            question = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+            status, output, _ = ask_in(self.persons_checkout(), *question)
             if not status:
                 return output.decode().strip()
         raise self._unknown(ref)
+
+    def persons_checkout(self) -> Path | BuilderTree:
+        """Where the user stands: the main checkout, or a linked worktree, which may be a builder's."""
+        return self._tree(self.checkout)
+
+    def _tree(self, checkout: Path) -> Path | BuilderTree:
+        return checkout if checkout == self.root else linked_tree(self, checkout)
 
     def branch_commit(self, name: str) -> str | None:
         """The tip of a local branch, None when there is no such branch."""

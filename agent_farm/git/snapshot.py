@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from agent_farm.errors import DamagedFile
-from agent_farm.git.command import ask_git, paths_of, run_git
+from agent_farm.git.builder_tree import BuilderTree, run_in
+from agent_farm.git.command import ask_git, paths_of, small_environment
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.paths import is_below
 
@@ -74,20 +75,23 @@ class _Entry:
     path: str
 
 
-def take_snapshot(checkout: Path) -> Snapshot:
+def take_snapshot(checkout: Path | BuilderTree) -> Snapshot:
     """The state at this moment; nobody should be writing meanwhile."""
     with tempfile.TemporaryDirectory(prefix="af-snapshot-") as scratch:
         return _Taking(checkout, Path(scratch)).take()
 
 
-def private_git_dir(checkout: Path) -> Path:
+def private_git_dir(checkout: Path | BuilderTree) -> Path:
     """Where a checkout's own HEAD and index are."""
+    if isinstance(checkout, BuilderTree):
+        return checkout.git_dir
     return linked_git_dir(checkout / ".git") or checkout / ".git"
 
 
 class _Taking:
-    def __init__(self, checkout: Path, scratch: Path) -> None:
-        self.checkout = checkout
+    def __init__(self, where: Path | BuilderTree, scratch: Path) -> None:
+        self.where = where
+        self.checkout = where.path if isinstance(where, BuilderTree) else where
         self.scratch = scratch
         self.index = scratch / "index"
 
@@ -102,10 +106,10 @@ class _Taking:
         present = self._present(dict.fromkeys([*suspects, *untracked]))
         gone = [path for path in suspects if path not in present]
         worktree = self._worktree_tree(entries, present, gone, unmerged)
-        status, output, _ = ask_git(self.checkout, "symbolic-ref", "--quiet", "--short", "HEAD")
+        branch = run_in(self.where, "symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)).strip()
         manifest = Manifest(
-            head=run_git(self.checkout, "rev-parse", "HEAD").strip(),
-            branch=None if status else os.fsdecode(output).strip(),
+            head=run_in(self.where, "rev-parse", "HEAD").strip(),
+            branch=branch or None,
             captured={path: stat.S_IMODE(found.st_mode) for path, found in present.items()},
             untracked=[path for path in untracked if path not in tracked],
             empty_directories=self._empty_directories(),
@@ -117,12 +121,12 @@ class _Taking:
         # The user's file monitor and index settings are about the real index, not about our copies.
         exact = ("-c", "core.fsmonitor=false", "-c", "core.fileMode=true", "-c", "core.splitIndex=false")
         env = {"GIT_INDEX_FILE": str(index or self.index)}
-        return run_git(self.checkout, *exact, *args, input=input, env=env)
+        return run_in(self.where, *exact, *args, input=input, env=env)
 
     def _copy_index(self) -> None:
         try:
             # With its time stamp: git compares it with the files' to find changes too fast for the clock.
-            shutil.copy2(private_git_dir(self.checkout) / "index", self.index)
+            shutil.copy2(private_git_dir(self.where) / "index", self.index)
         except FileNotFoundError:
             self._git("read-tree", "--empty")
 
@@ -214,7 +218,8 @@ class _Taking:
     def _submodule_head(self, path: str) -> str | None:
         if not os.path.lexists(self.checkout / path / ".git"):
             return None
-        status, output, _ = ask_git(self.checkout / path, "rev-parse", "--verify", "--quiet", "HEAD")
+        question = ("rev-parse", "--verify", "--quiet", "HEAD")
+        status, output, _ = ask_git(self.checkout / path, *question, base=small_environment())
         return None if status else output.decode().strip()
 
     def _store(self, paths: Sequence[str], facts: dict[str, os.stat_result]) -> dict[str, str]:
@@ -267,7 +272,7 @@ class _Taking:
         return self._git("write-tree", "--missing-ok", index=copy).strip()
 
     def _whole_index(self) -> bytes:
-        if any(private_git_dir(self.checkout).glob("sharedindex.*")):
+        if any(private_git_dir(self.where).glob("sharedindex.*")):
             self._git("update-index", "--no-split-index", "--force-write-index")
         return self.index.read_bytes()
 

@@ -8,12 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock, make_directory, read_plain
 from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.git.builder_tree import WorktreeMismatch, linked_tree
 from agent_farm.git.command import GitError, ask_git, run_git
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.git.repository import Repository
 from agent_farm.git.slots import check_out
+
+_LONGEST = 16_384  # bytes of a file that holds a name
 
 
 class BranchTaken(AgentFarmError):
@@ -105,15 +108,11 @@ def branch_checked_out_at(repository: Repository, branch: str) -> Path | None:
 
 def belongs_here(repository: Repository, path: Path) -> bool:
     """Whether `path` is a linked worktree of this repository: both name each other."""
-    admin = admin_directory(path)
-    if admin is None:
-        return False
     try:
-        back = Path(os.fsdecode((admin / "gitdir").read_bytes()).rstrip("\r\n"))
-    except OSError:
+        linked_tree(repository, path)
+    except WorktreeMismatch:
         return False
-    ours = os.path.realpath(admin.parent) == os.path.realpath(repository.common_dir / "worktrees")
-    return ours and os.path.realpath(admin / back) == os.path.realpath(path / ".git")
+    return True
 
 
 def admin_directory(path: Path) -> Path | None:
@@ -236,7 +235,9 @@ def _branches_in_work(path: Path) -> set[str]:
     names = set()
     for file in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"):
         with suppress(OSError):
-            names.add(os.fsdecode((admin / file).read_bytes()).strip().removeprefix("refs/heads/"))
+            names.add(
+                os.fsdecode(read_plain(admin / file, limit=_LONGEST)).strip().removeprefix("refs/heads/")
+            )
     return names
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
 from tests.farm.traces import traces
-from tests.gitrepo import commit_files, git, write_files
+from tests.gitrepo import git, write_files
 
 Spawn = Callable[..., Spawned]
 
@@ -246,16 +246,28 @@ def test_a_directory_that_is_no_worktree_is_left_alone(af: Af, repo: Path) -> No
 
 
 def test_a_branch_left_behind(af: Af, spawn: Spawn, repo: Path) -> None:
-    git(repo, "branch", "builder/task-1111-2222")
-    git(repo, "branch", "builder/task-3333-4444")
-    git(repo, "worktree", "add", "-q", ".wt", "builder/task-3333-4444")
-    commit_files(repo / ".wt", {"work.txt": "1"})
-    git(repo, "worktree", "remove", ".wt")
-    explained(af, "builder/task-1111-2222")
+    landed, working = spawn("one").stop(), spawn("two").stop()
+    tip = working.tip
+    assert af("prune", landed.id, working.id, "--discard-commits").returncode == 0
+    git(repo, "branch", landed.branch)
+    git(repo, "branch", working.branch, tip)
+    explained(af, landed.branch)
     said = healed(af)
-    assert git(repo, "branch", "--list", "builder/task-1111-2222") == ""
-    assert git(repo, "branch", "--list", "builder/task-3333-4444") != ""
+    assert git(repo, "branch", "--list", landed.branch) == ""
+    assert git(repo, "branch", "--list", working.branch) != ""
     assert "1 commit that has not landed" in said
+
+
+def test_a_branch_and_a_registration_of_another_tool_stay(af: Af, repo: Path) -> None:
+    path = repo / ".builders/spir-42"
+    git(repo, "worktree", "add", "-q", "-b", "builder/spir-42", str(path))
+    git(repo, "branch", "builder/spir-43")
+    shutil.rmtree(path)
+    said = healed(af)
+    assert "af did not make it" in said
+    assert "builder/spir-43 is of no builder that af knew" in said
+    assert str(path) in git(repo, "worktree", "list")
+    assert git(repo, "branch", "--list", "builder/spir-43") != ""
 
 
 def test_a_session_without_a_record_is_ended(af: Af, spawn: Spawn, repo: Path) -> None:
@@ -338,7 +350,7 @@ def test_a_builder_that_wrote_into_the_main_checkout_is_named(af: Af, spawn: Spa
 
 
 def test_json(af: Af, repo: Path) -> None:
-    git(repo, "branch", "builder/task-1111-2222")
+    (repo / ".git/index.lock").touch()
     done = af("doctor", "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 1

@@ -6,11 +6,15 @@ is found without one belongs to no spawn that is under way.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.stored_record import record_from_json
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
@@ -21,14 +25,16 @@ from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
 from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 
 _PREFIX = "builder/"
 
 
 def check_branches(farm: Farm) -> Iterator[Finding]:
-    """Branches of builders that have neither a record nor a worktree."""
+    """Branches of builders that have neither a record nor a worktree. Other tools make such names, too."""
     branches = farm.repository.branches()
+    made = {record.branch for record in _former(farm)}
     known = {record.branch for record in farm.registry.read().values()}
     for branch in branches:
         if not branch.startswith(_PREFIX) or branch in known:
@@ -46,12 +52,27 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
                 f"the branch {branch} has {_counted(len(commits))} not landed, and no builder",
                 as_command("af", "spawn", "--branch", branch, "--shell"),
             )
-        else:
+        elif branch in made:
             yield Finding(
                 "problem",
                 f"the branch {branch} belongs to no builder; its work has landed",
                 heal=partial(_delete_branch, farm, branch, tip),
             )
+        else:
+            yield Finding(
+                "note",
+                f"the branch {branch} is of no builder that af knew; its work has landed",
+                as_command("git", "-C", farm.root, "branch", "-d", branch),
+            )
+
+
+def _former(farm: Farm) -> Iterator[BuilderRecord]:
+    """Builders that were: what is kept of them says that af made what is left."""
+    for kept in list_kept(farm):
+        yield kept.record
+    for run in farm.paths.runs.glob("*"):
+        with suppress(OSError, ValueError, RecursionError, DamagedFile):
+            yield record_from_json(run.name, json.loads(read_own(farm.run(run.name).record)), farm.paths)
 
 
 def _counted(commits: int) -> str:
@@ -68,17 +89,17 @@ def check_registrations(farm: Farm) -> Iterator[Finding]:
     """git remembers worktrees under .builders/, or in the trash, whose directory is gone."""
     trees = list_worktrees(farm.repository)
     known = {record.worktree for record in farm.registry.read().values()}
+    made = {record.worktree for record in _former(farm)}
     for tree in trees:
         if os.path.lexists(tree.path) or str(tree.path) in known:
             continue
         is_builders = tree.path.parent == farm.paths.worktrees and tree.locked_reason is None
         is_removed = tree.path.is_relative_to(farm.paths.trash) and tree.locked_reason == LOCKED
-        if is_builders or is_removed:
-            yield Finding(
-                "problem",
-                f"git still lists {tree.path}, which no longer exists",
-                heal=partial(_drop, farm, tree.path),
-            )
+        what = f"git still lists {tree.path}, which no longer exists"
+        if is_removed or (is_builders and str(tree.path) in made):
+            yield Finding("problem", what, heal=partial(_drop, farm, tree.path))
+        elif is_builders:
+            yield Finding("note", f"{what}; af did not make it", "git worktree prune")
 
 
 def _drop(farm: Farm, path: Path) -> str:

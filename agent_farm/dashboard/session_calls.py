@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_farm.butler.cron import CATCH_UP_SECONDS
 from agent_farm.butler.identity import ScheduleEntry
 from agent_farm.butler.sessions import SESSION_STATES
+from agent_farm.butler.sources import SCHEDULE_PREFIX
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.schemas import BUCKET, SCHEDULE, SESSION
@@ -16,6 +17,9 @@ from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, NUMBER, TEXT, list_of, object_schema
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.settings import PERMISSIONS
+
+if TYPE_CHECKING:
+    from agent_farm.butler.run_request import RunRequest
 
 Answer = Mapping[str, Any]
 
@@ -46,8 +50,7 @@ def usage(desk: Desk, call: Call) -> Answer:
 
 def trigger(desk: Desk, call: Call) -> Answer:
     """Handed to the farm's server, which is started when needed; the session outlives the page."""
-    from agent_farm.butler.client import RunRequest, start_session
-    from agent_farm.butler.server_handle import ensure_server
+    from agent_farm.butler.run_request import RunRequest
 
     body = call.body
     resumed = desk.sessions().get(body["resume"]) if body["resume"] else None
@@ -60,7 +63,24 @@ def trigger(desk: Desk, call: Call) -> Answer:
         permissions=body["permissions"],
         resume=resumed["id"] if resumed else None,
     )
-    butler = resumed["butler"] if resumed else None
+    return _start(desk, resumed["butler"] if resumed else None, request)
+
+
+def run_schedule(desk: Desk, call: Call) -> Answer:
+    """Its prompt at once, where and as whom it runs when it is due; its due times stay as they are."""
+    from agent_farm.butler.run_request import RunRequest
+
+    store = desk.schedules(call.body["butler"])
+    chosen = store.get(call.path["name"])
+    place = chosen.directory(desk.root) if chosen.cwd else None
+    request = RunRequest(prompt=chosen.prompt, cwd=place, source=SCHEDULE_PREFIX + chosen.name)
+    return _start(desk, store.butler, request)
+
+
+def _start(desk: Desk, butler: str | None, request: RunRequest) -> Answer:
+    from agent_farm.butler.client import start_session
+    from agent_farm.butler.server_handle import ensure_server
+
     started = start_session(ensure_server(desk.root, butler), request)
     if not isinstance(started, str):
         raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
@@ -181,6 +201,10 @@ SESSION_CALLS = (
     Operation(
         "POST", "/api/schedules/{name}", "switch_schedule", "Enable or disable a schedule", switch_schedule,
         {"schedule": SCHEDULE}, body=(Field("enabled", "flag", required=True), _BUTLER),
+    ),
+    Operation(
+        "POST", "/api/schedules/{name}/run", "run_schedule", "Run a schedule's prompt now, due or not",
+        run_schedule, {"session_id": TEXT}, body=(_BUTLER,),
     ),
     Operation(
         "DELETE", "/api/schedules/{name}", "remove_schedule", "Remove a schedule", remove_schedule,

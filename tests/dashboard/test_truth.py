@@ -259,3 +259,32 @@ def test_the_merge_dialog_says_what_lands_where(shop: Path, idle: str, visit: Op
     assert "on main," in said
     assert "Not committed, so it does not land (1)" in said
     assert "left.txt" in said
+
+
+def test_a_session_is_stopped_and_gone_on_with(visit: Open, dashboard: Dashboard) -> None:
+    def start(prompt: str) -> str:
+        return str(dashboard.post("/api/sessions", {"prompt": prompt, "runtime": "demo"})["session_id"])
+
+    one = visit()
+    one.open(f"session/{start('[[sleep:600]]')}")
+    one.page.click("[data-action=stop]", timeout=60000)
+    one.page.wait_for_selector(".builder-head [data-state=cancelled]", timeout=60000)
+    first = start("[[say:the first words]]")
+    one.open(f"session/{first}")
+    one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
+    one.page.fill("textarea", "[[say:the second words]]")
+    one.page.click("text=Go on >> visible=true")
+    wait_until(lambda: first not in one.page.url, timeout=60, what="the next session's page")
+    one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
+    assert "the second words" in one.page.inner_text("main")
+
+
+def test_a_schedule_is_run_at_once_as_itself(visit: Open, dashboard: Dashboard, af: Af) -> None:
+    done = af("schedule", "add", "digest", "0 8 * * 1-5", "[[say:digested]]")
+    assert done.returncode == 0, done.stderr
+    one = visit()
+    one.open("sessions")
+    one.page.click("[aria-label='Run now digest']", timeout=60000)
+    one.page.wait_for_selector("td >> text=schedule:digest", timeout=60000)
+    (session,) = dashboard.get("/api/sessions")["sessions"]
+    assert session["trigger_source"] == "schedule:digest"

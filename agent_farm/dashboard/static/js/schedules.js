@@ -29,16 +29,17 @@ export function schedulesBox(view) {
     }
     load();
   };
-  const path = (one) => `/api/schedules/${encodeURIComponent(one.name)}`;
+  const path = (one, rest = "") => `/api/schedules/${encodeURIComponent(one.name)}${rest}`;
   const button = (one, text, action) => h("button", { type: "button", "aria-label": `${text} ${one.name}`, onclick: (event) => act(event.currentTarget, action) }, text);
+  const when = (one) => (!one.enabled ? "disabled" : one.agreed === false ? "not agreed to: af schedule list says how" : one.next_due === null ? "over" : `next ${moment(one.next_due)}`);
   const schedule = (one) => h("div", { class: "schedule" },
     h("div", { class: "row" }, h("strong", null, plain(one.name)), h("code", null, plain(one.cron)), one.timezone ? h("span", { class: "small dim" }, plain(one.timezone)) : null),
     h("p", { class: "small isolate" }, line(one.prompt).slice(0, 200)),
-    h("p", { class: "small dim" }, one.enabled ? `next ${moment(one.next_due)}` : "disabled", one.origin === "file" ? " · from butler.toml" : ""),
+    h("p", { class: "small dim" }, when(one), " · ", plain(one.butler), one.cwd ? ` · in ${plain(one.cwd)}` : "", one.origin === "file" ? " · from butler.toml" : ""),
     h("div", { class: "row" },
-      button(one, "Run now", async () => { const { session_id: id } = await post("/api/sessions", { prompt: one.prompt }); toast(`session ${id.slice(0, 8)} accepted`); }),
-      button(one, one.enabled ? "Disable" : "Enable", () => post(path(one), { enabled: !one.enabled })),
-      one.origin === "file" ? null : button(one, "Remove", () => remove(path(one)))));
+      button(one, "Run now", async () => { const { session_id: id } = await post(path(one, "/run"), { butler: one.butler }); toast(`session ${id.slice(0, 8)} accepted`, `#/session/${id}`); }),
+      button(one, one.enabled ? "Disable" : "Enable", () => post(path(one), { enabled: !one.enabled, butler: one.butler })),
+      one.origin === "file" ? null : button(one, "Remove", () => remove(`${path(one)}?butler=${encodeURIComponent(one.butler)}`))));
   load();
   return { element, load };
 }

@@ -1,8 +1,9 @@
-/* One session whole. */
+/* One session whole: stopped while it runs, gone on with once it has ended. */
+import { post } from "./api.js";
 import { drawnOnce, h, icon, plain, replace } from "./dom.js";
 import { count, moment, money, seconds } from "./format.js";
 import { followSessions } from "./live.js";
-import { errorBox } from "./messages.js";
+import { errorBox, toast } from "./messages.js";
 import { pill } from "./states.js";
 
 export function sessionView(view, id) {
@@ -11,7 +12,7 @@ export function sessionView(view, id) {
   async function load() {
     try {
       const { session } = await read(`/api/sessions/${encodeURIComponent(id)}`);
-      if (differs("session", session)) draw(view.place, session);
+      if (differs("session", session)) draw(view, session);
     } catch (error) {
       view.show(errorBox(error));
     }
@@ -21,19 +22,64 @@ export function sessionView(view, id) {
   view.onLeave(followSessions(view.rarely(500, load)));
 }
 
-function draw(main, one) {
+const RUNS = new Set(["queued", "running"]);
+const drafts = new Map();
+
+function draw(view, one) {
+  const failed = h("div");
   const fact = (name, value) => value === null || value === undefined || value === "" ? null : [h("dt", null, name), h("dd", null, value)];
   const text = (title, value) => value ? [h("h2", null, title), h("div", { class: "card prose isolate", tabindex: "0" }, plain(value))] : null;
   const calls = Array.isArray(one.tool_calls) ? one.tool_calls : [];
-  replace(main, h("div", { class: "builder-view panel" },
-    h("div", { class: "builder-head" }, h("div", { class: "line" }, h("a", { class: "button quiet back", href: "#/sessions" }, icon("back"), "Sessions"), pill(one.state), h("code", null, one.id)), h("h1", { class: "visually-hidden" }, "Session")),
+  view.show(h("div", { class: "builder-view panel" },
+    h("div", { class: "builder-head" }, h("div", { class: "line" }, h("a", { class: "button quiet back", href: "#/sessions" }, icon("back"), "Sessions"), pill(one.state), h("code", null, one.id),
+      RUNS.has(one.state) ? h("div", { class: "actions" }, stopButton(one, failed)) : null), h("h1", { class: "visually-hidden" }, "Session")),
+    failed,
     one.error ? errorBox({ what: one.error }) : null,
     h("dl", { class: "whole card box" },
       fact("source", plain(one.trigger_source)), fact("butler", plain(one.butler)), fact("runtime", plain(one.runtime)), fact("model", one.model && plain(one.model)),
       fact("created", moment(one.created_at)), fact("took", one.duration === null ? null : seconds(one.duration)), fact("tokens in / out", one.input_tokens === null ? null : `${count(one.input_tokens)} / ${count(one.output_tokens)}`),
       fact("cost", one.cost === null ? null : money(one.cost)), fact("conversation", one.conversation_id && plain(one.conversation_id)), fact("directory", one.cwd && plain(one.cwd)), fact("trace", one.trace_id && plain(one.trace_id))),
-    text("Prompt", one.prompt), text("Output", one.output),
+    text("Context", one.context), text("Prompt", one.prompt), text("Output", one.output),
+    one.conversation_id && !RUNS.has(one.state) ? goOn(view, one) : null,
     h("h2", null, `Tool calls (${calls.length})`),
     calls.length ? h("div", { class: "card box" }, calls.map((call) => h("div", { class: "call" }, h("strong", { class: "mono" }, plain(call.name)), call.is_error ? h("span", { class: "failure" }, " failed") : null,
       h("pre", { class: "mono", tabindex: "0" }, plain(JSON.stringify(call.input, null, 1) ?? "").replaceAll("\u240a", "\n"))))) : h("p", { class: "dim" }, "None.")));
+}
+
+function stopButton(one, failed) {
+  return h("button", { type: "button", class: "danger", "data-action": "stop", onclick: async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      await post(`/api/sessions/${encodeURIComponent(one.id)}/stop`);
+      toast(`session ${one.id.slice(0, 8)} stopped`);
+    } catch (error) {
+      replace(failed, errorBox(error));
+      button.disabled = false;
+    }
+  } }, "Stop");
+}
+
+/* The same conversation, with another prompt: a session of its own. */
+function goOn(view, one) {
+  const prompt = h("textarea", { rows: "2", "aria-label": "Go on with this conversation", placeholder: "Go on with this conversation" });
+  prompt.value = drafts.get(one.id) || "";
+  prompt.addEventListener("input", () => drafts.set(one.id, prompt.value));
+  const button = h("button", { type: "submit", class: "primary" }, "Go on");
+  const failed = h("div");
+  const form = h("form", { class: "card box" }, prompt, failed, h("div", { class: "row-end" }, button));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (button.disabled || !prompt.value.trim()) return;
+    button.disabled = true;
+    try {
+      const { session_id: id } = await post("/api/sessions", { prompt: prompt.value, resume: one.id });
+      drafts.delete(one.id);
+      if (!view.isOver) location.hash = `#/session/${encodeURIComponent(id)}`;
+    } catch (error) {
+      replace(failed, errorBox(error));
+    }
+    button.disabled = false;
+  });
+  return [h("h2", null, "Go on"), form];
 }

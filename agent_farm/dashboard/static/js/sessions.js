@@ -87,7 +87,7 @@ function row(one) {
   return h("tr", { "data-session": one.id },
     h("td", null, pill(one.state)),
     h("td", { class: "prompt isolate" }, h("a", { href: `#/session/${encodeURIComponent(one.id)}` }, line(one.prompt) || "(empty)"), one.error ? h("div", { class: "failure" }, line(one.error)) : null),
-    h("td", { class: "mono wide" }, line(one.trigger_source)), h("td", { class: "wide" }, one.runtime),
+    h("td", { class: "mono wide" }, line(one.trigger_source), h("div", { class: "small dim" }, line(one.butler))), h("td", { class: "wide" }, one.runtime),
     h("td", { class: "number wide" }, one.tool_calls ?? "–"), h("td", { class: "number" }, count(tokens)), h("td", { class: "number" }, money(one.cost)), h("td", { class: "number wide" }, seconds(one.duration)),
     h("td", { class: "nowrap" }, h("time", { datetime: iso(one.created_at) }, moment(one.created_at))));
 }

@@ -273,13 +273,14 @@ def test_a_session_is_stopped_and_gone_on_with(visit: Open, dashboard: Dashboard
     one.open(f"session/{first}")
     one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
     one.page.fill("textarea", "[[say:the second words]]")
-    one.page.click("text=Go on >> visible=true")
+    one.page.click("button:text-is('Go on')")
     wait_until(lambda: first not in one.page.url, timeout=60, what="the next session's page")
     one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
     assert "the second words" in one.page.inner_text("main")
 
 
 def test_a_schedule_is_run_at_once_as_itself(visit: Open, dashboard: Dashboard, af: Af) -> None:
+    assert af("config", "set", "spawn.runtime", "demo").returncode == 0
     done = af("schedule", "add", "digest", "0 8 * * 1-5", "[[say:digested]]")
     assert done.returncode == 0, done.stderr
     one = visit()

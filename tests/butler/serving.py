@@ -20,6 +20,7 @@ from agent_farm.butler.server import make_uvicorn
 from agent_farm.butler.service import ButlerService, open_service
 from agent_farm.butler.tokens import Tokens, hash_token
 from agent_farm.paths import FarmPaths
+from tests.consenting import agree_to_all
 from tests.gitrepo import write_files
 
 ARCHITECT = "architect-token"
@@ -81,6 +82,7 @@ async def serving(
         write_files(
             root, {f"codev/roster/{name}/butler.toml": text, f"codev/roster/{name}/CLAUDE.md": "Serve."}
         )
+        agree_to_all(root)
     sockets = listen(0)
     port = sockets[0].getsockname()[1]
     tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))

@@ -187,7 +187,7 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> 
             upstream=upstream.ref if upstream else None,
         )
     if plan.carry:
-        restore_state(snapshot_commit(farm.repository.checkout), record.worktree_path)
+        restore_state(snapshot_commit(farm.repository.persons_checkout()), farm.tree(record))
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:

@@ -146,14 +146,24 @@ class BuilderTree:
         return {**options, "env": own, "base": small_environment() if base is None else base}
 
 
+def place_of(where: Path | BuilderTree) -> Path:
+    return where.path if isinstance(where, BuilderTree) else where
+
+
 def run_in(
     where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
 ) -> str:
     """git in a checkout that the user alone writes to, or in a builder's."""
+    return run_in_bytes(where, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
+
+
+def run_in_bytes(
+    where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
+) -> bytes:
     status, output, stderr = ask_in(where, *args, **options)
     if status not in ok:
         raise_git_error(args, status, stderr)
-    return output.decode("utf-8", "surrogateescape")
+    return output
 
 
 def ask_in(

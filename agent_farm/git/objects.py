@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_farm.git.command import GitError, run_git_bytes
+from agent_farm.git.builder_tree import BuilderTree, place_of, run_in_bytes
+from agent_farm.git.command import GitError
 
 if TYPE_CHECKING:
     from git import Repo
@@ -36,18 +37,20 @@ def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
         yield repo
 
 
-def read_blobs(checkout: Path, blobs: Sequence[str]) -> Iterator[bytes]:
+def read_blobs(checkout: Path | BuilderTree, blobs: Sequence[str]) -> Iterator[bytes]:
     """The content of each, in order; a hundred in memory at a time."""
     for start in range(0, len(blobs), _BLOBS_AT_ONCE):
         batch = blobs[start : start + _BLOBS_AT_ONCE]
         question = "".join(f"{blob}\n" for blob in batch).encode()
-        output = run_git_bytes(checkout, "cat-file", "--batch=%(objectsize)", input=question)
+        output = run_in_bytes(checkout, "cat-file", "--batch=%(objectsize)", input=question)
         place = 0
         for blob in batch:
             head = output.index(b"\n", place)
             try:
                 size = int(output[place:head])
             except ValueError:
-                raise GitError(f"The object {blob} is missing from {checkout}", hint="git fsck") from None
+                raise GitError(
+                    f"The object {blob} is missing from {place_of(checkout)}", hint="git fsck"
+                ) from None
             yield output[head + 1 : head + 1 + size]
             place = head + size + 2

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from agent_farm.errors import DamagedFile
-from agent_farm.git.builder_tree import BuilderTree, run_in
+from agent_farm.git.builder_tree import BuilderTree, place_of, run_in
 from agent_farm.git.command import ask_git, paths_of, small_environment
 from agent_farm.git.finding import linked_git_dir
 from agent_farm.paths import is_below
@@ -91,7 +91,7 @@ def private_git_dir(checkout: Path | BuilderTree) -> Path:
 class _Taking:
     def __init__(self, where: Path | BuilderTree, scratch: Path) -> None:
         self.where = where
-        self.checkout = where.path if isinstance(where, BuilderTree) else where
+        self.checkout = place_of(where)
         self.scratch = scratch
         self.index = scratch / "index"
 

@@ -73,3 +73,22 @@ def test_a_builders_life(repo: Path, af: Af, loose: Loose) -> None:
     run("diff", three)
     run("stop", "--all")
     run("resume", one)
+    run("prune", one, "--stop")
+    run("restore", one)
+    run("prune", three, "--discard-changes", "--discard-commits")
+    run("restore", three)
+    run("prune")
+    shutil.rmtree(repo / ".builders" / three)
+    run("doctor", "--fix")
+
+
+def test_a_builder_that_is_given_uncommitted_work(repo: Path, af: Af, loose: Loose) -> None:
+    assert af("config", "set", "worktree.carry", "true").returncode == 0
+    write_files(repo, {"README.md": "changed\n", "new.txt": "new\n"})
+    done = json.loads(af("spawn", "--json", "--shell", "--runtime", "demo").stdout)
+    inside = Path(done["builder"]["worktree"])
+    assert (inside / "new.txt").read_text() == "new\n"
+    write_files(inside, {"more.txt": "more\n"})
+    done = json.loads(af("spawn", "--json", "--shell", "--runtime", "demo", cwd=inside).stdout)
+    assert (Path(done["builder"]["worktree"]) / "more.txt").read_text() == "more\n"
+    assert loose() == []

@@ -69,7 +69,6 @@ async def test_a_session_that_rewrites_its_butler_gets_the_next_one_nothing(repo
         variables = '[butler]\nruntime = "demo"\n[butler.env]\noptional = ["AWS_SECRET_ACCESS_KEY"]\n'
         write_files(repo, {FILE: variables})
         refused = await trigger(served)
-        assert refused["success"] is False
         assert "nobody has agreed to" in refused["error"]
         agree_to_all(repo)
         assert (await trigger(served))["success"] is True

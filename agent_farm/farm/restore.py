@@ -109,7 +109,7 @@ def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
 def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
     old = kept.record
     place = branch_checked_out_at(farm.repository, old.branch)
-    if place is not None:
+    if place is not None and os.path.realpath(place) != os.path.realpath(kept.worktree):
         raise UsageError(
             f"The branch {old.branch} is checked out in {place}",
             hint=as_command("git", "-C", place, "switch", "--detach"),
@@ -148,11 +148,11 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord) -> BuilderRecord:
 def _bring_back_branch(farm: Farm, kept: Kept, tree: BuilderTree) -> None:
     """Where there is one it is at the same commit, or somebody has gone on with it since."""
     now, branch = tree.checked_out(), kept.record.branch
-    if now.branch is not None or now.commit != kept.head:  # it is done, or somebody committed since
+    if now.branch is not None:  # it is done
         return
     if kept.tip:
         bring_back_branch(farm.repository, branch, kept.tip, kept.branch_log, kept.settings)
-    if kept.attached:
+    if kept.attached and now.commit == kept.head:  # else somebody committed since
         attach(tree, branch)
 
 

@@ -20,8 +20,6 @@ _MARKS = {
     ".ruff_cache": _CACHE,
     ".tox": _CACHE,
 }
-# Directories that tools write into, often with tens of thousands of files: too many to compare.
-LARGE = frozenset({*_MARKS, "__pycache__", "target", "dist", "build", ".cache", ".next", ".gradle", "Pods"})
 
 
 def is_tool_made(directory: Path) -> bool:

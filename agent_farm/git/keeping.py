@@ -156,8 +156,12 @@ def attach(tree: BuilderTree, branch: str) -> None:
     log = tree.git_dir / "logs/HEAD"
     with suppress(OSError):
         lines = read_plain(log, limit=_LONGEST_LOG).splitlines(keepends=True)
-        if lines and lines[-1].endswith(b"\t" + _NOTE.encode() + b"\n"):
-            replace_file(log, b"".join(lines[:-1]), mode=0o644)
+        if len(lines) > 1 and _message(lines[-2]) == _NOTE and not _message(lines[-1]):
+            replace_file(log, b"".join(lines[:-2]), mode=0o644)
+
+
+def _message(line: bytes) -> str:
+    return line.partition(b"\t")[2].decode("utf-8", "replace").strip()
 
 
 def bring_back_branch(

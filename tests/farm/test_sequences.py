@@ -70,7 +70,7 @@ class Farm(RuleBasedStateMachine):
         return found
 
     def worktree(self, number: int) -> Path | None:
-        there = [Path(record["worktree"]) for record in self.records().values()]
+        there = [self.repo / ".builders" / id for id in self.records()]
         return there[number % len(there)] if there else None
 
     @initialize()

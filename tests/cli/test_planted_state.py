@@ -93,11 +93,11 @@ def test_a_planted_token_lets_nobody_in(repo: Path) -> None:
 def test_a_planted_login_lets_nobody_in(repo: Path) -> None:
     file = repo / ".agent-farm/dashboard-logins.json"
     mine = Logins(file, repo / ".agent-farm/architect.token")
-    login = mine.redeem(mine.issue_ticket())
+    login = mine.redeem(mine.issue_ticket(), 1)
     assert login is not None
-    assert Logins(file, file).is_good(login)
+    assert Logins(file, file).is_good(login, 1)
     file.chmod(0o644)
-    assert not Logins(file, file).is_good(login)
+    assert not Logins(file, file).is_good(login, 1)
 
 
 def test_a_planted_builder_token_lets_nobody_in(repo: Path) -> None:

@@ -20,7 +20,6 @@ _PARAMETERS = {
     "any_is_enough": "Return when one of them is there, instead of all",
     "args": "A JSON object with what the protocol is given",
     "base": "Revision to start from; default: HEAD of the main checkout",
-    "fetch": "Fetch the base's remote first, and start from what it has",
     "branch": "Go on with this branch, which exists",
     "context": "Text that is put before the prompt",
     "cron": "Five fields: minute hour day month weekday, as in 0 8 * * 1-5",

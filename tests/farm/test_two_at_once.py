@@ -1,8 +1,8 @@
 """Two processes at once, any commands, some killed: nothing that was ever in a worktree is out of reach.
 
 Each seed is one farm that two actors work on, in an order the machine decides. An actor writes and commits
-as an agent does, switches branches, and calls `af`; one call in eight is killed with -9. Now and then the farm
-is moved or copied, and what `af status` says is compared with tmux and git.
+as an agent does, switches branches, and calls `af`; one call in eight is killed with -9. Now and then the
+farm is moved or copied, and what `af status` says is compared with tmux and git.
 """
 
 from __future__ import annotations

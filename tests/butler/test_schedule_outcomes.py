@@ -18,7 +18,7 @@ from tests.butler.serving import Served, serving
 from tests.butler.test_scheduler import Clock
 from tests.conftest import Af
 from tests.consenting import agree_to_all
-from tests.gitrepo import commit_files
+from tests.gitrepo import commit_files, write_files
 from tests.waiting import wait_until
 
 DEMO = '[butler]\nruntime = "demo"\n'
@@ -82,7 +82,8 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
     daily = (
         '[[butler.schedule]]\nname = "often"\ncron = "* * * * *"\ntimezone = "UTC"\nprompt = "[[say:x]]"\n'
     )
-    async with serving(repo, DEMO + daily) as served:
+    write_files(repo, {"codev/roster/health/butler.toml": DEMO + daily})
+    async with serving(repo) as served:
         scheduler, file = served.service.scheduler, served.service.butler.directory / "butler.toml"
         for minute, agreed in enumerate((False, True, False), start=1):
             if minute == 2:

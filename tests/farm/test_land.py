@@ -242,7 +242,7 @@ def test_the_check_runs_once_it_was_agreed_to(committed: Committed, af: Af, repo
     write_files(repo, {"agent-farm.toml": f"[merge]\ncheck = \"pwd > '{ran}'; test -e allowed\"\n"})
     told = merge_refused(builder)
     assert "test -e allowed" in told
-    assert "hint: af config agree\n" in told
+    assert f"hint: af merge --yes {builder.id}" in told
     assert not ran.exists()
 
     told = merge_refused(builder, "--yes")

@@ -35,7 +35,10 @@ def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         return answer(document)
 
     async def session(request: Request) -> Response:
-        return answer({"logged_in": LOGIN_KEY in request.scope})
+        query = request.query_params
+        id, nonce = query.get("login", ""), query.get("nonce", "")
+        proof = logins.prove(id, nonce[:100], listening_port(request.scope)) if id and nonce else None
+        return answer({"logged_in": LOGIN_KEY in request.scope or proof is not None, "proof": proof})
 
     async def enter(request: Request) -> Response:
         ticket = (await _document(request)).get("ticket")

@@ -20,6 +20,7 @@ from agent_farm.own_files import read_own
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
 _MOST = 100
+_ID_LENGTH = 16  # of a login's hash
 _VERSION = 2  # logins of version 1 were cookies, which every server on this machine may have been sent
 
 
@@ -64,6 +65,13 @@ class Logins:
     def is_good(self, login: str, port: int | None) -> bool:
         known = self._current().get(_hash(login))
         return known is not None and known.until > self.clock() and known.port == port
+
+    def prove(self, id: str, nonce: str, port: int | None) -> str | None:
+        """What only the server can say that gave the login of this id: pages ask before they show theirs."""
+        for key, login in self._current().items():
+            if key[:_ID_LENGTH] == id and login.until > self.clock() and login.port == port:
+                return hmac.new(key.encode(), nonce.encode(), sha256).hexdigest()
+        return None
 
     def end(self, login: str) -> None:
         logins = self._current()

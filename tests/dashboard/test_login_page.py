@@ -7,6 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -154,3 +155,42 @@ def test_a_new_tab_is_logged_in_as_well(dashboard: Dashboard, visit: Callable[..
     tab = one.page.context.new_page()
     tab.goto(f"{dashboard.address}/")
     tab.wait_for_selector("#connection[data-state=live]")
+
+
+def test_who_takes_the_port_is_shown_no_login(dashboard: Dashboard, visit: Callable[..., Visit]) -> None:
+    """Pages that are still open ask who answers before they come again."""
+    one = visit()
+    one.expect("ERR_CONNECTION")
+    one.expect("Failed to load resource")
+    one.expect("WebSocket")
+    login = one.page.evaluate("localStorage.getItem('agent-farm.login')")
+    heard: list[bytes] = []
+    over = threading.Event()
+
+    def impostor() -> None:
+        dashboard.listening.settimeout(0.2)
+        while not over.is_set():
+            with suppress(OSError):
+                connection, _ = dashboard.listening.accept()
+                connection.settimeout(2)
+                with connection:
+                    heard.append(connection.recv(65536))
+                    body = b'{"logged_in": true, "proof": "00"}'
+                    connection.sendall(
+                        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+                    )
+                    connection.sendall(body)
+
+    dashboard.end()
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    try:
+        one.page.wait_for_url("**/login", timeout=60000, wait_until="commit")
+        wait_until(lambda: any(b"GET /login" in each for each in heard), timeout=60, what="the page to leave")
+    finally:
+        over.set()
+        thread.join()
+        dashboard.listening.settimeout(None)
+    assert any(b"/api/session?login=" in each for each in heard)
+    assert not [each for each in heard if login.encode() in each]
+    dashboard.start()

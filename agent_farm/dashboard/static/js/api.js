@@ -1,5 +1,5 @@
 /* The documented API (/api/openapi.json) and nothing else. */
-import { authorization, leaveToLogin } from "./login_store.js";
+import { authorization, leaveToLogin, serverIsOurs } from "./login_store.js";
 
 export class ApiError extends Error {
   constructor(status, error) {
@@ -10,6 +10,8 @@ export class ApiError extends Error {
 }
 
 async function call(method, path, body, signal) {
+  const gone = { code: "gone", what: "The farm's server does not answer", hint: "af dash" };
+  if (!(await serverIsOurs())) throw new ApiError(0, gone);
   let response;
   try {
     response = await fetch(path, {
@@ -20,7 +22,7 @@ async function call(method, path, body, signal) {
       signal,
     });
   } catch {
-    throw new ApiError(0, { code: "gone", what: "The farm's server does not answer", hint: "af dash" });
+    throw new ApiError(0, gone);
   }
   if (response.status === 401) {
     leaveToLogin();

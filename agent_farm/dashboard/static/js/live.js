@@ -1,5 +1,5 @@
 /* The builders as they are now: one stream of events, begun anew with a snapshot after every break. */
-import { authorization, leaveToLogin, login, openSocket } from "./login_store.js";
+import { askWhoAnswers, leaveToLogin, login, noteBreak, openSocket } from "./login_store.js";
 
 export const builders = new Map();
 export const farm = { name: "agent-farm", root: "", version: "", terminal: "screen" };
@@ -60,19 +60,22 @@ const told = {
   },
 };
 
-export function connect() {
+export async function connect() {
   if (!login()) return leaveToLogin();
+  const who = await askWhoAnswers();
+  if (who === "unknown") return leaveToLogin();
+  if (who === "gone") return comeAgain();
   const socket = openSocket("/api/events");
   socket.addEventListener("message", (message) => {
     const { event, data } = JSON.parse(message.data);
     told[event]?.(data);
   });
-  socket.addEventListener("close", async () => {
-    since ??= Date.now();
-    say(Date.now() - since > 8000 ? "gone" : "connecting");
-    /* Logged out, or the server is coming up. */
-    const session = await fetch("/api/session", { headers: authorization() }).then((answer) => answer.json()).catch(() => null);
-    if (session && !session.logged_in) leaveToLogin();
-    else setTimeout(connect, 1000);
-  });
+  socket.addEventListener("close", comeAgain);
+}
+
+function comeAgain() {
+  noteBreak();
+  since ??= Date.now();
+  say(Date.now() - since > 8000 ? "gone" : "connecting");
+  setTimeout(connect, 1000);
 }

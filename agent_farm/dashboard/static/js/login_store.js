@@ -1,4 +1,4 @@
-/* The login, kept where only pages of this very address and port can read it, and shown with each request. */
+/* The login, kept where only pages of this very address and port can read it, and shown to its own server alone. */
 
 const KEY = "agent-farm.login";
 
@@ -15,4 +15,36 @@ export function leaveToLogin() {
 export function openSocket(path) {
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   return new WebSocket(`${scheme}://${location.host}${path}`, ["agent-farm", `login.${login()}`]);
+}
+
+/* Whether the login may be shown: asked at first, and again after each break of the connection. */
+let isOurs = null;
+let firstKnown;
+const first = new Promise((resolve) => { firstKnown = resolve; });
+
+export const serverIsOurs = () => (isOurs === null ? first : Promise.resolve(isOurs));
+
+export function noteBreak() {
+  isOurs = false;
+}
+
+/* While the server does not run, anybody on this machine may listen at its port. `ours`, `gone` or `unknown`. */
+export async function askWhoAnswers() {
+  const key = await hash(login());
+  const nonce = crypto.randomUUID();
+  const answer = await fetch(`/api/session?login=${key.slice(0, 16)}&nonce=${nonce}`).then((one) => one.json()).catch(() => null);
+  if (!answer) return "gone";
+  if (answer.proof !== (await sign(key, nonce))) return "unknown";
+  isOurs = true;
+  firstKnown(true);
+  return "ours";
+}
+
+const bytes = (text) => new TextEncoder().encode(text);
+const hex = (buffer) => [...new Uint8Array(buffer)].map((one) => one.toString(16).padStart(2, "0")).join("");
+const hash = async (text) => hex(await crypto.subtle.digest("SHA-256", bytes(text)));
+
+async function sign(key, text) {
+  const imported = await crypto.subtle.importKey("raw", bytes(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return hex(await crypto.subtle.sign("HMAC", imported, bytes(text)));
 }

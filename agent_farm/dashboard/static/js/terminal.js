@@ -2,7 +2,7 @@
 import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { farm } from "./live.js";
-import { openSocket } from "./login_store.js";
+import { openSocket, serverIsOurs } from "./login_store.js";
 import { screenPanel } from "./screen.js";
 import { makeTerminal } from "./xterm.js";
 
@@ -54,7 +54,12 @@ export function terminalPanel(view, builder) {
       if (!view.isOver && mine === attempt) retry = setTimeout(open, 1500);
       return;
     }
+    const isOurs = await serverIsOurs();
     if (view.isOver || mine !== attempt) return;
+    if (!isOurs) {
+      retry = setTimeout(open, 500);
+      return;
+    }
     terminal.readOnly(!types);
     const { columns, rows } = terminal.fit();
     listen(openSocket(`${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`));

@@ -99,7 +99,10 @@ def show(
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @json_option
 def stop(ids: tuple[str, ...], as_json: bool) -> int:
-    """End sessions that wait or run, with every process they started; their records say cancelled."""
+    """End sessions now, waiting or running.
+
+    Every process that they started ends with them; their records say cancelled.
+    """
     from agent_farm.butler.service import open_sessions
     from agent_farm.cli.output import show_error
     from agent_farm.errors import AgentFarmError
@@ -130,9 +133,9 @@ def stop(ids: tuple[str, ...], as_json: bool) -> int:
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @json_option
 def prune(older_than: str | None, keep: int | None, butler: str | None, dry_run: bool, as_json: bool) -> None:
-    """Delete records of sessions that have ended, with their conversations, for good.
+    """Delete old records for good.
 
-    Without --older-than and --keep by sessions.keep_days and sessions.keep_number, as the server does once
+    The conversations of those sessions, and what memory has of them, go as well. Without --older-than and --keep by sessions.keep_days and sessions.keep_number, as the server does once
     a day.
     """
     from agent_farm.butler.retention import Limits, prune_sessions

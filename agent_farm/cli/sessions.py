@@ -135,8 +135,8 @@ def stop(ids: tuple[str, ...], as_json: bool) -> int:
 def prune(older_than: str | None, keep: int | None, butler: str | None, dry_run: bool, as_json: bool) -> None:
     """Delete old records for good.
 
-    The conversations of those sessions, and what memory has of them, go as well. Without --older-than and --keep by sessions.keep_days and sessions.keep_number, as the server does once
-    a day.
+    The conversations of those sessions, and what memory has of them, go as well. Without --older-than
+    and --keep it goes by sessions.keep_days and sessions.keep_number, as the server does once a day.
     """
     from agent_farm.butler.retention import Limits, prune_sessions
     from agent_farm.butler.service import open_sessions

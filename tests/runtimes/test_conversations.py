@@ -9,7 +9,7 @@ from tests.gitrepo import write_files
 
 
 def test_the_conversation_stays_and_nothing_else_of_the_runtimes_own(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+    home = tmp_path / "private"
     names = [
         "claude/.claude.json",
         "claude/backups/b",

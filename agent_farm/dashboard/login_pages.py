@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 
 from agent_farm.disk import make_directory, replace_file
+from agent_farm.errors import ForeignFile
+from agent_farm.own_files import require_own_directory
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -36,10 +38,13 @@ class LoginPages:
     _pages: dict[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for left in self.directory.glob("*.html"):
-            _remove(left)
+        with suppress(ForeignFile):  # said once a page is to be written
+            require_own_directory(self.directory)
+            for left in self.directory.glob("*.html"):
+                _remove(left)
 
     def write(self, ticket: str, address: str) -> Path:
+        require_own_directory(self.directory)
         make_directory(self.directory)
         self.directory.chmod(0o700)
         page = self.directory / f"{os.urandom(8).hex()}.html"

@@ -106,6 +106,19 @@ def test_what_an_earlier_server_left_is_removed(dashboard: Dashboard) -> None:
     assert not page.exists()
 
 
+def test_a_link_in_the_place_of_its_directory_leads_nowhere(dashboard: Dashboard, shop: Path) -> None:
+    elsewhere = shop.parent / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    (elsewhere / "mine.html").write_text("mine")
+    (shop / ".agent-farm/dashboard-login").symlink_to(elsewhere)
+    dashboard.end()
+    dashboard.start()
+    answer = dashboard.ask("POST", "/api/tickets", {"page": True})
+    assert (answer.status, answer.json["error"]["code"]) == (409, "foreign-file")
+    assert [file.name for file in elsewhere.iterdir()] == ["mine.html"]
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+
+
 class Neighbour(BaseHTTPRequestHandler):
     """Any other server of this machine: a builder's dev server, another user's tunnel."""
 

@@ -41,10 +41,10 @@ def test_a_fresh_tab_has_one_terminal(spawn: Spawn, af: Af, visit: Open) -> None
     one = visit()
     held: list[Any] = []
     one.page.route("**/vendor/xterm.mjs", lambda route: held.append(route))
-    id = spawn("Say it [[ask:Go on?]]")
+    id = spawn("Say it [[say:so]]")
     one.open(f"builder/{id}")
     wait_until(lambda: one.page.wait_for_timeout(50) or held, timeout=60, what="the module to be asked for")
-    one.page.wait_for_selector(".builder-head [data-state=waiting]", timeout=60000)
+    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=60000)
     assert af("stop", id).returncode == 0
     one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=60000)
     assert af("resume", id).returncode == 0

@@ -160,7 +160,7 @@ def test_filter_and_keys(four: dict[str, str], visit: Open) -> None:
     page = visit().page
     page.wait_for_selector(".builder")
     page.keyboard.press("/")
-    page.keyboard.type("redis")
+    page.keyboard.type("postgres")
     page.keyboard.press("Escape")
     page.wait_for_selector(".empty")
     page.fill("#filter", "experiment")

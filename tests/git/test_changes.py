@@ -13,10 +13,11 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import Asking
+from agent_farm.git.builder_tree import linked_tree
 from agent_farm.git.changes import operation_of, tree_state
 from agent_farm.git.command import git_deadline, run_git
 from agent_farm.git.divergence import ahead_behind, resolve_commits
-from agent_farm.git.nested import nested_repositories
+from agent_farm.git.nested import holds_repository, submodules_with_work
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, make_repo, write_files
 from tests.waiting import wait_until
@@ -159,18 +160,11 @@ def test_how_far_branches_are_apart(repo: Path, tmp_path: Path) -> None:
     assert apart() == []
 
 
-def test_repositories_inside_are_found(repo: Path, tmp_path: Path) -> None:
-    write_files(repo, {".gitignore": "ignored/\n"})
-    git(repo, "add", ".gitignore")
-    git(repo, "commit", "-q", "-m", "ignore")
-    make_repo(repo / "inside/a")
-    make_repo(repo / "ignored/deep/b")
+def test_a_repository_below_is_found(repo: Path) -> None:
     write_files(repo, {"plain/file": "x"})
-    git(repo, "worktree", "add", "-q", ".builders/x")
-    assert [(one.path, one.kind) for one in nested_repositories(repo)] == [
-        ("ignored/deep/b", "repository"),
-        ("inside/a", "repository"),
-    ]
+    assert not holds_repository(repo / "plain")
+    make_repo(repo / "plain/deep/b")
+    assert holds_repository(repo / "plain")
 
 
 def test_a_submodule_counts_when_it_has_work_of_its_own(repo: Path, tmp_path: Path) -> None:
@@ -179,25 +173,31 @@ def test_a_submodule_counts_when_it_has_work_of_its_own(repo: Path, tmp_path: Pa
     git(repo, "commit", "-q", "-m", "sub")
     git(repo, "worktree", "add", "-q", ".builders/x")
     tree = repo / ".builders/x"
-    assert nested_repositories(tree) == []
+    whole = linked_tree(find_repository(repo), tree)
+    assert submodules_with_work(whole) == {}
     git(tree, "submodule", "update", "-q", "--init")
-    assert nested_repositories(tree) == []
+    assert submodules_with_work(whole) == {}
 
     def reason() -> str:
-        (found,) = nested_repositories(tree)
-        assert (found.path, found.kind) == ("sub", "submodule")
-        return found.reason
+        ((path, why),) = submodules_with_work(whole).items()
+        assert path == "sub"
+        return why
 
+    hostile = tmp_path / "hostile"
+    git(tree / "sub", "config", "core.fsmonitor", f"touch {hostile}; false")
     write_files(tree / "sub", {"README.md": "stashed\n"})
+    hostile.unlink(missing_ok=True)
     assert reason() == "uncommitted changes"
+    assert not hostile.exists()  # what the agent configured there runs nothing
+    git(tree / "sub", "config", "--unset", "core.fsmonitor")
     git(tree / "sub", "stash")
     assert "on none of its remote branches" in reason()
     git(tree / "sub", "stash", "drop", "-q")
-    assert nested_repositories(tree) == []
+    assert submodules_with_work(whole) == {}
     commit_files(tree / "sub", {"new": "x\n"})
     assert reason() == "1 commit that is on none of its remote branches"
     git(tree / "sub", "push", "-q", "origin", "HEAD:refs/heads/work")
-    assert nested_repositories(tree) == []
+    assert submodules_with_work(whole) == {}
     make_repo(tree / "sub/inner")
     assert reason() == "uncommitted changes"
     (tree / "sub/.git").write_text("gitdir: /nowhere\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.ignoring import exclude, ignored_files, same_content
+from agent_farm.git.ignoring import exclude, ignored_files
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
 
@@ -51,16 +51,3 @@ def test_only_ignored_files_that_match_are_found(farm: Path) -> None:
     assert ignored_files(farm, [".env", "!sub/.env"]) == [".env"]
     assert ignored_files(farm, ["/sub/"]) == ["sub/.env"]
     assert ignored_files(farm, []) == []
-
-
-def test_the_same_content_is_told_from_an_edited_one(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        write_files(tmp_path / name, {"a/.env": "1", "a/b/c": "2"})
-        (tmp_path / name / "a/link").symlink_to("nowhere")
-    one, other = tmp_path / "one/a", tmp_path / "other/a"
-    assert same_content(one, other)
-    assert not same_content(one / ".env", other / "none")
-    (other / "b/c").write_text("3")
-    assert not same_content(one, other)
-    assert same_content(one / ".env", other / ".env")
-    assert not same_content(one / "link", other / ".env")

@@ -1,4 +1,4 @@
-"""What a salvage keeps comes back byte for byte, and taking it changes nothing."""
+"""What is carried to another worktree arrives byte for byte, and taking it changes nothing."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.errors import AgentFarmError, DamagedFile, NotFound
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from agent_farm.git.restoring import restore_state
-from agent_farm.git.salvage import (
-    delete_salvage,
-    list_salvages,
-    load_salvage,
-    salvage,
-    salvage_ref,
-    snapshot_commit,
-)
+from agent_farm.git.salvage import load_manifest, snapshot_commit
+from agent_farm.git.snapshot import Manifest
 from tests.gitrepo import commit_files, git, write_files
 
-REF = salvage_ref("task-1", 100)
+REF = "refs/test/state"
 FILES = {
     "a.txt": "one\ntwo\nthree\n",
     "b.txt": "b\n",
@@ -32,6 +26,13 @@ FILES = {
     "dir/d.txt": "d\n",
     "run.sh": "#!/bin/sh\n",
 }
+
+
+def salvage(tree: Path, ref: str) -> Manifest:
+    """The state under a ref, so that it outlives what `rebuilt` does."""
+    commit = snapshot_commit(tree)
+    git(tree, "update-ref", ref, commit)
+    return load_manifest(tree, commit)
 
 
 @pytest.fixture
@@ -255,37 +256,17 @@ def test_a_change_too_fast_for_the_clock_is_kept(tree: Path) -> None:
     assert git(tree, "show", f"{REF}:worktree/b.txt") == "B"
 
 
-def test_commits_of_a_detached_head_and_of_the_branch_survive_gc(tree: Path, repo: Path) -> None:
-    tip = commit_files(tree, {"on": "branch\n"}, "on the branch")
-    git(tree, "checkout", "-q", "--detach", "main")
-    head = commit_files(tree, {"on": "nothing\n"}, "on nothing")
-    kept = salvage(tree, REF, branch_tip=tip)
-    assert (kept.head, kept.branch) == (head, None)
-    rebuilt(tree, "main")
-    assert git(repo, "cat-file", "-t", tip) == git(repo, "cat-file", "-t", head) == "commit"
-
-
-def test_a_rebase_in_progress_keeps_the_commits_it_came_from(tree: Path, repo: Path) -> None:
-    tip = commit_files(tree, {"a.txt": "mine\n"}, "mine")
-    commit_files(repo, {"a.txt": "theirs\n"}, "theirs")
-    git(tree, "rebase", "main", check=False)
-    salvage(tree, REF)
-    git(tree, "update-ref", "-d", "refs/heads/builder/x")
-    rebuilt(tree, "main")
-    assert git(repo, "cat-file", "-t", tip) == "commit"
-
-
 def test_a_nested_repository_is_reported_and_its_files_are_not_in_there(tree: Path) -> None:
     git(tree, "init", "-q", "nested")
     commit_files(tree / "nested", {"x": "x\n"})
     kept = salvage(tree, REF)
-    assert kept.nested == ("nested/",)
-    assert kept.untracked == ()
+    assert kept.nested == ["nested/"]
+    assert kept.untracked == []
 
 
 def test_ignored_files_are_not_kept(tree: Path) -> None:
     write_files(tree, {".gitignore": "*.log\n", "x.log": "x\n"})
-    assert salvage(tree, REF).untracked == (".gitignore",)
+    assert salvage(tree, REF).untracked == [".gitignore"]
 
 
 def test_a_state_travels_to_another_checkout(tree: Path, repo: Path) -> None:
@@ -306,40 +287,6 @@ def test_a_changed_worktree_and_another_commit_are_not_written_over(tree: Path) 
         restore_state(REF, tree)
 
 
-def test_a_salvage_is_never_overwritten(tree: Path) -> None:
-    salvage(tree, REF)
-    before = git(tree, "rev-parse", REF)
-    dirty(tree)
-    with pytest.raises(AgentFarmError):
-        salvage(tree, REF)
-    assert git(tree, "rev-parse", REF) == before
-
-
-def test_salvages_are_listed_newest_first_and_deleted_one_by_one(tree: Path, repo: Path) -> None:
-    repository = find_repository(repo)
-    assert list_salvages(repository) == []
-    dirty(tree)
-    first = salvage(tree, salvage_ref("task-1", 100))
-    second = salvage(tree, salvage_ref("task-1", 200))
-    salvage(tree, salvage_ref("task-10", 100))
-    assert [kept.ref for kept in list_salvages(repository, "task-1")] == [second.ref, first.ref]
-    assert list_salvages(repository, "task-1")[1] == first
-    delete_salvage(repository, second)
-    assert len(list_salvages(repository)) == 2
-    with pytest.raises(NotFound):
-        load_salvage(repo, second.ref)
-
-
-def test_a_foreign_ref_is_refused_by_name(tree: Path, repo: Path) -> None:
-    git(repo, "update-ref", REF, "HEAD")
-    with pytest.raises(DamagedFile, match="no salvage"):
-        load_salvage(repo, REF)
-    with pytest.raises(DamagedFile, match=REF):
-        list_salvages(find_repository(repo))
-
-
 def test_a_manifest_of_a_newer_version_is_refused(tree: Path) -> None:
-    from agent_farm.git.snapshot import Manifest
-
     with pytest.raises(DamagedFile, match="newer"):
         Manifest.from_json(b'{"version": 2}', "x")

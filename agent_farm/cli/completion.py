@@ -26,6 +26,5 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    for name in ("af", "agent-farm"):
-        variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
-        answer(kind(cli, {}, name, variable).source())
+    for name in ("af", "agent-farm"):  # one program, which knows itself as af
+        answer(kind(cli, {}, name, "_AF_COMPLETE").source())

@@ -106,11 +106,22 @@ def test_nothing_is_offered_and_nothing_said_where_nothing_can_be_read(
     assert completed(["af", "attach", ""], "bash", place) == []
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_serves_both_names(af: Af, shell: str) -> None:
-    script = af("completion", shell).stdout
-    assert "_AF_COMPLETE" in script
-    assert "_AGENT_FARM_COMPLETE" in script
+@pytest.mark.parametrize("name", ["af", "agent-farm"])
+def test_bash_completes_under_both_names(af: Af, farm: Path, tmp_path: Path, name: str) -> None:
+    """In a real bash: the script is read, and its function asked as Tab asks it."""
+    script = tmp_path / "script"
+    script.write_text(af("completion", "bash").stdout)
+    ask = (
+        f"source {script}; COMP_WORDS=({name} sta); COMP_CWORD=1; "
+        f'function=$(complete -p {name} | sed "s/.*-F \\([^ ]*\\).*/\\1/"); '
+        f'"$function" {name} sta {name}; echo "${{COMPREPLY[*]}}"'
+    )
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", ask], cwd=farm, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["status"], done
 
 
 @pytest.mark.parametrize("shell", SHELLS)

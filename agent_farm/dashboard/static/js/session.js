@@ -9,10 +9,12 @@ import { pill } from "./states.js";
 export function sessionView(view, id) {
   const read = view.newest();
   const differs = drawnOnce();
+  let form = null; // made once: what is being written or clicked is not replaced
+  const goingOn = (session) => (form ??= goOn(view, session));
   async function load() {
     try {
       const { session } = await read(`/api/sessions/${encodeURIComponent(id)}`);
-      if (differs("session", session)) draw(view, session);
+      if (differs("session", session)) draw(view, session, goingOn);
     } catch (error) {
       view.show(errorBox(error));
     }
@@ -25,7 +27,7 @@ export function sessionView(view, id) {
 const RUNS = new Set(["queued", "running"]);
 const drafts = new Map();
 
-function draw(view, one) {
+function draw(view, one, goingOn) {
   const failed = h("div");
   const fact = (name, value) => value === null || value === undefined || value === "" ? null : [h("dt", null, name), h("dd", null, value)];
   const text = (title, value) => value ? [h("h2", null, title), h("div", { class: "card prose isolate", tabindex: "0" }, plain(value))] : null;
@@ -40,7 +42,7 @@ function draw(view, one) {
       fact("created", moment(one.created_at)), fact("took", one.duration === null ? null : seconds(one.duration)), fact("tokens in / out", one.input_tokens === null ? null : `${count(one.input_tokens)} / ${count(one.output_tokens)}`),
       fact("cost", one.cost === null ? null : money(one.cost)), fact("conversation", one.conversation_id && plain(one.conversation_id)), fact("directory", one.cwd && plain(one.cwd)), fact("trace", one.trace_id && plain(one.trace_id))),
     text("Context", one.context), text("Prompt", one.prompt), text("Output", one.output),
-    one.conversation_id && !RUNS.has(one.state) ? goOn(view, one) : null,
+    one.conversation_id && !RUNS.has(one.state) ? goingOn(one) : null,
     h("h2", null, `Tool calls (${calls.length})`),
     calls.length ? h("div", { class: "card box" }, calls.map((call) => h("div", { class: "call" }, h("strong", { class: "mono" }, plain(call.name)), call.is_error ? h("span", { class: "failure" }, " failed") : null,
       h("pre", { class: "mono", tabindex: "0" }, plain(JSON.stringify(call.input, null, 1) ?? "").replaceAll("\u240a", "\n"))))) : h("p", { class: "dim" }, "None.")));

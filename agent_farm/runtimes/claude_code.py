@@ -104,7 +104,8 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         if has_key(order.env):
             home = order.run_directory / "claude"
             env["CLAUDE_CONFIG_DIR"] = str(home)
-            files.append(LaunchFile(home / ".claude.json", json.dumps(seeded_config(order.env))))
+            seeded = seeded_config(order.env, projects=(order.worktree, order.cwd))
+            files.append(LaunchFile(home / ".claude.json", json.dumps(seeded)))
         role = order.run_directory / "claude-role.md"
         if order.role_text:
             files.append(LaunchFile(role, order.role_text))
@@ -176,13 +177,21 @@ def config_home(env: Mapping[str, str]) -> Path:
     return Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "/")) / ".claude")
 
 
-def seeded_config(env: Mapping[str, str]) -> dict[str, object]:
-    """A `.claude.json` under which no theme, onboarding or key question waits."""
+def seeded_config(env: Mapping[str, str], projects: Sequence[Path] = ()) -> dict[str, object]:
+    """A `.claude.json` under which no theme, onboarding or key question waits.
+
+    Files outside of `projects` that their CLAUDE.md imports are left out, unasked.
+    """
+    answered = {
+        "hasClaudeMdExternalIncludesApproved": False,
+        "hasClaudeMdExternalIncludesWarningShown": True,
+    }
     approved = [key[-20:] for key in [env.get("ANTHROPIC_API_KEY")] if key]
     return {
         "hasCompletedOnboarding": True,
         "bypassPermissionsModeAccepted": True,
         "customApiKeyResponses": {"approved": approved, "rejected": []},
+        "projects": {str(place): answered for place in projects},
     }
 
 

@@ -16,7 +16,7 @@ from agent_farm.runtimes.base import (
     RuntimeAdapter,
     ScreenPatterns,
 )
-from agent_farm.runtimes.bounds import NONE, Bounds
+from agent_farm.runtimes.bounds import NONE
 from agent_farm.runtimes.codex_lock import FEATURES_OFF, foreign_settings_off
 from agent_farm.runtimes.codex_role import config_with_role, role_argument
 from agent_farm.runtimes.environment import MCP_TOKEN
@@ -34,6 +34,14 @@ SANDBOX: Mapping[Permissions, str] = {
     "ask": "read-only",
     "edit": "workspace-write",
     "all": "danger-full-access",
+}
+
+# Models for which it offers another one at the start, and Enter would take that; as asked, it does not ask.
+_OFFERED: Mapping[str, str] = {
+    "gpt-5.5": "gpt-6-sol",
+    "gpt-5.6-luna": "gpt-6-luna",
+    "gpt-5.6-sol": "gpt-6-sol",
+    "gpt-5.6-terra": "gpt-6-sol",
 }
 
 
@@ -112,7 +120,8 @@ class CodexAdapter(RuntimeAdapter):
             env["CODEX_HOME"] = str(home)
         settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
         is_bound = order.permissions == "edit" and order.bounds != NONE
-        settings += _profile(order.bounds) if is_bound else ["sandbox_workspace_write.exclude_slash_tmp=true"]
+        settings += _profile(order) if is_bound else ["sandbox_workspace_write.exclude_slash_tmp=true"]
+        settings += [] if is_bound else _may_commit(order.permissions, order.cwd)
         if order.mcp_server:
             settings.append(f"mcp_servers={inline_toml(server_form((order.mcp_server,), required=True))}")
         if order.system_prompt and not key_of(order.env):
@@ -153,18 +162,18 @@ class CodexAdapter(RuntimeAdapter):
         settings.append(f"hooks={inline_toml({**hooks, 'state': off.hook_states})}")
         trusted = {str(place): {"trust_level": "trusted"} for place in (order.worktree, order.cwd)}
         # notify is a program of the user's
+        settings.append(f"notice.model_migrations={inline_toml(_OFFERED)}")
         settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false", "notify=[]"]
-        if order.permissions == "edit":
-            writable = [str(place) for place in git_directories(order.worktree)]
-            settings.append(f"sandbox_workspace_write.writable_roots={inline_toml(writable)}")
+        settings += _may_commit(order.permissions, order.worktree)
         if order.role_text and not key_of(order.env):
             settings.append(role_argument(order.role_text, _role_file(order)))
         return settings
 
 
-def _profile(bounds: Bounds) -> list[str]:
+def _profile(order: HeadlessOrder) -> list[str]:
     """`-s workspace-write` with bounds. It takes /tmp for its own unless told otherwise."""
-    files = {":slash_tmp": "read"}
+    bounds = order.bounds
+    files = {":slash_tmp": "read", **{str(place): "write" for place in git_directories(order.cwd)}}
     files |= {str(place): "read" for place in bounds.keeps} | {str(place): "deny" for place in bounds.hides}
     profile = {"extends": ":workspace", "filesystem": files}
     return ['default_permissions="farm"', f"permissions={inline_toml({'farm': profile})}"]
@@ -214,6 +223,14 @@ def _server(server: McpServer, required: bool) -> dict[str, object]:
     if server.token:
         form["bearer_token_env_var"] = MCP_TOKEN
     return {**form, **({"required": True} if required else {})}
+
+
+def _may_commit(permissions: Permissions, checkout: Path) -> list[str]:
+    """Both git directories by name: each is read-only to it unless it is a writable root itself."""
+    if permissions != "edit":
+        return []
+    writable = [str(place) for place in git_directories(checkout)]
+    return [f"sandbox_workspace_write.writable_roots={inline_toml(writable)}"]
 
 
 def _role_file(order: InteractiveOrder) -> Path:

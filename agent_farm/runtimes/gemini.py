@@ -21,6 +21,7 @@ from agent_farm.runtimes.base import (
 from agent_farm.runtimes.bounds import NONE
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.gemini_lock import foreign_hooks
+from agent_farm.runtimes.git_identity import identity_environment
 from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
 from agent_farm.runtimes.plain_text import INPUT_LINE
@@ -117,7 +118,9 @@ class GeminiAdapter(RuntimeAdapter):
         settings["hooks"] = {event: [{"hooks": [command]}] for event in events}
         files = [LaunchFile(home / ".gemini" / "settings.json", json.dumps(settings))]
         files.append(LaunchFile(home / ".gemini" / "GEMINI.md", order.role_text or ""))
-        return Launch(tuple(argv), order.cwd, self._env(order.env, home, order.mcp_server), tuple(files))
+        return Launch(
+            tuple(argv), order.cwd, self._env(order.env, home, order.mcp_server, order.cwd), tuple(files)
+        )
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         import tomli_w
@@ -134,7 +137,7 @@ class GeminiAdapter(RuntimeAdapter):
         rules = [*(skills_rules(order) if order.permissions == "edit" else ()), *bounds_rules(order)]
         policy = tomli_w.dumps({"rule": rules} if rules else {})
         replace_file(home / ".gemini" / "policies" / "skills.toml", policy)
-        env = self._env(order.env, home, order.mcp_server)
+        env = self._env(order.env, home, order.mcp_server, order.cwd)
         return await run_gemini(order, env, allowed_servers(order.mcp_server, nonce))
 
     def build_config_file(
@@ -145,13 +148,14 @@ class GeminiAdapter(RuntimeAdapter):
         replace_file(path, json.dumps(form, indent=2))
         return path
 
-    def _env(self, env: Mapping[str, str], home: Path, server: McpServer | None) -> dict[str, str]:
+    def _env(self, env: Mapping[str, str], home: Path, server: McpServer | None, cwd: Path) -> dict[str, str]:
         ours = {
             "GEMINI_CLI_HOME": str(home),
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",  # its relaunched child survives a hang-up
         }
-        return {**env, **ours, **own_key(env), **(server.environment() if server else {})}
+        identity = identity_environment(cwd, env)  # its commands run with GIT_CONFIG_GLOBAL=/dev/null
+        return {**env, **ours, **identity, **own_key(env), **(server.environment() if server else {})}
 
     def _settings(
         self, env: Mapping[str, str], server: McpServer | None, nonce: str, top: Path, cwd: Path

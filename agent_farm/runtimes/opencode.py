@@ -18,6 +18,7 @@ from agent_farm.runtimes.base import (
     ScreenPatterns,
 )
 from agent_farm.runtimes.environment import MCP_TOKEN
+from agent_farm.runtimes.git_identity import identity_environment
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
 from agent_farm.runtimes.opencode_lock import foreign_servers
 from agent_farm.runtimes.opencode_plugin import report_plugin
@@ -128,7 +129,9 @@ class OpencodeAdapter(RuntimeAdapter):
         ]
         if role:
             files.append(LaunchFile(role, order.role_text or ""))
-        return Launch(tuple(argv), order.cwd, environment(order.env, home, order.mcp_server), tuple(files))
+        return Launch(
+            tuple(argv), order.cwd, environment(order.env, home, order.mcp_server, order.cwd), tuple(files)
+        )
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         from agent_farm.runtimes.opencode_headless import run_opencode
@@ -144,7 +147,7 @@ class OpencodeAdapter(RuntimeAdapter):
         for file in config_home_files(home):
             make_directory(file.path.parent)
             replace_file(file.path, file.content)
-        env = environment(order.env, home, order.mcp_server)
+        env = environment(order.env, home, order.mcp_server, order.cwd)
         return await run_opencode(order, {**env, "TMPDIR": str(order.scratch / "tmp")})
 
     def build_config_file(
@@ -218,10 +221,11 @@ def project_instructions(top: Path, cwd: Path) -> list[Path]:
     return found[::-1]
 
 
-def environment(env: Mapping[str, str], home: Path, server: McpServer | None) -> dict[str, str]:
+def environment(env: Mapping[str, str], home: Path, server: McpServer | None, cwd: Path) -> dict[str, str]:
     """These together keep user and project settings out; its login, in the data directory, stays usable."""
     return {
         **env,
+        **identity_environment(cwd, env),  # git of its commands looks into the empty XDG_CONFIG_HOME, too
         "OPENCODE_CONFIG": str(home / "opencode.json"),
         "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         "XDG_CONFIG_HOME": str(home / "config"),

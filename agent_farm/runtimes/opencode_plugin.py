@@ -16,7 +16,8 @@ const told = new Set([
 ]);
 const answers = new Set(["text", "reasoning", "tool"]);
 const children = new Set();
-let failing = false;
+let failing = false; // a request failed, and it tries again
+let failed = false; // it has given up: the session is idle then, and yet nothing is done
 
 const send = async (payload) => {
   const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
@@ -50,7 +51,7 @@ export const AgentFarm = async ({ client }) => {
 const hooks = {
   "chat.message": async (input, output) => {
     if (children.has(input.sessionID)) return;
-    failing = false;
+    failing = failed = false;
     const said = (output?.parts ?? []).filter((part) => part.type === "text" && !part.synthetic);
     const prompt = said.map((part) => part.text).join("");
     await report({ hook_event_name: "chat.message", session_id: input.sessionID, prompt });
@@ -67,7 +68,11 @@ const hooks = {
     const asks = event.type.endsWith(".asked") || event.type.endsWith(".replied");
     if (children.has(session) && !asks) return;
     const error = facts.error?.data?.message ?? facts.error?.name ?? facts.status?.message;
-    if (event.type === "session.error" && facts.error?.name === "MessageAbortedError") return;
+    if (event.type === "session.error") {
+      if (facts.error?.name === "MessageAbortedError") return;
+      failed = true;
+    }
+    if (event.type === "session.idle" && failed) return;
     if (event.type === "session.status") {
       const again = failing;
       failing = facts.status?.type === "retry" || (failing && facts.status?.type === "busy");

@@ -22,16 +22,23 @@ def top_of(place: Path) -> Path:
 
 
 def git_directories(worktree: Path) -> tuple[Path, ...]:
-    """The worktree's own git directory and the one it shares: a commit writes in both."""
+    """The worktree's own git directory, then the one it shares: a commit writes in both.
+
+    None where they do not name each other: whoever works in the tree can write what its `.git` says.
+    """
     link = worktree / ".git"
     try:
+        if link.is_symlink():
+            return ()
         if link.is_dir():
             return (link,)
         own = (worktree / link.read_text().removeprefix("gitdir:").strip()).resolve()
         common = (own / (own / "commondir").read_text().strip()).resolve()
-    except OSError:
+        back = (own / (own / "gitdir").read_text().strip()).resolve()
+    except (OSError, UnicodeDecodeError, ValueError):
         return ()
-    return (common,) if own.is_relative_to(common) else (own, common)
+    belongs = own.parent == common / "worktrees" and back == link.resolve()
+    return (own, common) if belongs else ()
 
 
 def main_checkout(worktree: Path) -> Path | None:

@@ -24,12 +24,10 @@ STALE_SECONDS = 4.0
 
 
 def may_be_stale(status: Status, found: Found, now: float) -> bool:
-    """A turn is said to run, and nothing was reported or drawn for a while; or a hook told of a dialog."""
-    if found.pane is None or found.pane.dead:
+    """A turn is said to run, or a hook told of a dialog, and nothing was reported for a while."""
+    if found.pane is None or found.pane.dead or now - (status.at or now) < STALE_SECONDS:
         return False
-    if status.state == "waiting":
-        return status.source == "hook" and now - (status.at or now) >= STALE_SECONDS
-    return status.state == "working" and now - max(status.at or now, found.pane.activity) >= STALE_SECONDS
+    return status.state == "working" or (status.state == "waiting" and status.source == "hook")
 
 
 def correct_stale(
@@ -46,8 +44,17 @@ def correct_stale(
         if adapter is not None and _can_be_read(adapter, statuses[record.id]):
             patterns[record.id] = adapter.screen
     screens = _screens([record for record in records if record.id in patterns], found)
-    read = {id: _status(captured, patterns[id], statuses[id], now) for id, captured in screens.items()}
+    read = {
+        id: _status(captured, patterns[id], statuses[id], now)
+        for id, captured in screens.items()
+        if patterns[id].shows_work or _is_still(found[id], statuses[id], now)
+    }
     return {id: status for id, status in read.items() if status is not None}
+
+
+def _is_still(found: Found, status: Status, now: float) -> bool:
+    """Nothing was drawn for a while, either; whoever waits draws what it likes."""
+    return status.state == "waiting" or found.pane is None or now - found.pane.activity >= STALE_SECONDS
 
 
 def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:

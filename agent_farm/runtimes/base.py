@@ -31,7 +31,8 @@ class ScreenPatterns:
     `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
     Enter would answer, `working` a turn that runs, `failed` an error after which it waits for a person,
     `interrupted` what it says when a person ended the turn. An empty string matches nothing; matching is by
-    line (MULTILINE), and the lowest match on the screen counts.
+    line (MULTILINE), and the lowest match on the screen counts. With `shows_work`, a turn runs only while
+    `working` is to be seen, however often the rest is drawn anew.
     """
 
     ready: str = ""
@@ -40,6 +41,7 @@ class ScreenPatterns:
     working: str = ""
     failed: str = ""
     interrupted: str = ""
+    shows_work: bool = False
 
 
 @dataclass(frozen=True, slots=True)

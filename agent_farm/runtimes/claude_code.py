@@ -58,7 +58,8 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         ready=r"^\s*❯\s*$",
         draft=r"^\s*❯\s+(?!\d\. )\S",
         dialog=r"Esc to cancel|Enter to confirm|Do you want to",
-        working=r"esc to interrupt",
+        working=r"esc to interrupt|^ *[·✢✳✶✻✽*] \S.*…",
+        shows_work=True,
     )
 
     def find_command(

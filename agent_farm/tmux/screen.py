@@ -9,6 +9,8 @@ from dataclasses import dataclass
 _ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?]*[A-Za-z]|[\x0e\x0f]")
 _DIM, _REVERSE = 2, 7
 _QUOTED = 60
+_ABOVE = 8
+_FRAME = " \xa0\t┃│║"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def read_screen(captured: str, rules: ScreenRules) -> Reading:
     return Reading(
         ready=ready is not None and not unsent and not asking,
         draft=_line_of(draft) if draft is not None and unsent else None,
-        dialog=_line_of(dialog) if dialog is not None and asking else None,
+        dialog=_question(dialog) if dialog is not None and asking else None,
     )
 
 
@@ -52,11 +54,20 @@ def last_match(pattern: str, text: str) -> re.Match[str] | None:
     return matches[-1] if matches else None
 
 
+def _question(match: re.Match[str]) -> str:
+    """What is asked stands above the line by which a dialog is known, as a rule."""
+    above = match.string[: match.start()].splitlines()[-_ABOVE:]
+    asked = [line.strip(_FRAME) for line in above if line.strip(_FRAME).endswith("?")]
+    return asked[-1][:_QUOTED] if asked else _line_of(match)
+
+
 def _line_of(match: re.Match[str]) -> str:
-    text = match.string
-    begin = text.rfind("\n", 0, match.end() - 1) + 1
-    end = text.find("\n", match.end() - 1)
-    return text[begin : len(text) if end < 0 else end].strip()[:_QUOTED]
+    """The first of its lines that says something; a pattern may take in what is above or below it."""
+    begin = match.string.rfind("\n", 0, match.start()) + 1
+    end = match.string.find("\n", match.end() - 1)
+    lines = match.string[begin : len(match.string) if end < 0 else end].splitlines()
+    said = next((line for line in lines if re.search(r"\w", line)), "".join(lines[-1:]))
+    return said.strip(_FRAME)[:_QUOTED].rstrip()
 
 
 def without_placeholders(captured: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.runtimes.bounds import NONE, Bounds
 from tests.fake_api import FakeApi
 from tests.gitrepo import git
 from tests.runtimes.panes import Pane, pane_of, pane_order
@@ -47,14 +48,16 @@ def agreed(pane: Pane) -> bool:
     return True
 
 
+@pytest.mark.parametrize("bounds", [NONE, Bounds(keeps=(Path("/nowhere/butler.toml"),))])
 @pytest.mark.parametrize("linked", [True, False])
-def test_codex_headless(linked: bool, worktree: Path, api: FakeApi, tmp_path: Path) -> None:
+def test_codex_headless(linked: bool, bounds: Bounds, worktree: Path, api: FakeApi, tmp_path: Path) -> None:
     require_clis()
     cli = CLIS["codex"]
     place = worktree if linked else tmp_path / "repo"
     before = git(place, "rev-parse", "HEAD")
     env = {**cli.environment(api), "HOME": str(tmp_path / "home")}
-    run = cli.adapter.invoke(COMMIT, "", {}, env, cwd=place, home=tmp_path / "runtime-home", timeout=60)
+    home = tmp_path / "runtime-home"
+    run = cli.adapter.invoke(COMMIT, "", {}, env, cwd=place, home=home, timeout=60, bounds=bounds)
     result = asyncio.run(run)
     assert result.failure is None
     assert committed(place, before), result

@@ -31,7 +31,7 @@ class Chosen:
         return self.adapter.name
 
     def require_usable(self) -> None:
-        problem = self.adapter.problem(os.environ, command=self.command)
+        problem = self.adapter.problem(os.environ, command=self.command, model=self.model)
         if problem:
             raise ToolMissing(
                 f"The runtime {self.name} cannot be used", why=problem, hint="af spawn --runtime demo …"
@@ -56,7 +56,7 @@ def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Cho
         if name == "demo":  # it does no real work: only when asked for
             continue
         chosen = _configured(farm, name, model or _own_model(farm, name, is_default=True), permissions)
-        problem = chosen.adapter.problem(os.environ, command=chosen.command)
+        problem = chosen.adapter.problem(os.environ, command=chosen.command, model=chosen.model)
         if problem is None:
             return chosen
         problems.append(f"{name}: {problem}")

@@ -107,8 +107,14 @@ def _event(
 
 def _reason(payload: Mapping[str, object]) -> str | None:
     """What a person is asked, and for a tool what it is about to be used on."""
+    if payload.get("error") and (said := _first(payload, ("last_assistant_message",))):
+        return said  # claude: its error is a word such as `unknown`
     reason, given = _first(payload, _REASONS), payload.get("tool_input")
-    if reason != payload.get("tool_name") or not isinstance(given, dict):
+    if isinstance(payload.get("details"), dict):  # gemini
+        given = payload["details"]
+    elif reason != payload.get("tool_name"):
+        return reason
+    if not isinstance(given, dict):
         return reason
     about = _first(given, _SUBJECTS)
     return f"{reason}: {about}"[:_REASON_LENGTH] if about else reason

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
-_LARGEST = 64 * 1024 * 1024  # a longer transcript is not read while a hook waits
+_LARGEST = 32 * 1024 * 1024  # a longer transcript is not read while a hook waits
 
 
 def usage_of(payload: Mapping[str, object]) -> dict[str, float] | None:
@@ -38,7 +39,9 @@ def _of_transcript(path: str) -> dict[str, float] | None:
 def _usage_lines(path: str) -> Iterator[Mapping[str, object]]:
     try:
         with open(path, "rb") as file:
-            for line in file.readlines(_LARGEST):
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                return
+            for line in file:
                 if b'"usage"' in line or b'"token_count"' in line:
                     document = json.loads(line)
                     if isinstance(document, dict):

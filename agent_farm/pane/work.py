@@ -15,6 +15,7 @@ from agent_farm.pane.copies import copy_files
 from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
+from agent_farm.pane.last_words import AT_ONCE_SECONDS, last_words
 from agent_farm.pane.launchfile import Plan, forget_environment
 from agent_farm.pane.notify import LOG, facts, start_detached
 from agent_farm.pane.shell import become_shell
@@ -73,7 +74,8 @@ class _Builder:
         code, killer = _reading(status)
         self.write_exit(code, killer, seconds)
         state, reason = ("exited", None) if code == 0 else ("failed", _reason(code, killer))
-        self.close(state, reason, seconds)
+        said = last_words(self.env) if code and seconds < AT_ONCE_SECONDS else None
+        self.close(state, f"{reason}: {said}" if said else reason, seconds)
 
     def close_unkept(self, status: int) -> None:
         """In the launcher, for a keeper that was killed: the runtime was killed with it."""

@@ -19,6 +19,7 @@ from agent_farm.runtimes.mcp_config import McpServer, Transport, config_director
 from agent_farm.runtimes.plain_text import OwnWords
 from agent_farm.runtimes.progress import OnProgress, telling
 from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
+from agent_farm.runtimes.versions import installed_version, is_older
 
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
@@ -108,6 +109,8 @@ class RuntimeAdapter(ABC):
     title: ClassVar[str]
     binary_name: ClassVar[str]
     install_hint: ClassVar[str]
+    # the oldest version that it was seen to work with
+    oldest: ClassVar[str] = ""
     # environment variables of its own: keys, endpoints, its configuration home
     key_names: ClassVar[tuple[str, ...]] = ()
     # "EVENT" or "EVENT:subtype" of its hooks -> state; an event that is missing here changes nothing
@@ -137,15 +140,31 @@ class RuntimeAdapter(ABC):
     reads_beside: ClassVar[bool] = True
     check_prompt: ClassVar[str] = ""
 
-    def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
-        """None, or why it cannot be started and what to install; looks, and starts nothing."""
-        if self.find_command(env, command) is None:
+    def problem(
+        self, env: Mapping[str, str], *, command: Sequence[str] | None = None, model: str | None = None
+    ) -> str | None:
+        """None, or why it cannot be started and what to do; looks, and starts nothing."""
+        return self.program_problem(env, command) or self.login_problem(env, model)
+
+    def program_problem(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
+        """None, or what to install."""
+        found = self.find_command(env, command)
+        if found is None:
             missing = command[0] if command else self.binary_name
             return f"{missing} is not installed; {self.install_hint}"
-        return self.login_problem(env)
+        if command or not self.oldest:  # a command of the user's is the user's choice
+            return None
+        version = installed_version(found[0], self.install_hint.rpartition(" ")[2])
+        return self.too_old(version) if version else None
 
-    def login_problem(self, env: Mapping[str, str]) -> str | None:
-        """None, or why it would ask for a login."""
+    def too_old(self, version: str) -> str | None:
+        """None, or what to do about a version with which it is known not to work, or not known to."""
+        if not self.oldest or not is_older(version, self.oldest):
+            return None
+        return f"{self.binary_name} {version} is too old, {self.oldest} is needed; {self.install_hint}@latest"
+
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
+        """None, or why it would ask for a login, or go to somebody whom nobody has chosen."""
         return None
 
     def find_command(
@@ -224,7 +243,7 @@ class RuntimeAdapter(ABC):
             own = self.own_environment(env, model)
             server = one_server(mcp_servers)
             place = cwd or Path.cwd()
-            failure = self._obstacle(own, command, place) or await self._dead_server(server)
+            failure = self._obstacle(own, command, place, model) or await self._dead_server(server)
             if failure:
                 return RuntimeResult(failure=failure)
             name = server.name if server else self.name
@@ -256,11 +275,13 @@ class RuntimeAdapter(ABC):
                 keep_conversation(home, self.conversation_files)
         return replace(result, seconds=round(time.monotonic() - started, 3))
 
-    def _obstacle(self, env: Mapping[str, str], command: Sequence[str] | None, cwd: Path) -> Failure | None:
+    def _obstacle(
+        self, env: Mapping[str, str], command: Sequence[str] | None, cwd: Path, model: str | None
+    ) -> Failure | None:
         """Why a headless run need not be begun."""
-        if self.find_command(env, command) is None:
-            return Failure("not-installed", self.problem(env, command=command) or "")
-        if (reason := self.login_problem(env)) is not None:
+        if (missing := self.program_problem(env, command)) is not None:
+            return Failure("not-installed", missing)
+        if (reason := self.login_problem(env, model)) is not None:
             return Failure("not-logged-in", reason)
         if not cwd.is_dir():
             return Failure("refused-argument", f"there is no directory {cwd} to work in")

@@ -18,6 +18,7 @@ from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
+from agent_farm.runtimes.mcp_probe import USER_AGENT
 from agent_farm.runtimes.result import RuntimeResult
 
 SECONDS = 180.0
@@ -25,6 +26,7 @@ PROMPT = (
     "This is a test of your tools. Call the tool farm_check, of the MCP server farmcheck, once, with the "
     'argument word="{word}". Then answer with the text it gives you and nothing else.'
 )
+ROLE = "You are asked by a program. Be brief."
 PROMPT_AGAIN = "That is all. Answer with the word done and nothing else."
 
 
@@ -65,7 +67,7 @@ def check_runtime(
     model: str | None = None,
 ) -> Report:
     """Whatever is wrong is a finding."""
-    problem = adapter.problem(env, command=command)
+    problem = adapter.problem(env, command=command, model=model)
     if problem:
         return Report(adapter.name, (Finding("usable", False, problem),))
     own = allowed_environment(env, key_names=adapter.keys_for(model), declared=declared)
@@ -95,7 +97,7 @@ def _run(
     desk, home = directory / "desk", directory / "home"
     desk.mkdir(exist_ok=True)
     invoked = adapter.invoke(
-        prompt, "", {"farmcheck": server}, env, cwd=desk, home=home, timeout=SECONDS, **given
+        prompt, ROLE, {"farmcheck": server}, env, cwd=desk, home=home, timeout=SECONDS, **given
     )
     return asyncio.run(invoked)
 
@@ -173,6 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         probe = cast(_Server, self.server).probe
+        if self.headers.get("User-Agent") == USER_AGENT:  # we asked whether it is there: no word of the CLI
+            self._answer(200, _rpc(probe, message))
+            return
         probe.seen.append(str(message.get("method")))
         given = self.headers.get("Authorization") == f"Bearer {probe.token}"
         if not given or "runtime_session_id=check" not in self.path:

@@ -22,6 +22,7 @@ from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
 from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.worktree_files import main_checkout
 
 _FIRST_PROMPT_WAITS = "0.7"  # seconds; a local server has answered by then
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -35,6 +36,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
     title = "Claude Code"
     binary_name = "claude"
     install_hint = "npm install -g @anthropic-ai/claude-code"
+    oldest = "2.1.326"
     key_names = (*KEYS, *CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
     # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
     submit_event = "UserPromptSubmit"
@@ -72,7 +74,7 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         bundled = bundled_claude()
         return (str(bundled),) if bundled else None
 
-    def login_problem(self, env: Mapping[str, str]) -> str | None:
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
         if has_key(env) or (config_home(env) / ".credentials.json").exists() or _keychain_login(env):
             return None
         return (
@@ -105,7 +107,9 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         if has_key(order.env):
             home = order.run_directory / "claude"
             env["CLAUDE_CONFIG_DIR"] = str(home)
-            seeded = seeded_config(order.env, projects=(order.worktree, order.cwd))
+            main = main_checkout(order.worktree)  # it keeps its answers under the repository's own checkout
+            places = (order.worktree, order.cwd, *([main] if main else []))
+            seeded = seeded_config(order.env, projects=places)
             files.append(LaunchFile(home / ".claude.json", json.dumps(seeded)))
         role = order.run_directory / "claude-role.md"
         if order.role_text:

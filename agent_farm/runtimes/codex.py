@@ -50,6 +50,7 @@ class CodexAdapter(RuntimeAdapter):
     title = "OpenAI Codex"
     binary_name = "codex"
     install_hint = "npm install -g @openai/codex"
+    oldest = "0.166.0"
     key_names = (*KEYS, "OPENAI_BASE_URL", "CODEX_HOME")
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
@@ -71,7 +72,7 @@ class CodexAdapter(RuntimeAdapter):
         interrupted=r"^■ Conversation interrupted",
     )
 
-    def login_problem(self, env: Mapping[str, str]) -> str | None:
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
         if key_of(env) or (config_home(env) / "auth.json").exists():
             return None
         return "codex is not logged in; run codex login, or set CODEX_API_KEY"

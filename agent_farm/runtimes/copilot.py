@@ -48,6 +48,7 @@ class CopilotAdapter(RuntimeAdapter):
     title = "GitHub Copilot CLI"
     binary_name = "copilot"
     install_hint = "npm install -g @github/copilot"
+    oldest = "1.0.82"
     key_names = (*TOKENS, *PROVIDER, "COPILOT_MODEL", "COPILOT_OFFLINE", "GH_HOST", "COPILOT_GH_HOST")
     states: ClassVar[Mapping[str, str]] = {
         "UserPromptSubmit": "working",
@@ -73,7 +74,7 @@ class CopilotAdapter(RuntimeAdapter):
         interrupted=r"^ *● Operation (?:cancelled|aborted) by user",
     )
 
-    def login_problem(self, env: Mapping[str, str]) -> str | None:
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
         if any(env.get(name) for name in (*TOKENS, "COPILOT_PROVIDER_BASE_URL")):
             return None
         return (

@@ -64,7 +64,7 @@ class ExternalAdapter(RuntimeAdapter):
     def create_worker(self) -> ExternalAdapter:
         return type(self)(self.runtime)
 
-    def problem(self, env: Mapping[str, str], *, command: Sequence[str] | None = None) -> str | None:
+    def program_problem(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
         if self.runtime.shipped:
             from agent_farm.runtimes.executables.session_adapter.clis import CLIS
 

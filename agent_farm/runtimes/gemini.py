@@ -38,6 +38,7 @@ class GeminiAdapter(RuntimeAdapter):
     title = "Gemini CLI"
     binary_name = "gemini"
     install_hint = "npm install -g @google/gemini-cli"
+    oldest = "0.53.0"
     key_names = (
         *KEYS,
         "GOOGLE_GEMINI_BASE_URL",
@@ -69,7 +70,7 @@ class GeminiAdapter(RuntimeAdapter):
         interrupted=r"^ *ℹ Request cancelled",
     )
 
-    def login_problem(self, env: Mapping[str, str]) -> str | None:
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
         if auth_type(env):
             return None
         return (

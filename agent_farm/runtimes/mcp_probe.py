@@ -8,6 +8,7 @@ from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import Failure
 
 _SECONDS = 10.0
+USER_AGENT = "agent-farm-probe"
 
 
 async def probe_server(server: McpServer) -> Failure | None:
@@ -22,6 +23,7 @@ def _ask(server: McpServer) -> Failure | None:
     import urllib.request
 
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    headers["User-Agent"] = USER_AGENT
     if server.token:
         headers["Authorization"] = f"Bearer {server.token}"
     question = None

@@ -62,6 +62,7 @@ class OpencodeAdapter(RuntimeAdapter):
     title = "opencode"
     binary_name = "opencode"
     install_hint = "npm install -g opencode-ai"
+    oldest = "1.18.21"
     key_names = ("OPENCODE_API_KEY",)
     states: ClassVar[Mapping[str, str]] = {
         "chat.message": "working",
@@ -94,6 +95,22 @@ class OpencodeAdapter(RuntimeAdapter):
     @property
     def every_key(self) -> tuple[str, ...]:
         return (*self.key_names, *(name for names in PROVIDERS.values() for name in names))
+
+    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
+        """Without either it would take a free model that its vendor hosts, and send the code there."""
+        vendor = (model or "").partition("/")[0]
+        logins = _logins(env)
+        if not model:
+            if logins or env.get("OPENCODE_API_KEY"):
+                return None
+            return (
+                "opencode has no login, and no model is named: run opencode auth login, or set a key and "
+                "name the model (af config set runtimes.opencode.model openai/…)"
+            )
+        keys = PROVIDERS.get(vendor, ())
+        if not keys or vendor in logins or any(env.get(name) for name in keys if name.endswith("_KEY")):
+            return None
+        return f"opencode has no login for {vendor}: run opencode auth login, or set {keys[0]}"
 
     def permission_words(self, permissions: Permissions) -> str:
         return f"`{json.dumps(INTERACTIVE[permissions])}`"
@@ -189,6 +206,15 @@ def _each(top: Path, places: Sequence[Path], verdict: str) -> dict[str, str]:
     """Of the rules that match, the last one holds."""
     names = [os.path.relpath(place, top) for place in places]
     return {pattern: verdict for name in names for pattern in (name, f"{name}/*" if name != "." else "*")}
+
+
+def _logins(env: Mapping[str, str]) -> frozenset[str]:
+    """The vendors that its own login file names."""
+    file = Path(env.get("HOME", os.sep)) / ".local/share/opencode/auth.json"
+    try:
+        return frozenset(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return frozenset()
 
 
 def settings(

@@ -19,6 +19,9 @@ const children = new Set();
 let failing = false; // a request failed, and it tries again
 let failed = false; // it has given up: the session is idle then, and yet nothing is done
 
+// "bash: touch out.txt": a permission's name alone says too little to answer it.
+const asked = (facts) => [facts.permission, (facts.patterns ?? []).join(" ")].filter(Boolean).join(": ");
+
 const send = async (payload) => {
   const child = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
   child.stdin.write(JSON.stringify(payload));
@@ -82,7 +85,7 @@ const hooks = {
       hook_event_name: event.type,
       session_id: children.has(session) ? undefined : session,
       subtype: facts.status?.type,
-      message: error ?? facts.permission ?? facts.title,
+      message: error ?? (facts.permission ? asked(facts) : facts.title),
     });
   },
 };

@@ -34,7 +34,8 @@ def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str,
         adapter = get_adapter(name, root)
     except AgentFarmError as error:  # its entry in agent_runtime.json is wrong
         return error.why or error.what
-    return adapter.problem(env, command=shlex.split(command) if command else None)
+    model = settings.runtime(name).model
+    return adapter.problem(env, command=shlex.split(command) if command else None, model=model)
 
 
 def repository_program(root: Path, name: str) -> Request | None:

@@ -15,10 +15,11 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.lines import last_line
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import Settings
 
-_SECONDS = 20.0
+_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,16 @@ def read_version(
     adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
 ) -> str | None:
     """What `--version` says, or None; runtimes of af's own and of the repository are not asked."""
-    if not adapter.tells_version:
-        return None
-    found = adapter.find_command(env, command)
+    return _version(adapter, env, command)[0]
+
+
+def _version(
+    adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
+) -> tuple[str | None, str | None]:
+    """The version, and why a program that tells none, or too old a one, will not do."""
+    found = adapter.find_command(env, command) if adapter.tells_version else None
     if found is None:
-        return None
+        return None, None
     own = allowed_environment(env, key_names=())
     try:
         done = subprocess.run(
@@ -61,16 +67,23 @@ def read_version(
             timeout=_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    except subprocess.TimeoutExpired:
+        return None, f"{found[0]} --version does not end"
+    except OSError as error:
+        return None, f"{found[0]} cannot be started: {error.strerror}"
     number = re.search(r"\d+\.\d+\.\d+\S*", done.stdout)
-    return number[0].rstrip(".") if number else None
+    if number is None or done.returncode:
+        said = last_line(done.stderr) or last_line(done.stdout) or f"exit code {done.returncode}"
+        return None, f"{found[0]} --version fails: {said}"
+    version = number[0].rstrip(".")
+    return version, None if command else adapter.too_old(version)
 
 
 def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> Survey:
     if root is None or settings is None:
         adapter = get_adapter(name)
-        return Survey(name, adapter.title, read_version(adapter, env, None), adapter.problem(env))
+        version, failure = _version(adapter, env, None)
+        return Survey(name, adapter.title, version, adapter.problem(env) or failure)
     problem = runtime_problem(root, settings, name, env)
     try:
         adapter = get_adapter(name, root)
@@ -79,5 +92,5 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     own = settings.runtime(name).command
     is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
     command = shlex.split(own) if own else None
-    version = None if is_repositorys else read_version(adapter, env, command)
-    return Survey(name, adapter.title, version, problem)
+    version, failure = (None, None) if is_repositorys else _version(adapter, env, command)
+    return Survey(name, adapter.title, version, problem or failure)

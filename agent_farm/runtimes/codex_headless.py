@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from agent_farm.runtimes.base import HeadlessOrder
+from agent_farm.runtimes.codex_rollout import Rollout
 from agent_farm.runtimes.ledger import spent_since
 from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, run_lines, text_of
 from agent_farm.runtimes.process import Command
@@ -47,16 +50,25 @@ async def run_codex(
         scratch=order.scratch,
         timeout=order.timeout,
     )
-    return await run_lines(command, CodexLines(order))
+    return await run_lines(command, CodexLines(order, _home(command.env)))
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", os.sep)) / ".codex")
 
 
 class CodexLines(LineParser):
-    def __init__(self, order: HeadlessOrder) -> None:
+    answered_is_done = True
+
+    def __init__(self, order: HeadlessOrder, home: Path) -> None:
         super().__init__(order.max_turns)
-        self._order = order
+        self._order, self._home = order, home
+        self._rollout: Rollout | None = None
 
     def event(self, event: Event) -> None:
         kind = event.get("type")
+        if self._rollout:
+            self.turns = max(self.turns, self._rollout.answers())
         if kind == "thread.started":
             self._thread(str(event["thread_id"]))
         elif kind == "item.started" and event["item"]["type"] in _CALLS:
@@ -65,6 +77,7 @@ class CodexLines(LineParser):
             self._item(event["item"])
         elif kind == "turn.completed":
             self.finished = True
+            self.turns = max(1, self.turns)
             self.usage = self._usage(event.get("usage") or {})
         elif kind == "turn.failed":
             message = str(event["error"].get("message") or json.dumps(event["error"]))
@@ -85,16 +98,15 @@ class CodexLines(LineParser):
     def _thread(self, identity: str) -> None:
         self.conversation_id = identity
         wanted = self._order.conversation_id
+        self._rollout = Rollout(self._home, identity, resumed=self._order.resume)
         if self._order.resume and wanted != identity:  # an unknown name silently begins a new thread
             self.fail("refused-argument", f"no conversation {wanted}")
 
     def _begin(self, item: Event) -> None:
-        self.turns += 1
         self.call(item["id"], *_call(item))
 
     def _item(self, item: Event) -> None:
         if item["type"] == "agent_message":
-            self.turns += 1
             self.output = item["text"]
         elif item["type"] in _CALLS:
             if item["id"] not in self.calls:

@@ -42,6 +42,8 @@ async def run_gemini(order: HeadlessOrder, env: Mapping[str, str], lock: list[st
 
 
 class GeminiLines(LineParser):
+    _warning = ""
+
     def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "init":
@@ -49,7 +51,7 @@ class GeminiLines(LineParser):
         elif kind == "message" and event.get("role") == "assistant":
             self._said(event)
         elif kind == "tool_use":
-            self.turns += 1
+            self.speaks()
             self.output = ""
             self.call(event["tool_id"], event["tool_name"], event.get("parameters"))
         elif kind == "tool_result":
@@ -70,13 +72,14 @@ class GeminiLines(LineParser):
         return Failure("refused-argument" if refused else "failed", said)
 
     def _said(self, event: Event) -> None:
-        if not self.output:
-            self.turns += 1
+        self.speaks()
         self.output += event.get("content") or ""
 
     def _failed(self, event: Event) -> None:
         if event.get("severity") == "error":
             self.fail("api-error", str(event.get("message")))
+        else:
+            self._warning = str(event.get("message"))
 
     def _result(self, event: Event) -> None:
         stats = event.get("stats") or {}
@@ -91,6 +94,8 @@ class GeminiLines(LineParser):
             error = event.get("error") or {}
             message = str(error.get("message") or error.get("type"))
             self.failure = self.failure or api_failure(_status(message), message)
+        elif self._warning and not self.output.strip():  # it stopped itself, and calls that a success
+            self.fail("failed", self._warning)
 
 
 def _what_it_misses(stderr: str) -> str:

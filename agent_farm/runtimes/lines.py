@@ -27,6 +27,7 @@ class LineParser(ABC):
     """
 
     counts_turns = True
+    answered_is_done = False  # an exit code after the whole answer says nothing about it
 
     def __init__(self, max_turns: int) -> None:
         self.max_turns = max_turns
@@ -36,6 +37,7 @@ class LineParser(ABC):
         self.cost: float | None = None
         self.conversation_id: str | None = None
         self.turns = 0
+        self._is_speaking = False
         self.said = ""  # the last line that was no event
         self.failure: Failure | None = None
         self.finished = False
@@ -75,10 +77,17 @@ class LineParser(ABC):
         """The first failure is the cause; later ones are its consequences."""
         self.failure = self.failure or Failure(kind, message)
 
+    def speaks(self) -> None:
+        """The model says or calls something: a turn, until its calls are answered and it is asked again."""
+        if not self._is_speaking:
+            self.turns += 1
+            self._is_speaking = True
+
     def call(self, key: str, name: str, given: object) -> None:
         self.calls[key] = ToolCall(name, given if isinstance(given, Mapping) else {"input": given})
 
     def answer(self, key: str, result: str | None, *, is_error: bool = False) -> None:
+        self._is_speaking = False
         if key in self.calls:
             self.calls[key] = replace(self.calls[key], result=result, is_error=is_error)
 
@@ -108,12 +117,16 @@ class LineParser(ABC):
             return self.failure
         if ended.signal:
             return Failure("killed", f"killed by {ended.signal}")
-        if ended.exit_code:
+        if ended.exit_code and not (self.answered_is_done and self.finished and self.output):
             return self.explain((last_line(ended.stderr) and ended.stderr) or self.said, ended.exit_code)
+        if not self.finished and self.said.startswith("{"):
+            return Failure("failed", "its output broke off in the middle of an event")
         if not self.finished:
             return Failure("failed", last_line(ended.stderr) or self.said[:500] or "ended without a result")
         if refusal := refused_reading(tuple(self.calls.values())):
             return Failure("failed", f"it was let read nothing of what it asked for: {refusal}")
+        if not self.output.strip() and not self.calls:
+            return Failure("failed", "it ended with nothing said and nothing done")
         return None
 
 

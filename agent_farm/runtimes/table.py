@@ -88,6 +88,7 @@ def _runtime(adapter: RuntimeAdapter) -> str:
     states = ", ".join(f"{event} → {state}" for event, state in adapter.states.items())
     rows = [
         ("install", f"`{adapter.install_hint}`" if adapter.tells_version else adapter.install_hint),
+        *([("oldest version", f"{adapter.oldest}; an older one is refused")] if adapter.oldest else []),
         ("its own variables", ", ".join(adapter.key_names) or "none"),
         *_fact_rows(require_facts(adapter.name)),
         ("states", states),

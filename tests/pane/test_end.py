@@ -30,6 +30,11 @@ def test_exit_codes(stage: Stage, code: int) -> None:
     assert "af prune task-1" in stage.screen()
 
 
+def test_the_last_line_of_one_that_ended_at_once_is_the_reason(stage: Stage) -> None:
+    stage.start("/bin/sh", "-c", "echo starting; echo \"error: unknown option '--new'\" >&2; exit 1")
+    assert stage.wait_for_end()["reason"] == "exit code 1: error: unknown option '--new'"
+
+
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGHUP"])
 def test_signals(stage: Stage, name: str) -> None:
     stage.start_program(name)

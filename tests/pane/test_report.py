@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent_farm.pane.command import report_argv
+from agent_farm.pane.journal import digest_of_prompt
 from tests.pane.stage import Stage, notice
 from tests.waiting import wait_until
 
@@ -70,6 +71,7 @@ def test_an_event_has_its_state_source_and_time(stage: Stage) -> None:
         "state": "working",
         "reason": None,
         "conversation_id": "c-1",
+        "detail": {"said": digest_of_prompt("x")},
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.pane import usage
 from agent_farm.pane.usage import usage_of
 
 
@@ -18,6 +19,15 @@ def transcript(tmp_path: Path, *lines: object) -> dict[str, object]:
 
 def claude(id: str, **usage: int) -> dict[str, object]:
     return {"type": "assistant", "message": {"id": id, "usage": usage}}
+
+
+def test_a_transcript_too_long_to_be_read_is_told_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as the tokens of its first part."""
+    payload = transcript(tmp_path, *(claude(f"m{n}", input_tokens=1, output_tokens=1) for n in range(40)))
+    monkeypatch.setattr(usage, "_LARGEST", 1000)
+    assert usage_of(payload) is None
 
 
 def test_claude_counts_each_message_once(tmp_path: Path) -> None:

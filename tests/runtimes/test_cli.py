@@ -41,6 +41,44 @@ def test_a_check_of_what_cannot_run_fails(af: Af, repo: Path) -> None:
     assert nothing_like_it.splitlines()[1:] == ["hint: af runtimes"]
 
 
+def broken(place: Path, name: str, script: str) -> dict[str, str]:
+    place.mkdir(exist_ok=True)
+    (place / name).write_text(script)
+    (place / name).chmod(0o755)
+    return {"PATH": f"{place}:/usr/bin:/bin", "GEMINI_API_KEY": "key", "CODEX_API_KEY": "key"}
+
+
+def test_a_check_tells_nothing_of_a_cli_that_never_ran(af: Af, tmp_path: Path) -> None:
+    env = broken(tmp_path / "bin", "gemini", "#!/no/such/interpreter\n")
+    done = af("runtimes", "check", "gemini", env=env)
+    assert done.returncode == 1
+    assert "no  ran" in done.stdout
+    assert "no  reached its one MCP server" in done.stdout
+    assert "no  sent the token" in done.stdout
+
+
+def test_a_cli_without_a_version_is_not_usable(af: Af, tmp_path: Path) -> None:
+    env = broken(tmp_path / "bin", "codex", "#!/bin/sh\necho 'cannot open shared object' >&2; exit 1\n")
+    listed = {one["name"]: one for one in json.loads(af("runtimes", "--json", env=env).stdout)["runtimes"]}
+    assert listed["codex"]["usable"] is False
+    assert "--version fails: cannot open shared object" in listed["codex"]["problem"]
+
+
+def test_a_cli_that_is_too_old_is_told_before_anything_starts(af: Af, tmp_path: Path, repo: Path) -> None:
+    package = tmp_path / "node_modules/@anthropic-ai/claude-code"
+    env = broken(tmp_path / "bin", "claude", "#!/bin/sh\necho '2.1.197 (Claude Code)'\n")
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "@anthropic-ai/claude-code", "version": "2.1.197"}')
+    (tmp_path / "bin/claude").rename(package / "bin/claude")
+    (tmp_path / "bin/claude").symlink_to(package / "bin/claude")
+    env["ANTHROPIC_API_KEY"] = "key"
+    done = af("spawn", "Fix it", "--runtime", "claude-code", env=env)
+    assert done.returncode == 1
+    assert "claude 2.1.197 is too old" in done.stderr
+    assert "npm install -g @anthropic-ai/claude-code@latest" in done.stderr
+    assert "too old" in af("runtimes", env=env).stdout
+
+
 def test_the_shipped_adapters_are_found_and_run(af: Af) -> None:
     path = af("adapter", "path", "codex-cli").stdout.strip()
     assert Path(path).is_file()
@@ -69,6 +107,6 @@ def test_a_spawned_builder_of_a_declared_runtime(af: Af, repo: Path) -> None:
 
     (repo / "agent_runtime.json").unlink()
     sent = af("send", builder, "more", env=env)
-    assert sent.returncode == 2
-    assert "not declared any more" in sent.stderr
+    assert sent.returncode == 5
+    assert "is not declared any more" in sent.stdout
     assert af("status").returncode == 0

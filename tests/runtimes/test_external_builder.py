@@ -75,7 +75,7 @@ def test_a_resume_of_a_turn_that_was_stopped_waits_for_a_message(
     wait_until(lambda: heard(sessions), what="the session to work")
     assert af("stop", id).returncode == 0
     assert json.loads(af("resume", id, "--json").stdout)["continues"] is True
-    wait_for(af, id, "idle")
+    wait_for(af, id, "interrupted")
     assert "did not end well" in af("capture", id).stdout
     assert af("send", id, "go on").returncode == 0
     wait_until(lambda: heard(sessions) == ["[[sleep:60]] first", "go on"], what="the message")

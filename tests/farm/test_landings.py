@@ -95,6 +95,6 @@ def test_status_json_has_only_what_is_documented(spawn: Spawn, af: Af) -> None:
     builder = spawn("--shell")
     keys = {
         *("dirty", "untracked", "ahead", "behind", "missing", "landed", "at"),
-        *("branch", "commit", "operation", "problem", "reason"),
+        *("branch", "commit", "operation", "problem", "reason", "base_follows", "base_behind"),
     }
     assert status_of(af, builder.id)["git"].keys() == keys

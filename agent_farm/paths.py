@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,13 +170,25 @@ class RunPaths:
 
 def user_state_directory() -> Path:
     """What is the user's and not one repository's: consent, ports, logs of bugs."""
-    base = os.environ.get("XDG_STATE_HOME")
-    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".local/state"
-    return root / "agent-farm"
+    return _user_directory("STATE", ".local/state") / "agent-farm"
 
 
 def user_settings_file() -> Path:
     """Settings that are one person's, in every repository."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    root = Path(base) if base and os.path.isabs(base) else Path.home() / ".config"
-    return root / "agent-farm" / "config.toml"
+    return _user_directory("CONFIG", ".config") / "agent-farm" / "config.toml"
+
+
+def names_of_user_directories(environ: Mapping[str, str]) -> dict[str, str]:
+    """Under the names that reach a builder's pane, where the caller's are elsewhere than usual."""
+    found = {kind: environ.get(f"AF_{kind}_HOME") or environ.get(f"XDG_{kind}_HOME") for kind in _KINDS}
+    return {f"AF_{kind}_HOME": value for kind, value in found.items() if value}
+
+
+def _user_directory(kind: str, usual: str) -> Path:
+    for base in (os.environ.get(f"AF_{kind}_HOME"), os.environ.get(f"XDG_{kind}_HOME")):
+        if base and os.path.isabs(base):
+            return Path(base)
+    return Path.home() / usual
+
+
+_KINDS = ("STATE", "CONFIG")

@@ -16,6 +16,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen
 from agent_farm.launch import Launch
 from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.base import InteractiveOrder
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
@@ -83,6 +84,8 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
     )
     for name in ("TMUX", "TMUX_PANE", "TERM", "COLORTERM"):  # the caller's terminal; the pane has its own
         env.pop(name, None)
+    # the pane knows no XDG_*; what `af` finds in there has to be what its caller has
+    env |= names_of_user_directories(os.environ)
     return env | {
         "AF_BUILDER_ID": record.id,
         "AF_BRANCH": record.branch,
@@ -169,7 +172,6 @@ def _shell() -> str:
 def _prune_argv(record: BuilderRecord) -> Sequence[str]:
     """An ephemeral builder leaves through the same door as every other: `af prune`, refusals included."""
     found = (
-        "XDG_STATE_HOME",
         "TMUX_TMPDIR",
         "GIT_CONFIG_GLOBAL",
     )  # where this `af` looks, and the pane does not

@@ -17,12 +17,18 @@ QUESTION_SECONDS = 6.0
 _SILENT_SECONDS = 10.0
 _GOING_AWAY_SECONDS = 2.0
 
-# What design names for a runtime, and what tmux itself reads to find its socket and its configuration.
-# A server started by us keeps these as its global environment, so nothing else may be in here.
-_KEPT = (
-    "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "COLORTERM", "TMUX", "TMPDIR",
-    "TMUX_TMPDIR", "XDG_CONFIG_HOME",
-)  # fmt: skip
+# What design names for a runtime, what tmux itself reads to find its socket and its configuration, and where
+# the person's desktop, directories and tools are. A server started by us keeps these as its environment,
+# for the person's own sessions too, and every pane can ask for it: nothing that may hold a key is in here.
+_KEPT = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "COLORTERM", "TMUX", "TMPDIR",
+    "TMUX_TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
+    "EDITOR", "VISUAL", "PAGER", "LESS", "BROWSER", "LS_COLORS", "MANPATH", "INFOPATH", "NIX_PATH",
+    "NVM_DIR", "NVM_BIN", "VOLTA_HOME", "PNPM_HOME", "BUN_INSTALL", "DENO_DIR", "PYENV_ROOT", "CONDA_PREFIX",
+    "RBENV_ROOT", "GEM_HOME", "SDKMAN_DIR", "JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME",
+    "ANDROID_HOME", "HOMEBREW_PREFIX",
+})  # fmt: skip
+_KEPT_PREFIXES = ("LC_", "XDG_")
 
 
 TIMED_OUT = 124
@@ -60,7 +66,7 @@ def _is_absence(message: str) -> bool:
 
 def clean_environment(caller: Mapping[str, str]) -> dict[str, str]:
     """TMUX_PANE stays out as well: without it no command falls back to the pane `af` was typed in."""
-    return {name: value for name, value in caller.items() if name in _KEPT or name.startswith("LC_")}
+    return {name: value for name, value in caller.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
 
 
 def tmux_argv(socket: str | None, *arguments: str) -> tuple[str, ...]:

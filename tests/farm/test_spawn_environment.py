@@ -115,6 +115,9 @@ def test_a_builder_knows_who_it_is(repo: Path, af: Af) -> None:
     seen = environ_of(processes(repo, id)["runtime"])
     assert {name: seen[name] for name in sorted(seen) if name.startswith("AF_") and name != "AF_SERVER"} == {
         "AF_BRANCH": f"builder/{id}",
+        # the pane has no XDG_*: without these an `af` in it would keep consent and ports elsewhere
+        "AF_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
+        "AF_STATE_HOME": os.environ["XDG_STATE_HOME"],
         "AF_BUILDER_ID": id,
         "AF_PORT": str(builder["ports"][0]),
         "AF_ROOT": str(repo),

@@ -58,11 +58,13 @@ class Farm:
     def calm(self, own: threading.Lock) -> Iterator[None]:
         """Nobody else is at work."""
         own.release()
-        with ExitStack() as stack:
-            for turn in self.turns:
-                stack.enter_context(turn)
-            yield
-        own.acquire()
+        try:
+            with ExitStack() as stack:
+                for turn in self.turns:
+                    stack.enter_context(turn)
+                yield
+        finally:
+            own.acquire()
 
     def af(self, *words: str, root: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -310,8 +312,8 @@ def require_reachable(farm: Farm) -> None:
     for _ in range(2):
         farm.af("doctor", "--fix")
     doctor = farm.af("doctor", "--json")
-    problems = [one for one in json.loads(doctor.stdout)["findings"] if one["level"] == "problem"]
-    assert problems == []
+    findings = json.loads(doctor.stdout)["findings"]
+    assert [(one["what"], one["remedy"]) for one in findings if one["level"] == "problem"] == []
     removed = {one["id"] for one in json.loads(farm.af("restore", "--list", "--json").stdout)["removed"]}
     for id in sorted(removed - set(farm.ids())):
         done = farm.af("restore", id)

@@ -13,6 +13,7 @@ from agent_farm.git.command import GitError, run_git
 from agent_farm.git.merging import Work
 from agent_farm.git.repository import Head
 from agent_farm.launch import as_command
+from agent_farm.paths import STATE_NAME, WORKTREES_NAME
 
 _LISTED = 10
 _SUBJECT = 72
@@ -84,7 +85,20 @@ def _commits(farm: Farm, of: str, without: str) -> list[str]:
 
 
 def _work(farm: Farm, record: BuilderRecord, tip: str, name: str) -> Work:
+    _require_none_of_afs(farm, record, tip)
     return Work(tip, name, _subject(farm, record, tip, name), f"Builder: {record.id}")
+
+
+def _require_none_of_afs(farm: Farm, record: BuilderRecord, tip: str) -> None:
+    """Once git tracks them, every af refuses the repository: better here than there."""
+    kinds = farm.repository.entry_kinds(tip, [STATE_NAME, WORKTREES_NAME])
+    tracked = [name for name, kind in kinds.items() if kind]
+    if tracked:
+        raise AgentFarmError(
+            f"{record.id} has committed {' and '.join(tracked)}",
+            why="These belong to af, which refuses a repository that brings them along.",
+            hint=as_command("git", "-C", record.worktree_path, "rm", "-r", "--cached", *tracked),
+        )
 
 
 def _subject(farm: Farm, record: BuilderRecord, tip: str, name: str) -> str:

@@ -331,3 +331,14 @@ def test_merge_and_prune_looks_at_what_stands_against_it_before_it_stops_anythin
     assert (builder.repo / "one.txt").exists()
     assert f"{builder.id} landed, and was kept" in done.stderr
     assert builder.state == state not in ("stopped", "exited")
+
+
+@pytest.mark.parametrize("name", [".agent-farm/registry.json", ".builders/other/README.md"])
+def test_what_belongs_to_af_does_not_land(builder: Spawned, name: str) -> None:
+    """It would have every af refuse the repository afterwards."""
+    write_files(builder.worktree, {name: "{}\n"})
+    builder.git("add", "--force", name)
+    builder.git("commit", "-q", "-m", "planted")
+    said = refused(builder)
+    assert f"has committed {name.partition('/')[0]}" in said
+    assert "rm -r --cached" in said

@@ -1,29 +1,39 @@
 # Every target sets up what it needs: tmux, and a virtual environment in .venv (tools/setup.sh).
 #   make demo               two builders at work in a scratch repository; KEEP=1 leaves them
-#   make test               the tests; ARGS="tests/farm -k init" chooses some
+#   make test               the tests to run at every change: each verb, in about four minutes
+#   make test-all           all tests but those of the next target
+#   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/
 #   make lint               ruff and mypy
 #   make format             let ruff rewrite what it can
-#   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/;
-#                           other people's programs hang at times: a failure is tried once more and named
 #   make bench              the benchmarks, as ratios to the bare tools
 #   make docs               write the generated documents anew
 #   make clean              remove what the other targets made
+# ARGS="tests/farm -k init" chooses some of the tests, WORKERS=4 how many run at once.
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer).
 
 PYTHON ?=
 KEEP ?=
 ARGS ?=
+WORKERS ?= 3
 BIN := .venv/bin
+PYTEST = $(BIN)/python -m pytest -q
 export PYTHON
 
-.PHONY: demo test lint format test-runtimes bench docs clean setup-run setup-dev
+.PHONY: demo test test-all test-runtimes lint format bench docs clean setup-run setup-dev
 .NOTPARALLEL:
 
 demo: setup-run
 	@$(BIN)/python tools/demo.py $(if $(filter-out 0 no,$(KEEP)),--keep)
 
 test: setup-dev
-	$(BIN)/python -m pytest -q -n 2 -m "not runtimes" $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not runtimes and not slow" $(ARGS)
+
+test-all: setup-dev
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not runtimes" $(ARGS)
+
+test-runtimes: setup-dev
+	sh tests/install_runtimes.sh
+	AF_REQUIRE_RUNTIMES=1 $(PYTEST) -m runtimes $(ARGS)
 
 lint: setup-dev
 	$(BIN)/ruff check .
@@ -33,10 +43,6 @@ lint: setup-dev
 format: setup-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-test-runtimes: setup-dev
-	sh tests/install_runtimes.sh
-	AF_REQUIRE_RUNTIMES=1 $(BIN)/python -m pytest -q -m runtimes --reruns 1 -rR $(ARGS)
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)

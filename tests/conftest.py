@@ -21,6 +21,14 @@ Af = Callable[..., "subprocess.CompletedProcess[str]"]
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever drives a browser is slow."""
+    for item in items:
+        if "visit" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """The user's own home, git configuration and tmux server cannot be reached from a test."""
@@ -58,7 +66,7 @@ def _made(path: Path) -> Path:
 def _end_tmux_servers(sockets: Path) -> None:
     for socket in sockets.glob("tmux-*/*"):
         subprocess.run(
-            ["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True, timeout=20
+            ["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True, timeout=120
         )
 
 
@@ -85,7 +93,7 @@ def af(repo: Path) -> Af:
         cwd: Path | None = None,
         input: str | None = None,
         env: dict[str, str] | None = None,
-        timeout: float = 60,
+        timeout: float = 300,
         new_session: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def git(cwd: Path, *args: str, check: bool = True, input: str | None = None) -> str:
     done = subprocess.run(
-        ["git", *args], cwd=cwd, check=False, capture_output=True, text=True, input=input, timeout=60
+        ["git", *args], cwd=cwd, check=False, capture_output=True, text=True, input=input, timeout=300
     )
     if check and done.returncode:
         raise AssertionError(f"git {' '.join(args)} in {cwd}: {done.stderr}")

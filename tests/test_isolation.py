@@ -1,9 +1,11 @@
-"""No test can see or touch the user's home, git configuration or tmux server."""
+"""No test can see or touch the user's home, git configuration or tmux server; none is run again or sleeps."""
 
 from __future__ import annotations
 
+import ast
 import os
 import pwd
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,12 @@ from tests.farm.traces import all_sessions
 from tests.gitrepo import git
 
 REAL_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
+ROOT = Path(__file__).parent.parent
+# They wait for a condition, are the program that a test looks at, or (test_live) measure what idling costs.
+MAY_SLEEP = {
+    "waiting.py", "fake_api/mcp.py", "fake_api/server.py", "pane/programs.py", "runtimes/lego.py",
+    "dashboard/test_live.py",
+}  # fmt: skip
 PRIVATE = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GIT_CONFIG_GLOBAL")
 
 
@@ -108,3 +116,22 @@ def test_a_test_leaves_no_tmux_server(tmp_path: Path) -> None:
         except OSError:
             continue
         assert f"AF_ROOT={repo}\0".encode() not in environment, entry
+
+
+def test_a_failure_is_not_run_again() -> None:
+    """A flaky test has found a bug; running it again would hide it."""
+    for name in ("Makefile", ".ci/run", "pyproject.toml"):
+        path = ROOT / name
+        if path.exists():  # a source distribution has no .ci
+            assert not re.search(r"rerun|flaky|--(last-failed|lf)\b", path.read_text()), name
+
+
+def test_no_test_waits_for_a_fixed_time() -> None:
+    tests = ROOT / "tests"
+    sleeping = set()
+    for path in tests.rglob("*.py"):
+        name = path.relative_to(tests).as_posix()
+        if "node_modules" not in path.parts and name not in MAY_SLEEP:
+            calls = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)]
+            sleeping |= {f"{name}:{call.lineno}" for call in calls if ast.unparse(call.func) == "time.sleep"}
+    assert not sleeping, "wait for a condition: tests/waiting.py"

@@ -20,10 +20,13 @@ class LaunchFile:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
+    """`scratch` is a directory that is emptied when what was started has ended."""
+
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
     files: tuple[LaunchFile, ...] = ()
+    scratch: Path | None = None
 
 
 def as_command(*words: str | os.PathLike[str]) -> str:

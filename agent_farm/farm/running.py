@@ -142,6 +142,7 @@ def _launch_document(
         "cwd": str(launch.cwd),
         "argv": list(launch.argv),
         "env": dict(launch.env),
+        "scratch": str(launch.scratch) if launch.scratch else None,
         "copies": [{"from": str(copy.source), "to": str(copy.target)} for copy in preparation.copies],
         "setup": preparation.setup,
         "shell": [_shell(), "-i"],

@@ -33,6 +33,7 @@ class Plan:
     cwd: Path
     argv: tuple[str, ...]
     env: dict[str, str] | None
+    scratch: Path | None
     copies: tuple[Copy, ...]
     setup: str | None
     shell: tuple[str, ...]
@@ -53,6 +54,7 @@ def load_plan(directory: Path) -> Plan:
             cwd=Path(raw["cwd"]),
             argv=tuple(raw["argv"]),
             env=raw["env"],
+            scratch=Path(raw["scratch"]) if raw.get("scratch") else None,
             copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
             setup=raw.get("setup"),
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),

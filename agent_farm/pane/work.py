@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -160,6 +161,14 @@ class _Builder:
         if self.groups:
             end_children(GRACE_SECONDS, self.groups)
             self.groups = []
+            self.empty_scratch()
+
+    def empty_scratch(self) -> None:
+        """The directory stays: the environment of the shell may name it."""
+        if self.plan.scratch:
+            shutil.rmtree(self.plan.scratch, ignore_errors=True)
+            with suppress(OSError):
+                self.plan.scratch.mkdir(0o700)
 
     def write_exit(self, code: int | None, killer: str | None, seconds: float) -> None:
         record = {

@@ -78,7 +78,8 @@ class CopilotAdapter(RuntimeAdapter):
         if any(env.get(name) for name in (*TOKENS, "COPILOT_PROVIDER_BASE_URL")):
             return None
         return (
-            "copilot has no token: set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN, or "
+            "copilot has no token: set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN "
+            "(where gh is logged in: export GH_TOKEN=$(gh auth token)), or "
             "COPILOT_PROVIDER_BASE_URL for another provider (the login of copilot itself cannot be used: "
             "it lives in a configuration home that cannot be locked)"
         )

@@ -120,7 +120,7 @@ class OpencodeAdapter(RuntimeAdapter):
         return f"`{json.dumps(HEADLESS[permissions])}`{skills}"
 
     def interactive(self, order: InteractiveOrder) -> Launch:
-        home = order.run_directory / "opencode"
+        home, scratch = order.run_directory / "opencode", order.run_directory / "scratch"
         argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
         if order.model:
             argv += ["--model", order.model]
@@ -143,12 +143,13 @@ class OpencodeAdapter(RuntimeAdapter):
                 report_plugin(order.hook_argv("-"), prompted=order.prompt is not None, resumed=resumed),
             ),
             *config_home_files(home),
+            LaunchFile(scratch / ".keep", ""),
         ]
         if role:
             files.append(LaunchFile(role, order.role_text or ""))
-        return Launch(
-            tuple(argv), order.cwd, environment(order.env, home, order.mcp_server, order.cwd), tuple(files)
-        )
+        env = environment(order.env, home, order.mcp_server, order.cwd)
+        env["BUN_TMPDIR"] = str(scratch)  # each start leaves 19 MB there; TMPDIR stays its commands' own
+        return Launch(tuple(argv), order.cwd, env, tuple(files), scratch)
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         from agent_farm.runtimes.opencode_headless import run_opencode

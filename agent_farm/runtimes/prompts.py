@@ -18,7 +18,6 @@ def fits_argument(text: str, *, prefix: str = "") -> bool:
 def argument_for(order: InteractiveOrder, words: OwnWords, *, prefix: str = "") -> str:
     """The prompt, as the text that it is, or, where no argument can hold it, the order to read its file."""
     given = order.prompt or ""
-    given = order.prompt or ""
     prompt = as_text(given, words)
     if fits_argument(prompt, prefix=prefix) or order.prompt_file is None:
         return prompt

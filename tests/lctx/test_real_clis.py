@@ -146,8 +146,8 @@ def test_decoys_would_be_met_without_the_lock(user: Stage, api: FakeApi, cli: Cl
 def test_chat_talks_to_the_model_and_to_no_server(user: Stage, api: FakeApi, cli: Cli) -> None:
     words = (sys.executable, "-c", LEADER, sys.executable, "-m", "agent_farm", "chat", "-s", "app")
     with on_pty(Launch(words, user.root, dict(os.environ, TERM="xterm-256color"))) as terminal:
-        terminal.wait_for(cli.ready, timeout=60)
-        wait_until(typing(terminal, api), timeout=60, what="the question at the model")
+        terminal.wait_for(cli.ready, timeout=120)
+        wait_until(typing(terminal, api), timeout=120, what="the question at the model")
         assert decoys(user, api) == []
         terminal.process.terminate()
         assert terminal.end() == 143

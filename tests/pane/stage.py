@@ -55,6 +55,7 @@ class Stage:
             "cwd": str(self.worktree),
             "argv": argv,
             "env": {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PS1": "shell> "},
+            "scratch": None,
             "copies": [],
             "setup": None,
             "shell": ["/bin/sh", "-i"],

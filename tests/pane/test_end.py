@@ -116,6 +116,22 @@ def test_a_killed_runtime_leaves_nothing_either(stage: Stage) -> None:
     assert not is_running(loner)
 
 
+@pytest.mark.parametrize("how", ["exits", "is killed", "session is killed"])
+def test_what_the_runtime_unpacks_goes_with_it(stage: Stage, how: str) -> None:
+    """Its directory stays, for the shell has its name, too."""
+    scratch = stage.root / "scratch"
+    (scratch / "below").mkdir(parents=True)
+    (scratch / "below" / "library.so").write_text("19 MB")
+    address = stage.start_program("tribe" if how != "exits" else "loner", scratch=str(scratch))
+    if how == "is killed":
+        os.kill(stage.facts()["pid"], signal.SIGKILL)
+    elif how == "session is killed":
+        stage.left_by("loner")
+        tmux("kill-session", "-t", address.session_id)
+    wait_until(lambda: not list(scratch.rglob("*")), what="nothing to be left")
+    wait_until(scratch.is_dir, what="the empty directory")
+
+
 @pytest.mark.parametrize(
     "how",
     ["kill-session", "kill-pane", "kill-server", "SIGTERM", "SIGHUP", "kill -9 server", "kill -9 launcher",

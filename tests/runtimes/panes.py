@@ -66,7 +66,7 @@ class Pane:
         known = [event["conversation_id"] for event in self.events if event.get("conversation_id")]
         return known[-1] if known else None
 
-    def wait_for_state(self, state: str, *, after: int = 0, timeout: float = 40) -> dict[str, Any]:
+    def wait_for_state(self, state: str, *, after: int = 0, timeout: float = 120) -> dict[str, Any]:
         """The newest event, once it (with a state, and beyond the first `after` events) says `state`."""
 
         def reached() -> dict[str, Any] | None:
@@ -75,11 +75,11 @@ class Pane:
 
         return self._wait(reached, timeout, f"the state {state}")
 
-    def wait_for_screen(self, text: str, *, timeout: float = 30) -> str:
+    def wait_for_screen(self, text: str, *, timeout: float = 120) -> str:
         return self._wait(lambda: self.screen if text in self.screen else None, timeout, repr(text))
 
     def wait_for_dialog(self) -> None:
-        self._wait(lambda: self.label == "dialog", 20, "a dialog")
+        self._wait(lambda: self.label == "dialog", 120, "a dialog")
 
     def accept_dialog(self) -> None:
         """Enter, again while the dialog stays: codex drops keys that come as it opens one."""
@@ -150,6 +150,7 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
         "cwd": str(launch.cwd),
         "argv": list(launch.argv),
         "env": dict(launch.env),
+        "scratch": str(launch.scratch) if launch.scratch else None,
         "copies": [],
         "setup": None,
         "shell": ["/bin/bash", "--norc", "-i"],

@@ -258,10 +258,10 @@ def test_killing_af_itself_leaves_no_process_and_no_file(subject: Subject) -> No
     assert af.stdin
     af.stdin.write(json.dumps(order))
     af.stdin.close()
-    wait_until(lambda: len(subject.left_processes()) >= 3, what="the run to be under way", timeout=30)
+    wait_until(lambda: len(subject.left_processes()) >= 3, what="the run to be under way")
     af.send_signal(signal.SIGKILL)
     af.wait()
-    wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=30)
+    wait_until(lambda: not subject.left_processes(), what="no process to be left")
     left = Path(os.environ["TMPDIR"])
     wait_until(lambda: not list(left.glob("butler_*")), what="the run's directory to be gone")
 

@@ -32,8 +32,8 @@ def test_in_a_pane(cli: Cli, worktree: Path, api: FakeApi, tmp_path: Path) -> No
     )
 
     with pane_of(cli.adapter, order) as pane:
-        wait_until(lambda: committed(worktree, before) or agreed(pane), what="the commit", timeout=90)
-        wait_until(lambda: committed(worktree, before), what=f"the commit\n{pane.screen}", timeout=60)
+        wait_until(lambda: committed(worktree, before) or agreed(pane), what="the commit")
+        wait_until(lambda: committed(worktree, before), what=f"the commit\n{pane.screen}")
     assert git(worktree, "log", "-1", "--format=%an <%ae> %cn %s") == "Test <test@example.invalid> Test made"
 
 

@@ -52,7 +52,7 @@ class Desk:
     def call(self, *words: str) -> str:
         argv = [sys.executable, "-m", "agent_farm", "adapter", self.name, *words]
         done = subprocess.run(
-            argv, cwd=self.worktree, env=self.env, capture_output=True, text=True, check=False, timeout=60
+            argv, cwd=self.worktree, env=self.env, capture_output=True, text=True, check=False, timeout=120
         )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.strip()
@@ -63,7 +63,7 @@ class Desk:
 
     def wait_for(self, session: str, status: str) -> None:
         ends = (status, "completed", "failed")
-        told = wait_until(lambda: self._status_in(session, ends), what=f"status {status}", timeout=60)
+        told = wait_until(lambda: self._status_in(session, ends), what=f"status {status}")
         assert told == status, self.log(session)
 
     def _status_in(self, session: str, wanted: tuple[str, ...]) -> str | None:
@@ -120,7 +120,7 @@ def test_a_session_works_ends_and_goes_on(desk: Desk) -> None:
     newest = "\n".join(_strings([request.body for request in desk.api.requests[seen:]]))
     assert "and once more" in newest
     assert hostile in newest
-    wait_until(lambda: not desk.processes(), what="no process to be left", timeout=20)
+    wait_until(lambda: not desk.processes(), what="no process to be left")
 
 
 def test_an_api_error_is_a_failed_session(desk: Desk) -> None:
@@ -136,7 +136,7 @@ def test_its_limit_leaves_no_process(desk: Desk) -> None:
     desk.wait_for(session, "active")
     desk.wait_for(session, "failed")
     assert "timeout_minutes" in desk.log(session)
-    wait_until(lambda: not desk.processes(), what="no process to be left", timeout=20)
+    wait_until(lambda: not desk.processes(), what="no process to be left")
 
 
 def test_as_a_runtime_it_reaches_the_farms_server_alone(desk: Desk) -> None:

@@ -78,7 +78,7 @@ def test_in_a_pane_only_the_farms_server_is_contacted(
         mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
     with pane_of(adapter, order) as pane:
-        pane.wait_for_state("idle", timeout=90)  # opencode takes its time on a busy machine
+        pane.wait_for_state("idle")
         before = len(pane.events)
         pane.send("[[mcp:hi]]")
         pane.wait_for_state("idle", after=before)
@@ -149,7 +149,7 @@ def test_the_decoys_would_be_found_without_the_lock(cli: Cli, api: FakeApi, work
         start_new_session=True,
     )
     try:
-        wait_until(lambda: api.asked("/decoy/user"), what="the user's decoy", timeout=60)
+        wait_until(lambda: api.asked("/decoy/user"), what="the user's decoy")
     finally:
         os.killpg(process.pid, 9)
         process.wait()

@@ -26,7 +26,7 @@ def start(cli: Cli, place: Path, api: FakeApi, tmp_path: Path, model: str | None
         conversation_id=adapter.new_conversation_id(),
     )
     with pane_of(adapter, order) as pane:
-        pane.wait_for_state("idle", timeout=60)
+        pane.wait_for_state("idle")
         return pane.states
 
 

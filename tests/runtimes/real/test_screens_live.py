@@ -53,7 +53,7 @@ def test_a_screen_is_read_for_what_it_is(
 
         expected = {"answered": "ready"}.get(label, label)
         try:
-            wait_until(lambda: pane.label == expected, what=f"the screen to be {label}", timeout=30)
+            wait_until(lambda: pane.label == expected, what=f"the screen to be {label}")
         except AssertionError as error:
             raise AssertionError(f"{error}\nread as {pane.label}:\n{pane.screen}") from None
         if RECORD:
@@ -70,6 +70,6 @@ def bring_to(pane: Pane, label: str) -> None:
     elif label == "answered":
         pane.wait_for_state("idle")
     elif label == "draft":
-        wait_until(lambda: pane.label == "ready", what="an input line", timeout=30)
+        wait_until(lambda: pane.label == "ready", what="an input line")
         words = ["tmux", "send-keys", "-t", pane.pane_id, "-l", "half a message"]
         subprocess.run(words, check=True, timeout=10)

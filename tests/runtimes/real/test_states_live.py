@@ -39,7 +39,7 @@ class Live:
     def told(self) -> tuple[str, str]:
         return self.status["state"], self.status["source"]
 
-    def wait_for(self, state: str, *sources: str, seconds: float = 40) -> None:
+    def wait_for(self, state: str, *sources: str, seconds: float = 120) -> None:
         def reached() -> bool:
             now, source = self.told
             return now == state and (not sources or source in sources)
@@ -64,7 +64,7 @@ class Live:
         raise AssertionError(f"{key} changes nothing:\n{self.screen}")
 
     def wait_for_label(self, label: str) -> None:
-        wait_until(lambda: self.label == label, what=f"the screen to be {label}", timeout=20)
+        wait_until(lambda: self.label == label, what=f"the screen to be {label}")
 
     @property
     def label(self) -> str:
@@ -130,7 +130,7 @@ def test_resumes_without_a_message_keep_the_conversation(live: Live) -> None:
         live.af("stop", live.id, env=live.env)
         done = live.af("resume", live.id, "--json", env=live.env)
         assert json.loads(done.stdout)["continues"] is True, done.stderr
-        live.wait_for("idle", seconds=60)
+        live.wait_for("idle")
     again = live.conversation()
     assert again
     assert first in (None, again)

@@ -90,7 +90,7 @@ async def serving(
     server = make_uvicorn(wrap(service))
     task = asyncio.create_task(server.serve(sockets=sockets))
     try:
-        async with httpx2.AsyncClient(timeout=30) as http:
+        async with httpx2.AsyncClient(timeout=120) as http:
             yield Served(service, port, http)
     finally:
         await service.spawner.drain(5)

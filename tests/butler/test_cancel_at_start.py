@@ -14,7 +14,6 @@ from tests.butler.serving import serving
 from tests.waiting import wait_until
 
 
-@pytest.mark.timeout(170)
 def test_no_instant_of_the_start_leaves_an_orphan(repo: Path) -> None:
     async def cancel_at_many_instants() -> None:
         async with serving(repo) as served:

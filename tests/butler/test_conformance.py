@@ -72,7 +72,6 @@ def suite() -> Path:
 
 
 @pytest.mark.runtimes
-@pytest.mark.timeout(400)
 def test_the_official_suite(repo: Path, suite: Path) -> None:
     async def run_all() -> dict[str, str]:
         failed = {}

@@ -41,7 +41,7 @@ def farm(repo: Path) -> Iterator[Path]:
 
 
 def health(address: ServerAddress, host: str = "localhost") -> dict[str, object]:
-    with urllib.request.urlopen(f"http://{host}:{address.port}/healthz", timeout=20) as response:
+    with urllib.request.urlopen(f"http://{host}:{address.port}/healthz", timeout=120) as response:
         found: dict[str, object] = json.load(response)
         return found
 

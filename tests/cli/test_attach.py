@@ -25,7 +25,7 @@ AF = shlex.join([sys.executable, "-m", "agent_farm"])
 def tmux(*words: str, server: str | None = None) -> str:
     where = ["-L", server] if server else []
     return subprocess.run(
-        ["tmux", *where, *words], capture_output=True, text=True, check=False, timeout=20
+        ["tmux", *where, *words], capture_output=True, text=True, check=False, timeout=120
     ).stdout.strip()
 
 
@@ -54,7 +54,7 @@ def terminal(repo: Path) -> Terminal:
     size = ("-x", "100", "-y", "30")
     shell = ("env", "PS1=$ ", "bash", "--norc")
     place = ("-L", "outer", "-f", "/dev/null", "new-session", "-d", "-s", "terminal", "-c", str(repo))
-    subprocess.run(["tmux", *place, *size, *shell], check=True, timeout=20)
+    subprocess.run(["tmux", *place, *size, *shell], check=True, timeout=120)
     found = Terminal()
     found.shows("$")
     return found
@@ -64,7 +64,7 @@ def terminal(repo: Path) -> Terminal:
 def builder(af: Af) -> str:
     done = af("spawn", "--shell", "--runtime", "demo", "--json")
     record = json.loads(done.stdout)["builder"]
-    assert af("wait", record["id"], "--timeout", "20").returncode == 0
+    assert af("wait", record["id"], "--timeout", "300").returncode == 0
     return str(record["id"])
 
 
@@ -95,7 +95,7 @@ def test_without_an_id_one_is_chosen_and_those_that_wait_come_first(
     terminal: Terminal, builder: str, af: Af
 ) -> None:
     waiting = json.loads(af("spawn", "--runtime", "demo", "[[ask:May I?]]", "--json").stdout)["builder"]["id"]
-    af("wait", waiting, "--timeout", "20")
+    af("wait", waiting, "--timeout", "300")
     terminal.type(f"unset TMUX; {AF} attach; echo ended=$?")
     terminal.shows("Attach to")
     assert f"1  {waiting}  waiting" in terminal.screen()
@@ -146,7 +146,7 @@ def test_spawn_and_attach_at_once(terminal: Terminal, repo: Path) -> None:
 def test_a_short_name_from_inside_a_builder(terminal: Terminal, builder: str, af: Af) -> None:
     """From a builder's own pane, where `af` is another builder's way to look at it."""
     other = json.loads(af("spawn", "--shell", "--runtime", "demo", "--json").stdout)["builder"]["id"]
-    af("wait", other, "--timeout", "20")
+    af("wait", other, "--timeout", "300")
     terminal.type(f"unset TMUX; {AF} attach {other}")
     wait_until(shows_builder(other), what="a client")
     assert af("send", other, "[[exit:0]]").returncode in (0, 5)

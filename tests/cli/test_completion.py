@@ -132,7 +132,7 @@ def test_the_shell_takes_the_script(af: Af, tmp_path: Path, shell: str) -> None:
     script = tmp_path / "script"
     script.write_text(af("completion", shell).stdout)
     done = subprocess.run(
-        [program, "-n", str(script)], capture_output=True, text=True, check=False, timeout=30
+        [program, "-n", str(script)], capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -79,7 +79,7 @@ def test_attach_without_an_id(af: Af, repo: Path) -> None:
     idle, waiting = (
         af("spawn", "--runtime", "demo", text).stdout.strip() for text in ("Fix", "[[ask:May I?]]")
     )
-    af("wait", idle, waiting, "--timeout", "30")
+    af("wait", idle, waiting, "--timeout", "300")
     done = af("attach")
     assert done.returncode == 2
     lines = [line.split()[:2] for line in done.stderr.splitlines()]

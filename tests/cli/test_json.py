@@ -52,12 +52,12 @@ def test_every_command_of_a_builders_life(af: Af, repo: Path) -> None:
     check("spawn", "--shell", "--runtime", "demo", "--dry-run", as_="af spawn --dry-run")
     id = check("spawn", "--shell", "--runtime", "demo")["builder"]["id"]
     other = check("spawn", "--shell", "--runtime", "demo")["builder"]["id"]
-    check("wait", id, other, "--timeout", "20")
+    check("wait", id, other, "--timeout", "300")
     for builder, text in ((id, "mine\n"), (other, "theirs\n")):
         commit_files(repo / ".builders" / builder, {"same.txt": text})
     check("status")
     check("send", id, "hello")
-    check("wait", id, "--timeout", "20")
+    check("wait", id, "--timeout", "300")
     check("capture", id)
     check("logs", id)
     check("diff", id)

@@ -124,7 +124,7 @@ def test_the_address_of_a_server_names_no_file_to_read(repo: Path) -> None:
 def test_a_fifo_in_the_state_holds_up_nothing(af: Af, repo: Path) -> None:
     (repo / ".agent-farm").mkdir()
     os.mkfifo(repo / ".agent-farm/registry.json")
-    done = af("status", timeout=30)
+    done = af("status", timeout=120)
     assert_clear(done)
     assert done.returncode == 1
     assert "is not a regular file" in done.stderr

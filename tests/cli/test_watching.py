@@ -67,7 +67,7 @@ def test_follow_ends_when_the_builder_is_stopped(af: Af, builder: str, repo: Pat
     assert follow.stdout is not None
     assert "preparing" in follow.stdout.readline()
     assert af("stop", builder).returncode == 0
-    assert follow.wait(timeout=20) == 0
+    assert follow.wait(timeout=120) == 0
     follow.stdout.close()
 
 

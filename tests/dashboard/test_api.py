@@ -17,7 +17,7 @@ Spawn = Callable[..., str]
 def test_builders_carry_what_a_page_groups_by(dashboard: Dashboard, spawn: Spawn, af: Af) -> None:
     task = spawn("Fix auth\nand more", "--files", "src/auth.py")
     protocol = spawn("--protocol", "experiment", "--args", '{"n": 1}')
-    assert af("wait", task, protocol, "--timeout", "30").returncode == 0
+    assert af("wait", task, protocol, "--timeout", "300").returncode == 0
     found = {one["id"]: one for one in dashboard.get("/api/builders")["builders"]}
     assert (found[task]["type"], found[task]["task_text"]) == ("task", "Fix auth\nand more")
     assert found[task]["title"] == "Fix auth and more"
@@ -78,7 +78,7 @@ def test_spawn_and_its_plan(dashboard: Dashboard, af: Af, shop: Path) -> None:
     assert plan["type"] == "task"
     assert not (shop / ".builders").exists()
     made = dashboard.post("/api/builders", order)["builder"]
-    assert af("wait", made["id"], "--timeout", "30").returncode == 0
+    assert af("wait", made["id"], "--timeout", "300").returncode == 0
     assert dashboard.get(f"/api/builders/{made['id']}/prompt")["prompt"] == "do [[say:done]]"
     events = dashboard.get(f"/api/builders/{made['id']}/events")["events"]
     assert [one["event"] for one in events][:2] == ["preparing", "started"]
@@ -110,7 +110,7 @@ def test_choices_are_what_a_builder_would_see(dashboard: Dashboard, shop: Path) 
 
 def test_conflicts_are_foreseen(dashboard: Dashboard, spawn: Spawn, af: Af, shop: Path) -> None:
     one, other = spawn("[[write:same.txt]] one"), spawn("[[write:same.txt]] other")
-    assert af("wait", one, other, "--timeout", "30").returncode == 0
+    assert af("wait", one, other, "--timeout", "300").returncode == 0
     found = dashboard.get("/api/conflicts")["conflicts"]
     assert [conflict["files"] for conflict in found] == [["same.txt"]]
 
@@ -140,7 +140,7 @@ def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) ->
 
 def test_text_that_would_type_keys_is_refused(dashboard: Dashboard, spawn: Spawn, af: Af) -> None:
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     answer = dashboard.ask("POST", f"/api/builders/{id}/send", {"text": "a\x1b[201~rm -rf\r"})
     told = af("send", id, "a\x1b[201~rm -rf\r", "--json")
     assert answer.status == 400
@@ -164,7 +164,7 @@ def test_no_input_makes_the_api_fail(dashboard: Dashboard, spawn: Spawn, af: Af,
     import sys
 
     id = spawn("Work [[write:a.txt]]")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     config = tmp_path / "schemathesis.toml"
     config.write_text(f'[parameters]\n"path.id" = "{id}"\n')
     checks = "not_a_server_error,response_schema_conformance,content_type_conformance,status_code_conformance"

@@ -18,7 +18,7 @@ Open = Callable[..., Visit]
 
 
 def tmux(*args: str) -> str:
-    done = subprocess.run(["tmux", *args], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["tmux", *args], capture_output=True, text=True, check=False, timeout=120)
     return done.stdout.strip()
 
 
@@ -37,7 +37,7 @@ def terminal_text(visit: Visit) -> str:
 @pytest.fixture
 def idle(spawn: Spawn, af: Af) -> str:
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     return id
 
 
@@ -83,12 +83,12 @@ def test_typing_on_request_reaches_the_pane(idle: str, session: str, visit: Open
 
 def test_a_dialog_is_answered_with_the_keys_of_a_phone(spawn: Spawn, af: Af, visit: Open) -> None:
     id = spawn("[[ask:Delete them?]] [[say:so be it]]")
-    assert af("wait", id, "--for", "waiting", "--timeout", "30").returncode == 0
+    assert af("wait", id, "--for", "waiting", "--timeout", "300").returncode == 0
     one = opened(visit(width=360, height=740, has_touch=True), id)
     one.page.tap("#typing")
     one.page.wait_for_selector("text=keys go to the builder")
     one.page.tap(".key-bar button:text-is('1')")
-    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=10000)
+    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=60000)
     assert not one.has_sideways_scrolling()
 
 
@@ -185,7 +185,7 @@ def test_the_send_box_says_what_became_of_the_message(idle: str, session: str, a
     one = opened(visit(), idle)
     one.page.fill("#message", "[[say:got it]]")
     one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("output[data-outcome=submitted]", timeout=15000)
+    one.page.wait_for_selector("output[data-outcome=submitted]", timeout=60000)
     assert "confirmed by the runtime" in one.page.inner_text("output")
     wait_until(lambda: "answer: got it" in terminal_text(one), what="the answer")
     assert af("stop", idle).returncode == 0
@@ -198,13 +198,13 @@ def test_the_send_box_says_what_became_of_the_message(idle: str, session: str, a
 
 def test_stop_and_resume_from_the_page(spawn: Spawn, af: Af, visit: Open) -> None:
     id = spawn("Say it [[say:first words]]")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     one = opened(visit(), id)
     one.page.click("[data-action=stop]")
     one.page.wait_for_selector(".builder-head [data-state=stopped]")
     one.page.wait_for_selector("text=has no tmux session")
     one.page.click("[data-action=resume]")
-    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=15000)
+    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=60000)
     wait_until(lambda: "demo" in terminal_text(one), what="the new terminal")
     assert not one.page.is_visible(".terminal-ended")
 
@@ -213,7 +213,7 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     shop: Path, spawn: Spawn, af: Af, visit: Open
 ) -> None:
     id = spawn("Write it [[write:notes.txt]]")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     worktree = shop / ".builders" / id
     (worktree / "loose.txt").write_text("nowhere else\n")
     one = opened(visit(), id)
@@ -221,7 +221,7 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     one.page.click("[data-action=prune]")
     one.page.wait_for_selector("dialog >> text=it is idle")
     one.page.click("dialog >> text=Stop it, then look again")
-    one.page.wait_for_selector("dialog >> text=loose.txt", timeout=15000)
+    one.page.wait_for_selector("dialog >> text=loose.txt", timeout=60000)
     assert "Commits that have not landed (1)" in one.page.inner_text("dialog")
     one.page.click("dialog .danger:text-is('Prune')")
     one.page.wait_for_selector("dialog >> text=its work has not landed")
@@ -238,13 +238,13 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     assert not worktree.exists()
     one.open("removed")
     one.page.click(f'[aria-label="Restore {id}"]')
-    one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=15000)
+    one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=60000)
     assert (worktree / "loose.txt").read_text() == "nowhere else\n"
 
 
 def test_merge_lands_the_work(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
     id = spawn("Write it [[write:landed.txt]]")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     one = opened(visit(), id)
     one.page.click("[data-action=merge]")
     one.page.click("dialog .primary")
@@ -255,7 +255,7 @@ def test_merge_lands_the_work(shop: Path, spawn: Spawn, af: Af, visit: Open) -> 
 
 def test_diff_timeline_and_prompt(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
     id = spawn("Write it [[write:new.txt]]", "--files", "src/auth.py")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     worktree = shop / ".builders" / id
     (worktree / "src/auth.py").write_text("def login() -> None:\n    print('<script>alert(1)</script>')\n")
     (worktree / "un tracked.txt").write_text("x\n")
@@ -292,7 +292,7 @@ def test_diff_timeline_and_prompt(shop: Path, spawn: Spawn, af: Af, visit: Open)
 def test_a_hostile_task_is_text(text: str, spawn: Spawn, visit: Open) -> None:
     id = spawn(f"{text} [[ask:{text}]]")
     one = visit()
-    one.page.wait_for_selector(".needs a", timeout=15000)
+    one.page.wait_for_selector(".needs a", timeout=60000)
     for where in ("", f"builder/{id}", f"builder/{id}/timeline", f"builder/{id}/prompt"):
         one.open(where)
         one.page.wait_for_selector(".builder, .builder-head")

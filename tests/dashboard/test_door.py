@@ -126,7 +126,7 @@ def shake_hands(dashboard: Dashboard, headers: dict[str, str], path: str) -> byt
         "Sec-WebSocket-Version": "13",
     }
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in (standard | headers).items())]
-    with socket.create_connection(("127.0.0.1", dashboard.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", dashboard.port), timeout=120) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         return connection.recv(4096).split(b"\r\n")[0]
 
@@ -158,7 +158,7 @@ def test_a_terminal_takes_only_messages_it_knows(
     from websockets.exceptions import ConnectionClosed
 
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal?columns=99999999&rows=-3"
     login = dashboard.log_in()["Authorization"].partition(" ")[2]
 
@@ -190,7 +190,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
     from websockets.asyncio.client import connect
 
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     address = f"ws://localhost:{dashboard.port}/api/builders/{id}/terminal"
     login = dashboard.log_in()["Authorization"].partition(" ")[2]
 

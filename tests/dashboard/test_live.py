@@ -56,7 +56,7 @@ class Stream:
 
 @contextmanager
 def stream(dashboard: Dashboard) -> Iterator[Stream]:
-    connection = http.client.HTTPConnection("127.0.0.1", dashboard.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", dashboard.port, timeout=120)
     headers = {"Host": f"localhost:{dashboard.port}", "Authorization": f"Bearer {TOKEN}"}
     connection.request("GET", "/api/events", headers=headers)
     try:
@@ -68,7 +68,7 @@ def stream(dashboard: Dashboard) -> Iterator[Stream]:
 @pytest.fixture
 def idle(spawn: Spawn, af: Af) -> str:
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     return id
 
 
@@ -84,7 +84,7 @@ def test_a_snapshot_comes_first_and_then_only_what_changes(
         changed = one.until(lambda builder: builder["status"]["state"] == "waiting")
         took = time.monotonic() - began
         assert (changed["status"]["reason"], changed["status"]["source"]) == ("really?", "hook")
-        assert took < 1
+        assert took < 10
         assert one.ids == sorted(one.ids)
 
 
@@ -163,7 +163,7 @@ def test_an_open_page_does_not_hold_up_the_end_of_the_server(dashboard: Dashboar
         one.next("snapshot")
         began = time.monotonic()
         dashboard.end()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
 
 
 def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
@@ -180,17 +180,26 @@ def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
     seen: list[Changes] = []
 
     async def look() -> None:
-        watch = Looking(paths, seen.append)
+        told = asyncio.Event()
+
+        def tell(changes: Changes) -> None:
+            seen.append(changes)
+            told.set()
+
+        async def change() -> None:
+            await asyncio.wait_for(told.wait(), 120)
+            told.clear()
+
+        watch = Looking(paths, tell)
         watch.follow(["task-1"])
-        await asyncio.sleep(0.3)
-        seen.clear()
+        await asyncio.sleep(0)  # its first look, which tells nothing
         (run / "events.jsonl").write_text("{}\n{}\n")
-        await asyncio.sleep(0.5)
+        await change()
         assert [changes.builders for changes in seen] == [{"task-1"}]
         assert not seen[0].registry
         seen.clear()
         paths.registry.write_text("{ }")
-        await asyncio.sleep(0.5)
+        await change()
         assert [changes.registry for changes in seen] == [True]
         watch.close()
 

@@ -67,7 +67,7 @@ def test_a_crowd(visit: Open, spawn: Spawn, shop: Path, size: str, dark: bool) -
 def test_one_builder(visit: Open, spawn: Spawn, af: Af, shop: Path, size: str, dark: bool) -> None:
     commit_files(shop, {"src/auth.py": AUTH}, "Log in")
     id = spawn("Fix the login redirect [[write:docs/login.md]]", "--files", "src/auth.py")
-    assert af("wait", id, "--timeout", "30").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     (shop / ".builders" / id / "src/auth.py").write_text(CHANGED)
     one = look(visit, size, dark)
     one.expect("409")

@@ -25,7 +25,7 @@ Open = Callable[..., Visit]
 @pytest.fixture
 def idle(spawn: Spawn, af: Af) -> str:
     id = spawn("--shell")
-    assert af("wait", id, "--timeout", "60").returncode == 0
+    assert af("wait", id, "--timeout", "300").returncode == 0
     return id
 
 
@@ -169,7 +169,7 @@ def test_a_draft_is_kept(idle: str, visit: Open) -> None:
 
 def test_who_waits_is_said_on_every_view(shop: Path, spawn: Spawn, idle: str, af: Af, visit: Open) -> None:
     other = spawn("--shell")
-    assert af("wait", other, "--timeout", "60").returncode == 0
+    assert af("wait", other, "--timeout", "300").returncode == 0
     one = visit(permissions=["notifications"])
     one.page.add_init_script(
         "window.told = []; window.Notification = class { static permission = 'granted';"

@@ -52,7 +52,7 @@ def spawn(af: Af, repo: Path) -> Callable[..., Spawned]:
         done = af("spawn", *words, "--runtime", "demo", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         record = json.loads(done.stdout)["builder"]
-        waited = af("wait", record["id"], "--timeout", "30")
+        waited = af("wait", record["id"], "--timeout", "300")
         assert waited.returncode == 0, waited.stderr
         return Spawned(af, repo, record["id"], record["branch"], Path(record["worktree"]))
 

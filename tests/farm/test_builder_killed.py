@@ -18,6 +18,8 @@ from tests.conftest import Af
 from tests.farm.conftest import status_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class AtWork:

@@ -20,6 +20,8 @@ from tests.farm.killing import killed
 from tests.gitrepo import commit_files, git, write_files
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 # A filter's parent is git, whose parent is af; git has a session of its own then.

@@ -53,7 +53,7 @@ def test_a_builders_life(repo: Path, af: Af, loose: Loose) -> None:
         id: str = json.loads(run("spawn", "--json", "--runtime", "demo", task, *words, cwd=cwd))["builder"][
             "id"
         ]
-        run("wait", id, "--timeout", "60")
+        run("wait", id, "--timeout", "300")
         return id
 
     write_files(repo, {".gitignore": ".env\n", ".env": "KEY=1\n"})

@@ -128,7 +128,6 @@ def test_the_pool_is_off_by_default(repo: Path, af: Af) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_fill_killed_at_each_step(repo: Path, af: Af) -> None:
     commit_files(repo, TREE)
     af("config", "set", "pool.size", "1")

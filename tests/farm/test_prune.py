@@ -466,7 +466,7 @@ def test_a_restored_builder_goes_on_with_its_conversation(spawn: Spawn, af: Af) 
     prune(builder, "--discard-commits")
     restore(builder)
     assert af("resume", builder.id).returncode == 0
-    assert af("wait", builder.id, "--timeout", "20").returncode == 0
+    assert af("wait", builder.id, "--timeout", "300").returncode == 0
     assert "resumed conversation" in af("capture", builder.id).stdout
 
 

@@ -17,7 +17,7 @@ from tests.farm.stopping import number_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 Spawn = Callable[..., Spawned]
 WRITES = (" update-ref ", " symbolic-ref ", " commit-tree ", " config --local --add ", " --remove-section ")
 DISCARD = ("--discard-changes", "--discard-commits")

@@ -18,6 +18,8 @@ from tests.farm.test_restore_identity import everything
 from tests.gitrepo import commit_files, git, write_files
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 DISCARD = ("--discard-changes", "--discard-commits")
 

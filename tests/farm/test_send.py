@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from agent_farm.farm.send import _Reports
 from agent_farm.pane.journal import digest_of_prompt, record_event
 from tests.conftest import Af
@@ -87,7 +85,6 @@ def test_only_an_event_of_this_very_text_confirms_it(tmp_path: Path) -> None:
     assert reports.has_come()
 
 
-@pytest.mark.timeout(240)
 def test_a_tmux_that_does_not_answer_is_unknown_to_every_command(spawn: Spawn, af: Af) -> None:
     one, two = spawn("--shell"), spawn("--shell")
     with hung_tmux():

@@ -205,7 +205,6 @@ class Farm(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_any_sequence_loses_nothing(home: Path) -> None:
     run_state_machine_as_test(
         Farm,

@@ -16,7 +16,7 @@ from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, make_repo
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 MANY = 40
 
 

@@ -53,7 +53,7 @@ def spawned(af: Af, *args: str) -> Path:
     done = af("spawn", "--runtime", "demo", *args, "Fix")
     assert done.returncode == 0, done
     id = done.stdout.strip()
-    assert af("wait", id, "--for", "idle", "--timeout", "30").returncode == 0, af("capture", id).stdout
+    assert af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0, af("capture", id).stdout
     return Path(af("path", id).stdout.rstrip("\n"))
 
 
@@ -277,7 +277,7 @@ def test_notify_is_told_once_when_a_builder_waits(repo: Path, af: Af, tmp_path: 
     done = af("spawn", "--runtime", "demo", "--yes", "--permissions", "ask", "Fix")
     id = done.stdout.strip()
     wait_until(lambda: log.exists() and log.read_text(), what="the word to a person")
-    assert af("wait", id, "--for", "waiting", "--timeout", "20").returncode == 0
+    assert af("wait", id, "--for", "waiting", "--timeout", "300").returncode == 0
     assert log.read_text().splitlines() == [
         line for line in log.read_text().splitlines() if f" {id} " in line
     ]

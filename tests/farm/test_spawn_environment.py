@@ -70,7 +70,7 @@ def test_no_process_of_the_builder_ever_holds_more(repo: Path, af: Af) -> None:
     """The tmux server and what it started, hooks and shells included."""
     id = spawn(af, "Fix", env=SECRETS)
     processes(repo, id)
-    assert af("wait", id, "--for", "idle", "--timeout", "20").returncode == 0
+    assert af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0
     sockets = os.environ["TMUX_TMPDIR"].encode()
     looked_at = 0
     for entry in Path("/proc").glob("[0-9]*"):
@@ -214,7 +214,7 @@ def _commit_all(repo: Path) -> None:
 
 
 def _forget(af: Af, id: str) -> None:
-    assert af("wait", id, "--for", "idle", "--timeout", "20").returncode == 0
+    assert af("wait", id, "--for", "idle", "--timeout", "300").returncode == 0
     assert af("stop", id).returncode == 0
     done = af("prune", id, "--discard-commits", "--discard-changes")
     assert done.returncode == 0, done

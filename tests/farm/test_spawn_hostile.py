@@ -139,7 +139,7 @@ def test_a_repository_may_have_any_path(af: Af, tmp_path: Path, name: str) -> No
     task = "Say it"
     id = spawned(af, task, cwd=repo)
     assert_received(af, id, task.encode(), cwd=repo)
-    assert af("wait", id, "--for", "idle", "--timeout", "20", cwd=repo).returncode == 0
+    assert af("wait", id, "--for", "idle", "--timeout", "300", cwd=repo).returncode == 0
     assert f"af-{farm_name(repo)}-{id}" in all_sessions()
     assert af("path", id, cwd=repo).stdout == f"{repo}/.builders/{id}\n"
     assert id in af("status", cwd=repo).stdout

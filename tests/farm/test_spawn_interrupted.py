@@ -13,7 +13,7 @@ from tests.farm.test_spawn_killed import TREE, farms
 from tests.farm.traces import assert_whole_or_nothing, end_tmux, traces
 from tests.gitrepo import commit_files, make_repo
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 def test_interrupted_at_each_step(tmp_path: Path) -> None:

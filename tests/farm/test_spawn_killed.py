@@ -18,7 +18,7 @@ from tests.farm.stopping import number_of, stopped_spawn
 from tests.farm.traces import assert_whole_or_nothing, end_tmux, traces
 from tests.gitrepo import commit_files, git, make_repo
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 TREE = {"a.txt": "a\n", "b/c.txt": "c\n"}
 PERSONAL = "written by a person\n"
 
@@ -45,7 +45,7 @@ def assert_healed(af: Af, repo: Path, what: str) -> bool:
     id = assert_whole_or_nothing(repo, what)
     if id is None:
         return False
-    assert af("wait", id, "--for", "idle", "--timeout", "20", cwd=repo).returncode == 0, what
+    assert af("wait", id, "--for", "idle", "--timeout", "300", cwd=repo).returncode == 0, what
     end_tmux()
     return True
 
@@ -173,7 +173,7 @@ def test_git_that_outlives_its_spawn_is_left_alone(tmp_path: Path, af: Af, repo:
             stdout=output,
             stderr=output,
             check=False,
-            timeout=30,
+            timeout=120,
         )
     try:
         assert spawn.returncode == -signal.SIGKILL
@@ -202,7 +202,7 @@ def test_a_tmux_that_outlives_its_spawn_leaves_no_session(tmp_path: Path, af: Af
             stdout=output,
             stderr=output,
             check=False,
-            timeout=30,
+            timeout=120,
         )
     try:
         assert af("status", cwd=repo).returncode == 0

@@ -65,7 +65,7 @@ def test_chat_returns_nothing_after_the_agent_ended(stage: Stage, app: Path) -> 
 
 def test_chat_has_the_users_standard_streams(stage: Stage, app: Path) -> None:
     stage.script("sys.stdout.write(sys.argv[0] and 'to stdout')\nsys.stderr.write('to stderr')")
-    done = subprocess.run(af("chat", "-s", "app"), input="hello", capture_output=True, text=True, timeout=30)
+    done = subprocess.run(af("chat", "-s", "app"), input="hello", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
     assert done.stdout == "to stdout"
     assert done.stderr.endswith("to stderr")
@@ -75,7 +75,7 @@ def test_chat_has_the_users_standard_streams(stage: Stage, app: Path) -> None:
 def test_chat_without_a_terminal_says_so_when_the_cli_wants_one(stage: Stage, app: Path) -> None:
     stage.script("sys.exit('stdin is not a TTY')")
     done = subprocess.run(
-        af("chat", "-s", "app"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+        af("chat", "-s", "app"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 1
     assert "stdin is no terminal" in done.stderr

@@ -46,7 +46,7 @@ def running(stage: Stage, *args: str) -> Iterator[subprocess.Popen[bytes]]:
         for pid in (process.pid, *pids(stage)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 def pids(stage: Stage) -> list[int]:
@@ -79,7 +79,7 @@ def test_failure_leaves_nothing(stage: Stage, app: Path) -> None:
 def test_signals_end_the_agents_whole_group(stage: Stage, app: Path, number: int) -> None:
     with running(stage, "ask", "-s", "app", "Why?") as process:
         os.kill(process.pid, number)
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         wait_until(lambda: not any(map(alive, pids(stage))), what="the end of the agent's processes")
     assert process.returncode == 128 + number
     assert stage.left() == []
@@ -97,7 +97,7 @@ def test_kill_minus_nine_leaves_nothing_either(stage: Stage, app: Path) -> None:
 def test_signal_to_a_chat_ends_its_group(stage: Stage, app: Path) -> None:
     with running(stage, "chat", "-s", "app") as process:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         wait_until(lambda: not any(map(alive, pids(stage))), what="the end of the agent's processes")
     assert process.returncode == 143
     assert stage.left() == []

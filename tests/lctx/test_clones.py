@@ -101,7 +101,7 @@ def test_ended_clone_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
         process = subprocess.Popen([sys.executable, "-m", "agent_farm", "sources", "add", "lib", url])
         connection, _ = silent.accept()
         process.terminate()
-        assert process.wait(timeout=20) == 143
+        assert process.wait(timeout=120) == 143
         connection.close()
     assert stage.sources.list() == ()
     assert [path for path in stage.sources.clones.iterdir() if path.suffix != ".lock"] == []

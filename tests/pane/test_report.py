@@ -42,7 +42,7 @@ def report(
         input=raw if raw is not None else json.dumps(payload or {}).encode(),
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()
@@ -117,11 +117,11 @@ def test_a_payload_of_megabytes_is_taken(stage: Stage) -> None:
 def test_a_pipe_that_stays_open_does_not_hold_the_runtime_up(stage: Stage) -> None:
     read, write = os.pipe()
     begin = time.monotonic()
-    done = subprocess.run(report_argv(stage.run, RUN, "Stop"), stdin=read, check=False, timeout=20)
+    done = subprocess.run(report_argv(stage.run, RUN, "Stop"), stdin=read, check=False, timeout=120)
     os.close(read)
     os.close(write)
     assert done.returncode == 0
-    assert time.monotonic() - begin < 6
+    assert time.monotonic() - begin < 60
     assert last(stage)["state"] == "idle"
 
 
@@ -206,15 +206,15 @@ def test_reports_wait_for_each_other(stage: Stage) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=0.7)
         assert stage.events() == []
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=120) == 0
     assert last(stage)["event"] == "Stop"
 
 
 def test_a_notifier_does_not_hold_the_hook_up(stage: Stage) -> None:
-    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", f"sleep 3; touch {stage.root}/told"))
+    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", f"sleep 100; touch {stage.root}/told"))
     begin = time.monotonic()
     report(stage, "PermissionRequest")
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 60
     stage.write_launch(states=STATES, notify=notice("/no/such/notifier"))
     report(stage, "UserPromptSubmit")
     report(stage, "PermissionRequest")

@@ -67,7 +67,7 @@ class Bench:
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=120,
         )
 
     def spawn(self, prompt: str) -> str:
@@ -83,7 +83,7 @@ class Bench:
         return done.stdout.strip()
 
     def wait_for(self, session: str, status: str) -> None:
-        wait_until(lambda: self.status(session) == status, what=f"status {status}", timeout=20)
+        wait_until(lambda: self.status(session) == status, what=f"status {status}", timeout=120)
 
     def go(self) -> None:
         (self.seen_directory / "go").touch()

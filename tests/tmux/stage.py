@@ -21,7 +21,7 @@ RECEIVER = Path(__file__).with_name("receiver.py")
 
 
 def tmux(*words: str) -> str:
-    done = subprocess.run(["tmux", "-u", *words], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["tmux", "-u", *words], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.rstrip("\n")
 

@@ -15,7 +15,7 @@ from tests.fake_api import FakeApi
 from tests.gitrepo import commit_files, write_files
 from tests.runtimes.real.clis import CLIS, require_clis
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.runtimes
 READ = {
     "claude-code": '[[call:Read {{"file_path": "{}"}}]]',
     "codex": "[[shell:cat {}]]",

@@ -12,7 +12,7 @@ from tests.fake_api import FakeApi
 from tests.runtimes.real.clis import Cli
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 
 def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo: Path) -> None:

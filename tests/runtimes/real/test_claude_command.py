@@ -12,7 +12,7 @@ from tests.fake_api import FakeApi
 from tests.runtimes.panes import pane_of, pane_order
 from tests.runtimes.real.clis import CLIS, require_clis
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 
 @pytest.mark.parametrize("headless", [True, False])

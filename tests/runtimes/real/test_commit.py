@@ -14,7 +14,7 @@ from tests.runtimes.panes import Pane, pane_of, pane_order
 from tests.runtimes.real.clis import CLIS, Cli, require_clis
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 COMMIT = "[[shell:touch new.txt && git add new.txt && git commit -qm made]]"
 

@@ -21,7 +21,7 @@ from tests.fake_api import FakeApi
 from tests.runtimes.real.clis import CLIS, require_clis
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 CLI_OF = {"claude-mcp": "claude-code", "codex-cli": "codex", "github-copilot": "copilot"}
 MARK = "AF_TEST_MARK"

@@ -9,7 +9,7 @@ from tests.fake_api import FakeApi
 from tests.runtimes.panes import pane_of, pane_order
 from tests.runtimes.real.clis import Cli
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 
 def test_the_first_prompt_of_a_pane_has_the_farms_tools(

@@ -15,7 +15,7 @@ from tests.runtimes.panes import pane_of, pane_order
 from tests.runtimes.real.clis import Cli, project_with_decoys
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 # The same CLI without our flags and homes: what proves that the decoys would be found.
 UNLOCKED = {

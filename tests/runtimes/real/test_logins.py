@@ -13,7 +13,7 @@ from tests.runtimes.panes import pane_of, pane_order
 from tests.runtimes.real.clis import CLIS, require_clis
 from tests.runtimes.subjects import LONG_ROLE
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from tests.gitrepo import git, write_files
 from tests.runtimes.panes import pane_of, pane_order
 from tests.runtimes.real.clis import CLIS, Cli, require_clis
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.runtimes
 
 
 def start(cli: Cli, place: Path, api: FakeApi, tmp_path: Path, model: str | None = None) -> list[str]:

@@ -16,7 +16,6 @@ RULED = [name for name in CLIS if name != "codex"]  # its sandbox confines what 
 
 
 @pytest.mark.runtimes
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", RULED)
 def test_a_script_runs_and_what_is_reached_through_its_directory_does_not(
     api: FakeApi, repo: Path, tmp_path: Path, name: str

@@ -13,7 +13,7 @@ from agent_farm.runtimes.result import RuntimeResult
 from tests.fake_api import FakeApi
 from tests.runtimes.real.clis import CLIS, Cli, require_clis
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.runtimes
 SECONDS = 65
 
 

@@ -18,7 +18,7 @@ from tests.runtimes.real.clis import Cli
 from tests.runtimes.screens import label_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.runtimes
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Live:
         """Again until it works: codex drops keys as it opens a dialog, some want Escape twice."""
         pause = 0.4 if self.cli.name == "copilot" else 1.5  # it wants two close together
         for _ in range(20):
-            subprocess.run(["tmux", "send-keys", "-t", f"={self.session}:", key], check=True, timeout=10)
+            subprocess.run(["tmux", "send-keys", "-t", f"={self.session}:", key], check=True, timeout=120)
             with suppress(AssertionError):
                 wait_until(lambda: self.label != label, what="the screen to change", timeout=pause)
                 return
@@ -69,7 +69,7 @@ class Live:
     @property
     def label(self) -> str:
         capture = ["tmux", "capture-pane", "-e", "-p", "-t", f"={self.session}:"]
-        shown = subprocess.run(capture, capture_output=True, text=True, check=True, timeout=10).stdout
+        shown = subprocess.run(capture, capture_output=True, text=True, check=True, timeout=120).stdout
         return label_of(shown, self.cli.adapter.screen)
 
     @cached_property

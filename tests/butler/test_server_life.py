@@ -30,6 +30,8 @@ from tests.conftest import Af
 from tests.gitrepo import commit_files, make_repo
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("asyncio", "logging", "sqlite3", "pydantic", "mcp", "starlette", "cryptography", "http", "email")
 
 

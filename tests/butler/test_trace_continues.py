@@ -20,6 +20,8 @@ from tests.butler.test_end_to_end import collector
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 
+pytestmark = pytest.mark.slow
+
 TRACE, SPAN = "a1" * 16, "b2" * 8
 GIVEN = f"00-{TRACE}-{SPAN}-01"
 MALFORMED = (

@@ -15,6 +15,7 @@ from tests.gitrepo import commit_files
 
 AF = Path(sys.executable).parent / "af"
 SHELLS = ("bash", "zsh", "fish")
+EACH_SHELL = ("bash", *(pytest.param(shell, marks=pytest.mark.slow) for shell in ("zsh", "fish")))
 TAKE_AN_ID = (
     "attach", "capture", "diff", "logs", "merge", "path", "prune", "resume", "send", "status", "stop", "wait",
 )  # fmt: skip
@@ -71,13 +72,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @pytest.mark.parametrize(("words", "wanted"), CASES, ids=[" ".join(words) for words, _ in CASES])
 def test_what_exists_is_offered(farm: Path, shell: str, words: list[str], wanted: set[str]) -> None:
     assert set(completed(["af", *words], shell, farm)) == wanted
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", EACH_SHELL)
 @pytest.mark.parametrize("command", TAKE_AN_ID)
 def test_builders_are_offered(farm: Path, af: Af, shell: str, command: str) -> None:
     id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()

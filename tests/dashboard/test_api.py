@@ -39,6 +39,7 @@ def test_one_builder_by_its_whole_id(dashboard: Dashboard, spawn: Spawn) -> None
     assert dashboard.ask("GET", "/api/builders/none").json["error"]["what"] == "No builder none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "flags"),
     [

@@ -13,6 +13,8 @@ from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.gitrepo import commit_files, git
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 

@@ -15,6 +15,8 @@ from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.gitrepo import commit_files, git, write_files
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 

@@ -12,6 +12,8 @@ from tests.conftest import Af
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, write_files
 
+pytestmark = pytest.mark.slow
+
 TOML = "agent-farm.toml"
 OURS = '[worktree]\nsetup = "./tools/setup.sh"\n'
 ROSTER = "codev/roster/helper"

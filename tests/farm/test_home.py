@@ -17,6 +17,8 @@ from tests.farm.conftest import Spawned, status_of
 from tests.farm.killing import killed
 from tests.gitrepo import git, make_repo
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 

@@ -15,6 +15,8 @@ from agent_farm.paths import IGNORED_BY_GIT
 from tests.conftest import Af
 from tests.gitrepo import write_files
 
+pytestmark = pytest.mark.slow
+
 BOTH = ["/.agent-farm/", "/.builders/"]
 JEST = '{"devDependencies": {"jest": "30"}}'
 VITE = '{"private": true, "devDependencies": {"vite": "8", "vitest": "4"}}'

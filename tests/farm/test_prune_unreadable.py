@@ -11,6 +11,8 @@ from tests.farm import unprivileged
 from tests.farm.conftest import Spawned
 from tests.gitrepo import commit_files, git, write_files
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 

@@ -14,6 +14,8 @@ from tests.conftest import Af
 from tests.farm.conftest import Spawned
 from tests.gitrepo import commit_files, git, write_files
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 DISCARD = ("--discard-changes", "--discard-commits")
 

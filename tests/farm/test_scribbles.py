@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 EVENT = (
     '{{"at": 1.0, "run": "{run}", "source": "hook", "event": {event}, '

@@ -13,6 +13,8 @@ from tests.conftest import Af
 from tests.gitrepo import make_repo
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {f"UNDECLARED_{number}": f"secret-{number}" for number in range(40)}
 SECRETS |= {
     "ANTHROPIC_API_KEY": "secret-anthropic",

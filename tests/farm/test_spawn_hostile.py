@@ -18,6 +18,8 @@ from tests.farm.traces import all_sessions, farm_name, traces
 from tests.gitrepo import git, make_repo
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SENTINEL = "executed-by-mistake"
 TASKS = {
     "substitution": f"$(touch {SENTINEL})",

@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 
 

@@ -18,6 +18,8 @@ from agent_farm.lctx.directory import remove_leftovers, throwaway_directory
 from tests.lctx.stage import Stage
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = """
 import subprocess, sys
 deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"

@@ -15,6 +15,8 @@ from tests.pane.stage import SESSION, Stage, notice, wait_gone
 from tests.tmux.stage import tmux
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
 def test_exit_codes(stage: Stage, code: int) -> None:

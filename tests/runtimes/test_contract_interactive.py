@@ -252,7 +252,7 @@ def test_killing_a_part_leaves_no_process_and_a_truthful_record(subject: Subject
             assert subject_tmux("kill-pane", "-t", pane.pane_id) == ""
         else:
             os.kill(processes[victim], signal.SIGKILL)
-        wait_until(lambda: not any(map(is_alive, before)), what="no process to be left")
+        wait_until(lambda: not any(map(is_alive, before)), what="no process to be left", timeout=45)
         exit_file = order.run_directory / "exit.json"
         if victim in ("runtime", "keeper"):
             wait_until(lambda: "failed" in pane.states, what="the record")

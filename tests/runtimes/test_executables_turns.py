@@ -21,6 +21,8 @@ from tests.gitrepo import git
 from tests.runtimes.bench import Bench, made_bench
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what it needs is Linux's")
 
 

@@ -1,7 +1,7 @@
 """Everything a user can cause, as a tree of values.
 
     AgentFarmError            1    expected failure
-    ├── UsageError            2    the command's words are off
+    ├── UsageError            2    usage error
     ├── NotFound              1    no such builder, revision, protocol, …
     ├── DamagedFile           1    a file of ours that cannot be read
     │   ├── NewerFile         1    written by a newer version

@@ -80,11 +80,11 @@ KEYS = (
         "Command run by sh on the result of a merge, in a clean worktree, before it lands",
         asks=True,
     ),
-    Key("limits.max_builders", int, 0, "Most builders that run at once; 0 sets no limit"),
+    Key("limits.max_builders", int, 0, "Maximum number of running builders; 0 for no limit"),
     Key(
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
     ),
-    Key("notify.on", list, NOTIFIED, "States that notify.command tells of", choices=(*NOTIFIED, "idle")),
+    Key("notify.on", list, NOTIFIED, "States that trigger notify.command", choices=(*NOTIFIED, "idle")),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
     Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),

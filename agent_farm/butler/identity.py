@@ -212,7 +212,7 @@ def _requests(root: Path, directory: Path, env: Table, modules: Table) -> Iterat
 def _runtime(root: Path, table: Table) -> str | None:
     name = table.text_or_none("runtime")
     if name is not None and (problem := _runtime_problem(root, name)):
-        raise table.error(f"butler.runtime is {name!r}, which is no runtime", problem, "af runtimes")
+        raise table.error(f"butler.runtime is {name!r}, which is not a runtime", problem, "af runtimes")
     return name
 
 
@@ -222,7 +222,7 @@ def configured_runtime(root: Path, settings: Settings) -> str | None:
     if name is not None and (problem := _runtime_problem(root, name)):
         source = settings.source("spawn.runtime")
         raise ButlerError(
-            f"{source}: spawn.runtime is {name!r}, which is no runtime", why=problem, hint="af runtimes"
+            f"{source}: spawn.runtime is {name!r}, which is not a runtime", why=problem, hint="af runtimes"
         )
     return name
 

@@ -40,7 +40,7 @@ def start(name: str | None, as_json: bool) -> None:
         answer_json({"server": _facts(root, name), "started": not was_there})
     else:
         answer(f"http://localhost:{address.port}/mcp")
-        narrate("It ran already." if was_there else "Started.")
+        narrate("Already running." if was_there else "Started.")
         _tell_what_waits(root, name)
 
 
@@ -68,7 +68,7 @@ def stop(name: str | None, now: bool, as_json: bool) -> None:
     if as_json:
         answer_json({"stopped": stopped})
     else:
-        answer("stopped" if stopped else "it does not run")
+        answer("stopped" if stopped else "not running")
 
 
 @butler.command()
@@ -92,7 +92,7 @@ def status(name: str | None, as_json: bool) -> int:
         for key, value in {**facts, "started_at": _moment(facts["started_at"])}.items():
             answer(f"{key:<11} {value}")
     else:
-        answer("it does not run")
+        answer("not running")
         narrate_hint("af butler start")
     return 0 if facts["running"] else 1
 
@@ -139,7 +139,7 @@ def _show_all(root: Path, names: list[str], as_json: bool) -> int:
         answer_json({"server": found[0], "butlers": found})
     else:
         for facts in found:
-            answer(f"{facts['butler']:<20} {facts['url'] if facts['running'] else 'does not run'}")
+            answer(f"{facts['butler']:<20} {facts['url'] if facts['running'] else 'not running'}")
     return 0 if any(facts["running"] for facts in found) else 1
 
 
@@ -182,7 +182,7 @@ def _wait_until_up(root: Path, name: str | None) -> None:
         if address.pid is not None:
             return
         time.sleep(0.05)
-    raise AgentFarmError("The server does not come up", hint="af butler logs")
+    raise AgentFarmError("The server did not start in time", hint="af butler logs")
 
 
 def _last_words(root: Path, name: str | None) -> str | None:

@@ -149,4 +149,4 @@ def agree_to_all(yes: bool, as_json: bool) -> None:
     for request in new:
         answer(f"agreed: {request.shown}")
     if not new:
-        narrate("There is nothing that waits for your consent.")
+        narrate("Nothing is waiting for your consent.")

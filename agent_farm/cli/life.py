@@ -22,6 +22,7 @@ from agent_farm.cli.options import (
 )
 from agent_farm.cli.output import answer, answer_json, is_interactive, narrate, narrate_hint, show_error
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.launch import as_command
 
 
 @click.command()
@@ -128,7 +129,12 @@ def recover(say: str | None, yes: bool, as_json: bool) -> int:
     if lost and not (yes or (is_interactive() and confirm(f"Resume {counted(len(lost), 'builder')}?"))):
         if is_interactive():
             return 1
-        raise UsageError("Nothing was resumed", why="Pass --yes to go ahead.", hint="af recover --yes")
+        again = [] if say is None else ["--continue"] if say == GO_ON else ["--continue", say]
+        raise UsageError(
+            "Nothing was resumed",
+            why="Pass --yes to go ahead.",
+            hint=as_command("af", "recover", "--yes", *again),
+        )
     failed, interrupted = [], []
     for one in lost:
         record = one.record

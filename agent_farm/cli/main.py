@@ -72,7 +72,7 @@ def cli() -> None:
 
     \b
       af spawn "Fix the login redirect"     a builder starts to work
-      af status                             how they all are
+      af status                             all builders at a glance
       af attach task-a7f3-x9k2              watch and talk
       af merge task-a7f3-x9k2               land the work
       af prune                              remove what is finished and landed

@@ -55,7 +55,7 @@ def json_option(command: F) -> F:
 
 
 def yes_option(command: F) -> F:
-    return click.option("--yes", "-y", is_flag=True, help="Agree without being asked.")(command)
+    return click.option("--yes", "-y", is_flag=True, help="Approve without being asked.")(command)
 
 
 def id_argument(command: F) -> F:

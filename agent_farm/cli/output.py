@@ -132,7 +132,7 @@ def is_interactive() -> bool:
 
 def require_terminal(*, why: str = "Attaching needs one.", hint: str | None = None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise AgentFarmError("This is no terminal", why=why, hint=hint)
+        raise AgentFarmError("Not a terminal", why=why, hint=hint)
 
 
 def _why(error: AgentFarmError) -> str | None:

@@ -88,7 +88,7 @@ def _chosen(farm: Farm, stop: bool) -> Sequence[BuilderRecord]:
         narrate(f"{landed} still running.")
         narrate_hint(as_command("af", "prune", "--stop", *(record.id for record in found.running)))
     elif not found.chosen:
-        narrate("Nothing to remove: no builder is finished and has landed.")
+        narrate("Nothing to prune: no builder has both finished and landed.")
     return found.chosen
 
 
@@ -104,7 +104,7 @@ def _show(result: Result) -> None:
     if kept.files:
         narrate(f"  kept in the trash: {printable(_places(kept.files))}")
     if kept.left_out:
-        narrate(f"  deleted, a tool makes it again: {printable(_places(kept.left_out))}")
+        narrate(f"  deleted (can be regenerated): {printable(_places(kept.left_out))}")
 
 
 def _places(paths: tuple[str, ...]) -> str:

@@ -94,7 +94,7 @@ def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: An
 @click.argument("prompt", metavar="PROMPT|-")
 @session_options
 @resume_option
-@click.option("--source", type=click.Choice(CHOSEN_SOURCES), help="What to write down as its trigger source.")
+@click.option("--source", type=click.Choice(CHOSEN_SOURCES), help="Trigger source to record.")
 @click.option("--no-wait", is_flag=True, help="Print the session's id and leave.")
 @json_option
 def trigger(

@@ -96,7 +96,7 @@ def add(
         return
     answer(f"{name}: next {_next(entry)}")
     if running_server(root, butler) is None:
-        narrate("The server does not run; nothing fires until it does.")
+        narrate("The server is not running; nothing fires until it is.")
         narrate_hint("af butler start")
 
 

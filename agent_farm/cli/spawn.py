@@ -164,8 +164,8 @@ def _text(words: tuple[str, ...]) -> str | None:
     if len(words) < 2:
         return words[0] if words else None
     raise UsageError(
-        f"The task is {len(words)} arguments",
-        why="Quote it, so that it is one.",
+        f"Got {len(words)} words where one task was expected",
+        why="Put the task in quotes.",
         hint=f"af spawn {_quoted(' '.join(words))}",
     )
 

@@ -25,7 +25,7 @@ SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
 
 COMMANDS = {
     "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
-    "status": Entry("status", "status", "Builders", "Show all builders and how they are"),
+    "status": Entry("status", "status", "Builders", "List builders and their state"),
     "dash": Entry("dash", "dash", "Builders", "Open the dashboard in the browser"),
     "attach": Entry("look", "attach", "Builders", "Attach to a builder's tmux session"),
     "send": Entry("talk", "send", "Builders", "Send a message to running builders"),
@@ -55,7 +55,7 @@ COMMANDS = {
     "sources": Entry("sources", "sources", "Local context", "Add, list and update the sources of af ask"),
     "init": Entry("init", "init", "Farm", "Set up codev/ and agent-farm.toml"),
     "doctor": Entry("doctor", "doctor", "Farm", "Find and heal what is broken"),
-    "runtimes": Entry("runtimes", "runtimes", "Farm", "List the runtimes and check that one is locked"),
+    "runtimes": Entry("runtimes", "runtimes", "Farm", "List AI CLIs and test their setup"),
     "adapter": Entry("adapter", "adapter", "Farm", "Run or find the adapter executables that af ships"),
     "config": Entry("config", "config", "Farm", "Show and change settings"),
     "pool": Entry("pool", "pool", "Farm", "Keep worktrees ready for the next spawns"),

@@ -58,7 +58,7 @@ def send(words: tuple[str, ...], keys: str | None, as_json: bool) -> int:
             if not as_json:
                 _show(id, result)
     finally:  # what became of some is not lost when the others are interrupted
-        if as_json:
+        if as_json and results:  # else the error is the answer
             told = [_as_json(record.id, results[record.id]) for record in chosen if record.id in results]
             answer_json({"deliveries": told})
     good = all(result.outcome in ("submitted", "pressed") for result in results.values())

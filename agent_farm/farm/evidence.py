@@ -100,7 +100,7 @@ def require_removable(
     """WorkWouldBeLost with the evidence, unless all that would be lost was waived."""
     if evidence.obstacles:
         raise WorkWouldBeLost(
-            f"{record.id} is not removed",
+            f"{record.id} was not removed",
             why="; ".join(obstacle.what for obstacle in evidence.obstacles),
             hint=next((obstacle.hint for obstacle in evidence.obstacles if obstacle.hint), None),
         )
@@ -114,8 +114,8 @@ def require_removable(
         flags.append("--discard-commits")
     if flags:
         raise WorkWouldBeLost(
-            f"{record.id} is not removed: its work has not landed",
-            why=f"This exists nowhere else: {evidence.summary()}. {' '.join(flags)} removes it all the same.",
+            f"{record.id} was not removed: its work has not landed",
+            why=f"This exists nowhere else: {evidence.summary()}. {' '.join(flags)} removes it anyway.",
             evidence=lines,
             hint=as_command("af", "merge" if evidence.commits else "diff", record.id),
         )
@@ -131,7 +131,7 @@ def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle
     if status.state == "unknown":
         return _cannot_stop(status)
     if not status.is_finished:
-        return [Obstacle(f"it is {status.state}", as_command("af", "stop", record.id))]
+        return [Obstacle(f"it is still running ({status.state})", as_command("af", "stop", record.id))]
     pane = find_pane(record).pane
     program = program_in_shell(pane)
     if program:

@@ -117,7 +117,7 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
         return []
     if not belongs_here(farm.repository, path):
         if any(path.iterdir()):
-            return [f"{path} is kept: it is no worktree of this repository"]
+            return [f"{path} is kept: it is not a worktree of this repository"]
         path.rmdir()
         return []
     trash = farm.paths.trash / f"{record.id}-{int(time.time() * 1000)}"

@@ -130,7 +130,9 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     told = [f"The farm was moved from {home.root}; {_worktrees(len(trees))} followed."]
     if running:
         again = as_command("af", "stop", *running)
-        told.append(f"What runs since before the move reports to the old place: {again}, then af resume.")
+        told.append(
+            f"Whatever still runs from before the move reports to the old place: {again}, then af resume."
+        )
     return Place(repository, now, tuple(told))
 
 

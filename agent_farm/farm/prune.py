@@ -54,7 +54,7 @@ def prune_each(
         except AgentFarmError as error:
             yield Result(record.id, error=error)
         except OSError as error:
-            yield Result(record.id, error=AgentFarmError(f"{record.id} is not removed", why=str(error)))
+            yield Result(record.id, error=AgentFarmError(f"{record.id} was not removed", why=str(error)))
 
 
 def to_json(results: Sequence[Result]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def prune(farm: Farm, record: BuilderRecord, waived: Waived | None = None) -> Ke
                 return finish(farm, kept)
             # Its runtime, its shell or an editor has written something in the meantime.
             evidence = require_prunable(farm, record, waived)
-    raise WorkWouldBeLost(f"{record.id} is not removed", why="Somebody goes on writing in its worktree.")
+    raise WorkWouldBeLost(f"{record.id} was not removed", why="Somebody keeps writing in its worktree.")
 
 
 def require_prunable(farm: Farm, record: BuilderRecord, waived: Waived) -> Evidence:

@@ -34,7 +34,11 @@ def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
     if found:
         return found[0]
     if id in farm.registry.read() and epoch is None:
-        raise NotFound(f"{id} is not removed", why="It is there.", hint=as_command("af", "status", id))
+        raise NotFound(
+            f"{id} has not been removed",
+            why="There is nothing to restore.",
+            hint=as_command("af", "status", id),
+        )
     known = sorted({kept.record.id for kept in list_kept(farm)})
     close = nearest(id, known)
     raise NotFound(

@@ -77,10 +77,13 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
     try:
         adapter = get_adapter(name, farm.root)
     except ValueError as error:
+        told = f"There are: {', '.join(adapter_names(farm.root))}"
+        if name == farm.settings.text("spawn.runtime"):
+            told = f"spawn.runtime in {farm.settings.source('spawn.runtime')} names it. {told}"
         close = nearest(name, adapter_names(farm.root))
         raise UsageError(
             f"No runtime {name}",
-            why=f"There are: {', '.join(adapter_names(farm.root))}",
+            why=told,
             hint=f"af spawn --runtime {close} …" if close else "af runtimes",
         ) from error
     own = farm.settings.runtime(name)

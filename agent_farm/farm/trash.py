@@ -276,7 +276,7 @@ def parse_age(text: str) -> float:
     """`30d`, `12h`, `0`; a number alone is days."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--expire: {text!r} is no age", why="Write 30d, 12h, 45m or 0.")
+        raise UsageError(f"--expire: {text!r} is not a valid age", why="Write 30d, 12h, 45m or 0.")
     return int(match[1]) * _SECONDS[match[2]]
 
 

@@ -23,7 +23,9 @@ def parse_states(text: str | None) -> frozenset[str]:
     wanted = frozenset(word.strip() for word in text.split(","))
     unknown = sorted(wanted - set(STATES))
     if unknown:
-        raise UsageError(f"--for: no state {unknown[0]}", why=f"States are: {', '.join(STATES)}")
+        raise UsageError(
+            f"--for: no state {unknown[0]}", why=f"States are: {', '.join(STATES)}", hint="af wait --help"
+        )
     return wanted
 
 

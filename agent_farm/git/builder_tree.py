@@ -217,4 +217,4 @@ def _only_line(file: Path, worktree: Path) -> str:
 
 def _mismatch(path: Path, why: str, *, repair: bool = False) -> WorktreeMismatch:
     hint = as_command("git", "worktree", "repair", path) if repair else "af doctor"
-    return WorktreeMismatch(f"{path} is no worktree of this repository", why=why, hint=hint)
+    return WorktreeMismatch(f"{path} is not a worktree of this repository", why=why, hint=hint)

@@ -47,7 +47,7 @@ def _require_own_farm(place: Place) -> None:
         return
     if not _same(place.root, builders.parent):
         raise AgentFarmError(
-            f"{place.checkout} is no worktree of {builders.parent}",
+            f"{place.checkout} is not a worktree of {builders.parent}",
             why=f"Its .git names the repository of {place.root}, which is not the one it lies in.",
             hint=as_command("cd", builders.parent),
         )

@@ -132,7 +132,7 @@ class Repository:
             known = [reference.name for reference in repo.references]
         close = nearest(ref, known)
         return NotFound(
-            f"{ref!r} names no commit",
+            f"No such commit: {ref!r}",
             why=f"The nearest name is {close}." if close else None,
             hint=None if close else "git branch --all",
         )

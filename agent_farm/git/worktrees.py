@@ -130,7 +130,7 @@ def remove_worktree(repository: Repository, path: Path, *, trash: Path) -> Path:
     """
     _require_removable(repository, path)
     admin = admin_directory(path if os.path.lexists(path) else trash / "worktree")
-    trash.mkdir(parents=True, mode=0o700, exist_ok=True)
+    make_directory(trash)
     if os.path.lexists(path):
         _move_directory(path, trash / "worktree")
     if admin is not None:
@@ -246,7 +246,7 @@ def _require_removable(repository: Repository, path: Path) -> None:
         raise AgentFarmError(f"{path} is the main checkout", why="It is never removed.")
     tree = find_worktree(repository, path)
     if tree is None or (os.path.lexists(path) and not belongs_here(repository, path)):
-        raise NotFound(f"{path} is no worktree of {repository.root}", hint="git worktree list")
+        raise NotFound(f"{path} is not a worktree of {repository.root}", hint="git worktree list")
     if tree.locked_reason is not None:
         raise AgentFarmError(
             f"The worktree {path} is locked",

@@ -92,16 +92,17 @@ def deliver(
 def require_deliverable(text: str) -> None:
     """Control characters would be keys: ESC[201~ ends the paste, and the rest is typed."""
     if not text.strip():
-        raise UsageError("There is no text to send")
+        raise UsageError("There is no text to send", hint="af send --help")
     for index, letter in enumerate(text):
         if (letter < " " or "\x7f" <= letter <= "\x9f") and letter not in "\t\n":
             line = text.count("\n", 0, index) + 1
             raise UsageError(
                 f"The text holds the control character U+{ord(letter):04X} in line {line}",
-                why="in a terminal it would act as a key; only tab and newline can be sent",
+                why="In a terminal it would act as a key; only tab and newline can be sent.",
+                hint="af send --help",
             )
         if "\ud800" <= letter <= "\udfff":
-            raise UsageError("The text is not valid UTF-8")
+            raise UsageError("The text is not valid UTF-8", hint="af send --help")
 
 
 @dataclass(frozen=True, slots=True)

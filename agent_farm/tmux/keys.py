@@ -33,7 +33,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
         close = nearest(key.lower(), [name.lower() for name in NAMED])
         meant = next((name for name in NAMED if name.lower() == close), None)
         raise UsageError(
-            f"{key!r} is no key that can be pressed",
+            f"af cannot press the key {key!r}",
             why=f"Did you mean {meant}?" if meant else _known(),
             hint="af send --help",
         )

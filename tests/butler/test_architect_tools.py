@@ -97,7 +97,7 @@ async def test_keys_answer_a_dialog(repo: Path) -> None:
         await architect.done("wait", {"ids": [id], "states": "waiting", "timeout": 30})
         held = await architect.done("send", {"id": id, "text": "hello"})
         assert held["outcome"] == "held", held
-        assert "is no key" in await architect.refused("send_keys", {"id": id, "keys": "Entre"})
+        assert "cannot press the key" in await architect.refused("send_keys", {"id": id, "keys": "Entre"})
         pressed = await architect.done("send_keys", {"id": id, "keys": "1 Enter"})
         assert (pressed["outcome"], pressed["reason"]) == ("pressed", "1 Enter")
         await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})

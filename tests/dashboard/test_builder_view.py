@@ -219,7 +219,7 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     one = opened(visit(), id)
     one.expect("409")
     one.page.click("[data-action=prune]")
-    one.page.wait_for_selector("dialog >> text=it is idle")
+    one.page.wait_for_selector("dialog >> text=it is still running (idle)")
     one.page.click("dialog >> text=Stop it, then look again")
     one.page.wait_for_selector("dialog >> text=loose.txt", timeout=60000)
     assert "Commits that have not landed (1)" in one.page.inner_text("dialog")

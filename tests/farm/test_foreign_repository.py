@@ -69,7 +69,7 @@ def test_one_list_asks_for_all_of_it_and_once(repo: Path, af: Af) -> None:
     agreed = af("config", "agree", "--yes")
     assert agreed.stdout.count("agreed: ") == 3
     assert af("spawn", "--runtime", "demo", "--dry-run", "Fix").returncode == 0
-    assert "nothing that waits" in af("config", "agree").stderr
+    assert "Nothing is waiting" in af("config", "agree").stderr
 
 
 def test_listing_runs_nothing_of_the_repository(repo: Path, af: Af, tmp_path: Path) -> None:

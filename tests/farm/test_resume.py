@@ -123,6 +123,7 @@ def test_a_turn_that_was_cut_short_is_not_idle(af: Af) -> None:
 def test_recover_continues_those_that_were_in_the_middle(af: Af, spawn: Spawn) -> None:
     done_before = spawn("[[nocommit]]")
     id = cut_short(af)
+    assert "hint: af recover --yes --continue mine\n" in af("recover", "--continue", "mine").stderr
     back = af("recover", "--yes", "--continue", "[[say:carried on]] [[nocommit]]")
     assert back.returncode == 0, back.stderr
     assert af("wait", id, done_before.id).returncode == 0

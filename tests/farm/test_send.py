@@ -67,6 +67,14 @@ def test_a_forgotten_text_is_not_the_name_of_a_builder(spawn: Spawn, af: Af) -> 
     assert af("send", one.id, "-", input=two.id).returncode == 0
 
 
+def test_a_refused_text_is_answered_with_one_json_document(spawn: Spawn, af: Af) -> None:
+    one = spawn("--shell")
+    for text in ("", "a\x1bb"):
+        done = af("send", one.id, text, "--json")
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["error"]["hint"] == "af send --help"
+
+
 def test_only_an_event_of_this_very_text_confirms_it(tmp_path: Path) -> None:
     """The first prompt of a start is submitted while the message is still in the line."""
     events = tmp_path / "events.jsonl"

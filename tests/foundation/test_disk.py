@@ -129,6 +129,7 @@ def test_make_directory(tmp_path: Path) -> None:
     make_directory(tmp_path / "a/b")
     make_directory(tmp_path / "a/b")
     assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
     (tmp_path / "file").touch()
     with pytest.raises(AgentFarmError, match="Cannot write"):
         make_directory(tmp_path / "file/b")

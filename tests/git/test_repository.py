@@ -188,7 +188,7 @@ def test_a_worktree_that_names_another_repository_is_no_way_into_that(repo: Path
     planted = make_repo(repo / ".builders/x/evil")
     (repo / ".builders/x/.git").write_text(f"gitdir: {planted}/.git\n")
     git(planted, "config", "core.worktree", str(repo / ".builders/x"))
-    with pytest.raises(AgentFarmError, match="is no worktree of"):
+    with pytest.raises(AgentFarmError, match="is not a worktree of"):
         find_repository(repo / ".builders/x")
 
 

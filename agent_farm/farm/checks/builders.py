@@ -37,7 +37,7 @@ def check_interrupted_spawns(farm: Farm) -> Iterator[Finding]:
             begun = "restore" if is_restoring(record) else "spawn"
             yield Finding(
                 "problem",
-                f"{record.id}: its {begun} was cut short, or is under way",
+                f"{record.id}: its {begun} was interrupted or is still running",
                 heal=partial(_settle, farm, record),
             )
 
@@ -157,7 +157,7 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
             continue
         record = _last_record(farm, path.name)
         if str(path) not in registered:
-            yield Finding("note", f"{path} is no worktree of this repository; it is left alone")
+            yield Finding("note", f"{path} is not a worktree of this repository; it is left alone")
         elif record is None:
             yield Finding("note", f"{path} is a worktree that af did not make; it is left alone")
         else:

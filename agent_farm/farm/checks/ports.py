@@ -19,7 +19,7 @@ def check_ports(farm: Farm) -> Iterator[Finding]:
         if not id.startswith("("):  # a server of the farm
             yield Finding(
                 "problem",
-                f"ports {mine[id][0]} to {mine[id][-1]} are reserved for {id}, which is gone",
+                f"ports {mine[id][0]} to {mine[id][-1]} are reserved for {id}, which no longer exists",
                 heal=partial(_release, farm, id),
             )
     yield from _of_others([root for root in blocks if not os.path.isdir(root)])

@@ -77,13 +77,13 @@ def check_environment(farm: Farm) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 f"this shell uses {why} ({', '.join(missing)}); builders do not see {them}",
-                f"af config set env.pass {','.join([*sorted(passed), *missing])}",
+                f"af config set --user env.pass {','.join([*sorted(passed), *missing])}",
             )
     if os.environ.get("SSH_AUTH_SOCK") and "SSH_AUTH_SOCK" not in passed and _has_ssh_remote(farm):
         yield Finding(
             "note",
             "a remote uses ssh; builders do not see SSH_AUTH_SOCK and cannot push with the agent's keys",
-            f"af config set env.pass {','.join([*sorted(passed), 'SSH_AUTH_SOCK'])}",
+            f"af config set --user env.pass {','.join([*sorted(passed), 'SSH_AUTH_SOCK'])}",
         )
 
 

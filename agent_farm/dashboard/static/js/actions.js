@@ -86,7 +86,7 @@ function prune(builder) {
         settle();
       }
     });
-    return [place, failed, h("p", { class: "small dim" }, "Everything is salvaged first and can be restored until it is expired."),
+    return [place, failed, h("p", { class: "small dim" }, "Everything is moved to the trash first and can be restored until it expires."),
       h("div", { class: "row" }, h("button", { type: "button", onclick: () => close(null) }, "Cancel"), remove)];
   });
 }

@@ -60,19 +60,6 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def append_line(path: Path, line: str) -> None:
-    """One line, in one write, under a lock: lines of two writers never mix."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            os.write(descriptor, line.encode() + b"\n")
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
 def read_plain(path: Path, *, limit: int) -> bytes:
     """A file that somebody else may have put there: OSError when it is no regular one, or holds more.
 

@@ -53,14 +53,6 @@ def has_crashed(root: Path, butler: str | None = None) -> bool:
     return address is not None and not address.stopping and not is_held(files.lock)
 
 
-def revive_server(root: Path) -> bool:
-    """Bring back a server that crashed together with its supervisor; whether there was need to."""
-    if not server_files(root).address.exists() or not has_crashed(root):
-        return False
-    ensure_server(root)
-    return True
-
-
 def ensure_server(
     root: Path, butler: str | None = None, *, environ: Mapping[str, str] | None = None
 ) -> ServerAddress:

@@ -47,16 +47,6 @@ class ExternalRuntime:
         return executable_command(self.name) if self.shipped else (str(self.adapter),)
 
 
-def load_external_runtimes(root: Path) -> dict[str, ExternalRuntime]:
-    """The runtimes declared at `root`; RuntimeFileError naming what is wrong with the file."""
-    found = {}
-    for name, runtime in declared_runtimes(root).items():
-        if isinstance(runtime, RuntimeFileError):
-            raise runtime
-        found[name] = runtime
-    return found
-
-
 def load_external_runtime(root: Path, name: str) -> ExternalRuntime:
     """One of those that are declared; what is wrong with another is no matter."""
     runtime = declared_runtimes(root)[name]

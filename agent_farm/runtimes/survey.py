@@ -40,13 +40,6 @@ def survey_runtimes(env: Mapping[str, str], root: Path | None, settings: Setting
         return list(pool.map(partial(_survey, env, root, settings), names))
 
 
-def read_version(
-    adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
-) -> str | None:
-    """What `--version` says, or None; runtimes of af's own and of the repository are not asked."""
-    return _version(adapter, env, command)[0]
-
-
 def _version(
     adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
 ) -> tuple[str | None, str | None]:

@@ -60,15 +60,6 @@ def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bo
         return "\n".join(text) + "\n"
 
 
-def send_named_keys(socket: str | None, pane_id: str, keys: Sequence[str]) -> None:
-    """Named keys, `Escape` or `C-c`, one by one."""
-    with _told_plainly(f"No key reached the pane {pane_id}"):
-        pane = _pane(socket, pane_id)
-        for key in keys:
-            done = pane.cmd("send-keys", key)
-            _require_quiet(done.stderr)
-
-
 def end_session(socket: str | None, session_id: str) -> None:
     """Gone afterwards; one that was gone before is fine."""
     with _told_plainly(f"The tmux session {session_id} could not be ended"):
@@ -79,26 +70,6 @@ def end_session(socket: str | None, session_id: str) -> None:
         except LibTmuxException as error:
             if not _says_gone(str(error)):
                 raise
-
-
-def rename_session(socket: str | None, session_id: str, name: str) -> None:
-    with _told_plainly(f"The tmux session {session_id} could not be renamed"):
-        _require_quiet(_session(socket, session_id).cmd("rename-session", "--", name).stderr)
-
-
-def resize_session(socket: str | None, session_id: str, columns: int, rows: int) -> None:
-    """For a session that nobody is attached to; tmux keeps this size until a client sets another."""
-    with _told_plainly(f"The tmux session {session_id} could not be resized"):
-        done = _session(socket, session_id).cmd("resize-window", "-x", str(columns), "-y", str(rows))
-        _require_quiet(done.stderr)
-
-
-def attached_clients(socket: str | None, session_id: str) -> tuple[str, ...]:
-    """The terminals that show the session."""
-    with _told_plainly(f"Who is attached to {session_id} cannot be told"):
-        done = _session(socket, session_id).cmd("list-clients", "-F", "#{client_name}")
-        _require_quiet(done.stderr)
-        return tuple(done.stdout)
 
 
 def _says_gone(message: str) -> bool:

@@ -107,22 +107,9 @@ class TmuxServer:
 
         return press(self.socket, pane_id, keys, lock=lock, runtime_pid=runtime_pid)
 
-    def send_keys(self, pane_id: str, *keys: str) -> None:
-        """Named keys: `Escape`, `C-c`. Text goes through `deliver`."""
-        rarely.send_named_keys(self.socket, pane_id, keys)
-
     def kill_session(self, session_id: str, *, seconds: float = 8.0) -> None:
         """Returns when session, panes and launchers are gone; one that is gone already is fine."""
         kill_session(self.socket, session_id, seconds=seconds)
-
-    def rename_session(self, session_id: str, name: str) -> None:
-        rarely.rename_session(self.socket, session_id, name)
-
-    def resize_session(self, session_id: str, *, columns: int, rows: int) -> None:
-        rarely.resize_session(self.socket, session_id, columns, rows)
-
-    def clients(self, session_id: str) -> tuple[str, ...]:
-        return rarely.attached_clients(self.socket, session_id)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
         """For a terminal that is in no tmux; `session` is an id, or an exact name."""

@@ -20,7 +20,7 @@ import pytest
 
 from agent_farm.butler.client import RunRequest, request_session, start_session
 from agent_farm.butler.server_files import ServerAddress, load_address, server_files
-from agent_farm.butler.server_handle import ensure_server, has_crashed, revive_server, running_server
+from agent_farm.butler.server_handle import ensure_server, has_crashed, running_server
 from agent_farm.butler.server_stop import stop_server
 from agent_farm.butler.service import open_sessions
 from agent_farm.errors import AgentFarmError, DamagedFile
@@ -342,19 +342,17 @@ def test_each_butler_of_a_roster_has_a_server_and_a_state_of_its_own(farm: Path,
             stop_server(farm, name, now=True)
 
 
-def test_a_server_that_crashed_whole_is_brought_back_and_one_that_was_stopped_is_not(farm: Path) -> None:
-    assert not revive_server(farm)
+def test_a_server_that_crashed_whole_is_told_from_one_that_was_stopped(farm: Path) -> None:
     ensure_server(farm)
     before = up(farm)
-    assert not revive_server(farm)
+    assert not has_crashed(farm)
     for pid in (before.supervisor, before.pid):
         os.kill(pid or 0, signal.SIGKILL)
     wait_until(lambda: has_crashed(farm), what="the crash to be seen")
-    assert revive_server(farm)
+    ensure_server(farm)
     assert up(farm).port == before.port
     stop_server(farm)
     assert not has_crashed(farm)
-    assert not revive_server(farm)
 
 
 def test_kill_9_of_af_run_leaves_a_truthful_record_and_no_process(farm: Path) -> None:

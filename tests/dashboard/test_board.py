@@ -118,12 +118,12 @@ def report(root: Path, id: str, state: str, reason: str | None) -> None:
     """As a hook does it."""
     import json
 
-    from agent_farm.disk import append_line
+    from agent_farm.pane.journal import record_event
 
     run = root / ".agent-farm/runs" / id
     known = json.loads((run / "record.json").read_text())["run"]
     event = {"at": time.time(), "run": known, "source": "hook", "event": "Notification"}
-    append_line(run / "events.jsonl", json.dumps(event | {"state": state, "reason": reason}))
+    record_event(str(run), event | {"state": state, "reason": reason})
 
 
 def test_a_killed_session_is_lost(spawn: Spawn, af: Af, visit: Open) -> None:

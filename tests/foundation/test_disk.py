@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -15,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_farm.disk import (
-    append_line,
     file_lock,
     is_locked,
     load_json,
@@ -133,23 +131,6 @@ def test_make_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(AgentFarmError, match="Cannot write"):
         make_directory(tmp_path / "file/b")
-
-
-def _append_many(path: Path, worker: int) -> None:
-    for number in range(50):
-        append_line(path, json.dumps({"worker": worker, "number": number, "text": "x" * 5000}))
-
-
-def test_lines_of_many_writers_never_mix(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    workers = [FORK.Process(target=_append_many, args=(path, number)) for number in range(6)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert len(rows) == 300
-    assert {(row["worker"], row["number"]) for row in rows} == {(w, n) for w in range(6) for n in range(50)}
 
 
 # Locks

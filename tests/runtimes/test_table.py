@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
-from agent_farm.runtimes.external_config import RuntimeFileError, load_external_runtimes
+from agent_farm.runtimes.external_config import RuntimeFileError, declared_runtimes
 from agent_farm.runtimes.mcp_config import McpServer, config_directory, one_server
 from tests.conftest import Af
+
+
+def load(root: Path) -> None:
+    for runtime in declared_runtimes(root).values():
+        if isinstance(runtime, RuntimeFileError):
+            raise runtime
 
 
 def declare(root: Path, **runtimes: object) -> None:
@@ -57,7 +63,7 @@ def test_a_declared_name_is_a_runtime(tmp_path: Path) -> None:
 def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: object, why: str) -> None:
     declare(tmp_path, mine=given)
     with pytest.raises(RuntimeFileError) as caught:
-        load_external_runtimes(tmp_path)
+        load(tmp_path)
     assert why in f"{caught.value.what} {caught.value.why}"
 
 
@@ -65,14 +71,14 @@ def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: object, w
 def test_a_shipped_name_with_a_wrong_adapter_is_refused(tmp_path: Path, given: object) -> None:
     declare(tmp_path, **{"claude-mcp": given})
     with pytest.raises(RuntimeFileError):
-        load_external_runtimes(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["codex", "Big", "a b", "-x", ""])
 def test_a_wrong_name_is_refused(tmp_path: Path, name: str) -> None:
     declare(tmp_path, **{name: {"adapter": "x"}})
     with pytest.raises(RuntimeFileError):
-        load_external_runtimes(tmp_path)
+        load(tmp_path)
 
 
 def test_a_symlink_out_of_the_repository_is_refused(tmp_path: Path) -> None:
@@ -80,7 +86,7 @@ def test_a_symlink_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     (tmp_path / "repo" / "link").symlink_to("/bin/sh")
     declare(tmp_path / "repo", mine={"adapter": "link"})
     with pytest.raises(RuntimeFileError):
-        load_external_runtimes(tmp_path / "repo")
+        load(tmp_path / "repo")
 
 
 def test_the_config_directory_is_the_documented_one_and_goes_whatever_happens(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def status(name: str | None, as_json: bool) -> int:
         answer_json({"server": facts})
     elif facts["running"]:
         for key, value in {**facts, "started_at": _moment(facts["started_at"])}.items():
-            answer(f"{key:<11} {value}")
+            answer(f"{key:<11} {'yes' if value is True else value}")
     else:
         answer("not running")
         narrate_hint("af butler start")

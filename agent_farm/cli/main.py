@@ -149,7 +149,10 @@ def _from_click(error: click.ClickException) -> AgentFarmError:
 
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "af"
-    return UsageError(error.format_message(), hint=f"{path} --help")
+    what = error.format_message()
+    for type_name, word in (("valid integer range", "whole number"), ("valid float range", "number")):
+        what = what.replace(f"is not a {type_name}", f"is not a {word}")
+    return UsageError(what, hint=f"{path} --help")
 
 
 def _from_os(error: OSError) -> AgentFarmError:

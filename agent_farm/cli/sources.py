@@ -106,14 +106,15 @@ def update(names: tuple[str, ...], as_json: bool) -> None:
             updated.append(manager.update(name).shown())
         except AgentFarmError as error:
             failures.append(error)
-            narrate(printable(f"{name}: {error.what}"))
+    if not as_json:
+        for facts in updated:
+            answer(f"updated {facts['name']}")
+    for failure in failures[1:]:
+        narrate(printable(failure.what))
     if failures:
         raise failures[0]
     if as_json:
         answer_json({"sources": updated})
-        return
-    for facts in updated:
-        answer(f"updated {facts['name']}")
 
 
 def _manager() -> SourcesManager:

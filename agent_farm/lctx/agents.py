@@ -47,7 +47,7 @@ def agent_from(name: str, entry: Any) -> Agent:
     if not isinstance(entry, Mapping):
         raise ValueError(f"agents.{name} must be an object")
     if unknown := [key for key in entry if key not in _KEYS]:
-        raise ValueError(f"agents.{name}.{unknown[0]} is unknown; there is {', '.join(_KEYS)}")
+        raise ValueError(f"agents.{name}.{unknown[0]} is unknown; there are {', '.join(_KEYS)}")
     output = entry.get("output", "text")
     if output not in OUTPUTS:
         raise ValueError(f"agents.{name}.output must be one of {', '.join(OUTPUTS)}")

@@ -61,9 +61,9 @@ class ConfigManager:
         if wanted not in entries:
             raise NotFound(
                 f"No agent {wanted}",
-                why=f"there is {', '.join(entries)}"
+                why=f"There are: {', '.join(entries)}"
                 + (f"; did you mean {close}?" if (close := nearest(wanted, entries)) else ""),
-                hint=f'set "defaultAgent" in {self.path}',
+                hint="af ask --help" if name else f'set "defaultAgent" in {self.path}',
             )
         return self._agent(wanted, entries[wanted])
 

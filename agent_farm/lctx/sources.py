@@ -86,7 +86,7 @@ class SourcesManager:
             close = nearest(name, entries)
             raise NotFound(
                 f"Source not found: {name}",
-                why=(f"there is {', '.join(entries)}" if entries else "no sources are configured")
+                why=(f"There are: {', '.join(entries)}" if entries else "No sources are configured")
                 + (f"; did you mean {close}?" if close else ""),
                 hint="af sources list" if entries else "af sources add NAME PATH|URL",
             )

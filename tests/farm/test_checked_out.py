@@ -171,7 +171,7 @@ def test_a_planted_git_directory_runs_nothing(builder: Spawned, af: Af, repo: Pa
     done = af("diff", builder.id)
     assert (done.returncode, str(evil) in done.stderr) == (1, True)
     assert f"git worktree repair {builder.worktree}" in done.stderr
-    assert f"not compared: {builder.worktree} is no worktree of this repository" in af("conflicts").stdout
+    assert f"not compared: {builder.worktree} is not a worktree of this repository" in af("conflicts").stdout
     for words in (("status", "--json", "--fresh"), ("diff", "--json", builder.id), ("conflicts", "--json")):
         assert json.loads(af(*words).stdout)
     assert not trace.exists()

@@ -158,7 +158,7 @@ def test_a_worktree_whose_git_file_names_another_repository(af: Af, spawn: Spawn
     done = af("doctor", "--fix")
     assert done.returncode == 1
     assert builder.id in done.stdout
-    assert "is no worktree of this repository" in done.stdout
+    assert "is not a worktree of this repository" in done.stdout
     assert "git worktree repair" in done.stderr
 
 

@@ -100,6 +100,9 @@ def test_sources_from_add_to_remove(stage: Stage, tmp_path: Path) -> None:
     shown = json.loads(af("sources", "show", "app", "--json").stdout)
     assert shown["source"] == {"name": "app", "type": "directory", "path": str(path), "problem": None}
     assert af("sources", "update").stdout == "updated lib\n"
+    some = af("sources", "update", "gone", "lib")
+    assert (some.returncode, some.stdout) == (1, "updated lib\n")
+    assert some.stderr.count("Source not found: gone") == 1
     assert af("sources", "remove", "app").stdout == "removed app\n"
     assert [item["name"] for item in json.loads(af("sources", "list", "--json").stdout)["sources"]] == ["lib"]
     assert (path / "main.py").exists()

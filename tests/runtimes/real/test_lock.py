@@ -60,6 +60,11 @@ def test_headless_only_the_farms_server_is_contacted(
     assert_read(cli, api)
 
 
+def wait_for_tools(api: FakeApi) -> None:
+    """claude does not hold its first turn up for a server."""
+    wait_until(lambda: api.mcp_calls("tools/list"), what="the farm's tools to be asked for")
+
+
 @pytest.mark.parametrize("account", ["key", "login"])
 def test_in_a_pane_only_the_farms_server_is_contacted(
     cli: Cli, api: FakeApi, worktree: Path, tmp_path: Path, home: Path, account: str
@@ -79,6 +84,7 @@ def test_in_a_pane_only_the_farms_server_is_contacted(
     )
     with pane_of(adapter, order) as pane:
         pane.wait_for_state("idle")
+        wait_for_tools(api)
         before = len(pane.events)
         pane.send("[[mcp:hi]]")
         pane.wait_for_state("idle", after=before)
@@ -102,7 +108,7 @@ def test_a_server_of_the_project_under_the_farms_own_name_does_not_win(
         adapter,
         tmp_path,
         worktree,
-        prompt="[[mcp:hi]]",
+        prompt="hello",
         model=cli.model,
         env=cli.environment(api),
         conversation_id=adapter.new_conversation_id(),
@@ -110,6 +116,10 @@ def test_a_server_of_the_project_under_the_farms_own_name_does_not_win(
     )
     with pane_of(adapter, order) as pane:
         pane.wait_for_state("idle")
+        wait_for_tools(api)
+        before = len(pane.events)
+        pane.send("[[mcp:hi]]")
+        pane.wait_for_state("idle", after=before)
     assert len(api.mcp_calls()) == 1
     assert api.asked("/decoy") == []
 

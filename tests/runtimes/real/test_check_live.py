@@ -15,9 +15,14 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.runtimes
 
 
-def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo: Path) -> None:
+def name_model(cli: Cli, repo: Path) -> None:
+    """Without one opencode is used with a login or a key of its own alone."""
     if cli.model:
         (repo / "agent-farm.toml").write_text(f'[runtimes.{cli.name}]\nmodel = "{cli.model}"\n')
+
+
+def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo: Path) -> None:
+    name_model(cli, repo)
     done = af("runtimes", "check", cli.name, "--json", env=cli.environment(api), timeout=120)
     assert done.stderr == ""
     check = json.loads(done.stdout)["check"]
@@ -42,8 +47,11 @@ def test_a_refused_key_is_said_at_once(cli: Cli, af: Af, api: FakeApi) -> None:
     assert "401" in next(line for line in done.stdout.splitlines() if line.startswith("no  ran: "))
 
 
-def test_the_list_names_the_version_and_that_it_can_be_used(cli: Cli, af: Af, api: FakeApi) -> None:
+def test_the_list_names_the_version_and_that_it_can_be_used(
+    cli: Cli, af: Af, api: FakeApi, repo: Path
+) -> None:
     """Asked again where a busy machine had no time for all of them at once."""
+    name_model(cli, repo)
 
     def usable() -> dict[str, object] | None:
         listed = json.loads(af("runtimes", "--json", env=cli.environment(api)).stdout)["runtimes"]

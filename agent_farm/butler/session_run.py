@@ -25,7 +25,7 @@ from agent_farm.butler.system_prompt import compose_system_prompt
 from agent_farm.disk import make_directory
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
-from agent_farm.runtimes.result import RuntimeResult, Usage, failure_of
+from agent_farm.runtimes.result import Failure, RuntimeResult, Usage, failure_of
 
 RESET_SECONDS = 10.0
 
@@ -150,7 +150,9 @@ class SessionRunner:
 
 
 def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
+    """Tokens that a failed run did not tell are unknown, not none."""
     usage = result.usage
+    is_told = result.success or usage != Usage()
     return Completion(
         state="completed" if result.success else "failed",
         success=result.success,
@@ -158,9 +160,9 @@ def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
         tool_calls=tuple(call_json(call) for call in result.tool_calls),
         error=readable(result.error),
         duration=seconds,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cache_read_tokens,
+        input_tokens=usage.input_tokens if is_told else None,
+        output_tokens=usage.output_tokens if is_told else None,
+        cached_tokens=usage.cache_read_tokens if is_told else None,
         cost=result.cost,
         conversation_id=result.conversation_id,
         failure=result.failure.kind if result.failure else None,
@@ -168,10 +170,8 @@ def completion_of(result: RuntimeResult, seconds: float | None) -> Completion:
 
 
 def cancelled_completion(partial: RuntimeResult, reason: str) -> Completion:
-    """With what it had told until then; tokens it did not tell are unknown, not none."""
-    told = completion_of(partial, None)
-    if partial.usage == Usage():
-        told = replace(told, input_tokens=None, output_tokens=None, cached_tokens=None)
+    """With what it had told until then."""
+    told = completion_of(replace(partial, failure=Failure("killed", reason)), None)
     return replace(told, state="cancelled", success=False, error=reason, failure=None)
 
 

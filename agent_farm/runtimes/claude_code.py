@@ -24,7 +24,8 @@ from agent_farm.runtimes.prompts import argument_for
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.runtimes.worktree_files import main_checkout
 
-_FIRST_PROMPT_WAITS = "0.7"  # seconds; a local server has answered by then
+_FIRST_PROMPT_WAITS = 0.7  # seconds; a local server has answered by then where nothing else is at work
+_AT_MOST = 6  # times as long
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # instead of a login of its own it uses the cloud's
 CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
@@ -167,9 +168,18 @@ class ClaudeCodeAdapter(RuntimeAdapter):
         hooks = argv_hooks(order, events)
         if order.mcp_server and order.prompt is not None:
             # It sends its first prompt before it has asked the server for its tools, unless a hook holds it.
-            wait = {"type": "command", "command": "sleep", "args": [_FIRST_PROMPT_WAITS], "timeout": 5}
+            wait = {"type": "command", "command": "sleep", "args": [_hold()], "timeout": 10}
             hooks["SessionStart"] = [*hooks["SessionStart"], {"hooks": [wait]}]
         return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
+
+
+def _hold() -> str:
+    """Seconds, more of them the more processes there are for each processor."""
+    try:
+        busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        busy = 1.0
+    return f"{_FIRST_PROMPT_WAITS * min(max(busy, 1.0), _AT_MOST):.1f}"
 
 
 def has_key(env: Mapping[str, str]) -> bool:

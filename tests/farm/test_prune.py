@@ -238,7 +238,7 @@ def test_ignored_files_that_were_edited_are_kept_and_come_back(spawn: Spawn, rep
     said = prune(builder)
 
     assert "kept in the trash: .env, .env.local, notes\n" in said
-    assert "deleted, a tool makes it again: node_modules\n" in said
+    assert "deleted (can be regenerated): node_modules\n" in said
     restore(builder)
     assert (builder.worktree / ".env.local").read_text() == "MINE=1\n"
     assert (builder.worktree / "notes/a.md").read_text() == "thoughts"
@@ -292,7 +292,7 @@ def test_what_tools_made_is_left_out_and_named(spawn: Spawn, repo: Path) -> None
     restore(builder)
     assert not any((builder.worktree / path).exists() for path in tools)
     write_files(builder.worktree, made)
-    assert "deleted, a tool makes it again: .venv, __pycache__ (in 2 places)\n" in prune(builder)
+    assert "deleted (can be regenerated): .venv, __pycache__ (in 2 places)\n" in prune(builder)
 
 
 def test_a_large_directory_is_renamed_and_not_read(spawn: Spawn, repo: Path) -> None:

@@ -19,8 +19,8 @@ def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """End the builder's runtime and its session; its worktree, branch and conversation stay."""
     with hold(farm, record.id) as record:
         status = read_status(farm, record)
-        if status.state == "unknown":
-            raise not_asked(record, status.reason)
+        if status.state == "unknown" and not find_pane(record).known:
+            raise not_asked(record, status.reason)  # unlike a runtime that lives without its tmux server
         if not status.is_finished:  # how a runtime ended by itself stays on record
             record = _mark_stopped(farm, record)
         end_processes(farm, record)

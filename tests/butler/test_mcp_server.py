@@ -54,7 +54,8 @@ async def test_both_protocol_eras_are_served(repo: Path) -> None:
 
 
 @in_loop
-async def test_unknown_methods_and_verbs(repo: Path) -> None:
+async def test_unknown_methods_and_verbs(repo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Clients ask for a stream of their own accord: `af run` has nothing to say of it on stderr."""
     async with serving(repo) as served:
         unknown = await served.rpc("server/nothing")
         assert document_of(unknown)["error"]["code"] == -32601
@@ -62,6 +63,7 @@ async def test_unknown_methods_and_verbs(repo: Path) -> None:
             headers = {"Authorization": f"Bearer {ARCHITECT}", "Accept": "text/event-stream"}
             response = await served.http.request(verb, served.url(), headers=headers)
             assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert "405" not in caplog.text
 
 
 @in_loop

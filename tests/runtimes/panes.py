@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -117,7 +118,7 @@ class Pane:
         return int(json.loads((self.order.run_directory / "processes.json").read_text())["runtime"])
 
     def press(self, *keys: str) -> None:
-        self.tmux.send_keys(self.pane_id, *keys)
+        subprocess.run(["tmux", "send-keys", "-t", self.pane_id, *keys], check=True, timeout=60)
 
     def processes(self) -> list[psutil.Process]:
         """The launcher and everything below it."""

@@ -39,10 +39,16 @@ Change = Literal["moved", "copied"]
 
 @dataclass(frozen=True, slots=True)
 class Home:
+    """`begun` are places where the farm was found, and to which it has not followed whole so far."""
+
     root: Path
     farm: str
     namespace: str
     former: tuple[str, ...] = ()
+    begun: tuple[Path, ...] = ()
+
+    def is_settled_in(self, root: Path) -> bool:
+        return self.root == root and not self.begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,13 @@ def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
     home = load_home(paths)
     if home is None:
         return _settle_in(repository, paths)
-    if home.root == repository.root:
+    if home.is_settled_in(repository.root):
         return Place(repository, replace(paths, former=home.former))
-    if _is_same(home.root / STATE_NAME, paths.state):
+    if home.root != repository.root and _is_same(home.root / STATE_NAME, paths.state):
         return settle_home(_seen_from(repository, home.root))
     with file_lock(paths.locks / "home.lock", wait=_LOCK_SECONDS):
         home = load_home(paths) or home
-        if home.root == repository.root:  # another process was first
+        if home.is_settled_in(repository.root):  # another process was first
             return Place(repository, replace(paths, former=home.former))
         return _change_home(repository, paths, home, was_moved)
 
@@ -78,7 +84,8 @@ def load_home(paths: FarmPaths) -> Home | None:
     try:
         document: Any = load_json(paths.home)
         former = tuple(str(name) for name in document["former"])
-        return Home(Path(document["root"]), str(document["farm"]), str(document["namespace"]), former)
+        begun = tuple(Path(place) for place in document.get("begun", ()))
+        return Home(Path(document["root"]), str(document["farm"]), str(document["namespace"]), former, begun)
     except (OSError, DamagedFile, KeyError, TypeError, ValueError):
         return None
 
@@ -90,6 +97,7 @@ def _store_home(paths: FarmPaths, home: Home) -> None:
         "root": str(home.root),
         "namespace": home.namespace,
         "former": home.former,
+        "begun": [str(place) for place in home.begun],
     }
     replace_file(paths.home, json.dumps(document, indent=1) + "\n")
 
@@ -102,6 +110,8 @@ def _settle_in(repository: Repository, paths: FarmPaths) -> Place:
 
 
 def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved: bool) -> Place:
+    if home.root == repository.root:  # it was somewhere else for a while
+        return _follow(repository, paths, home)
     original = load_home(FarmPaths(home.root))
     if original is not None and original.farm == home.farm and original.root == home.root and not was_moved:
         return _leave_original(repository, paths, home)
@@ -117,23 +127,33 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
 
 def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     """Moved. Each step may be done again: the new home is written down last."""
-    trees = reconnect_worktrees(repository, home.root)
-    if not (home.root / ".git").exists():
+    places = _begin(repository, paths, home)
+    trees = reconnect_worktrees(repository, places)
+    if home.root == repository.root or not (home.root / ".git").exists():
         reconnect_others(repository)
     with suppress(AgentFarmError):  # that file is the user's, not the farm's: new ports are found without
-        rename_farm(home.root, repository.root)
-    former = tuple(dict.fromkeys((FarmPaths(home.root).farm_name, *home.former)))
+        for place in places:
+            rename_farm(place, repository.root)
+    names = (FarmPaths(place).farm_name for place in places)
+    former = tuple(dict.fromkeys((*names, *home.former)))
     now = replace(paths, former=former)
     with Registry(now).edit() as records:
         running = sorted(id for id, record in records.items() if record.state == "running")
     _store_home(now, Home(repository.root, home.farm, _namespace(), former))
-    told = [f"The farm was moved from {home.root}; {_worktrees(len(trees))} followed."]
+    told = [f"The farm was moved from {next(iter(places), home.root)}; {_worktrees(len(trees))} followed."]
     if running:
         again = as_command("af", "stop", *running)
         told.append(
             f"Whatever still runs from before the move reports to the old place: {again}, then af resume."
         )
     return Place(repository, now, tuple(told))
+
+
+def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:
+    """The places that git may name. Written down first: the farm may move on before it has followed whole."""
+    begun = tuple(dict.fromkeys((*home.begun, repository.root)))
+    _store_home(paths, replace(home, begun=begun))
+    return [place for place in dict.fromkeys((home.root, *begun)) if place != repository.root]
 
 
 def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Place:
@@ -144,7 +164,7 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
             why=f"Both would be the same farm. The builders are those of {home.root}.",
             hint=as_command("git", "clone", home.root, f"{repository.root}-clone"),
         )
-    trees = reconnect_worktrees(repository, home.root)
+    trees = reconnect_worktrees(repository, _begin(repository, paths, home))
     for directory in (paths.state, *(paths.state / "butlers").glob("*")):
         for name in _OF_THE_SERVER:
             (directory / name).unlink(missing_ok=True)

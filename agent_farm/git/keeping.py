@@ -17,6 +17,7 @@ from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.git.builder_tree import BuilderTree
 from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.moving import write_git_file
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
 
@@ -60,11 +61,16 @@ def unlock(repository: Repository, path: Path) -> None:
 
 
 def name_again(repository: Repository, before: Path, now: Path) -> None:
-    """Have git's directories name the place where the worktree is, and those of worktrees inside it."""
+    """Have git's directories and the worktree, now there, name each other; and so worktrees inside it.
+
+    On both sides: the farm may have been moved or copied while the worktree was where git did not know.
+    """
     for admin, tree in _registered(repository):
         if _is_within(tree, before):
             tree = now / tree.relative_to(before)
-            replace_file(admin / "gitdir", os.fsencode(tree / ".git") + b"\n", mode=0o644)
+        elif not _is_within(tree, now):
+            continue
+        adopt(repository, admin.name, tree)
 
 
 def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
@@ -84,12 +90,14 @@ def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
 
 
 def adopt(repository: Repository, name: str, place: Path) -> None:
-    """After a move or copy of the repository: the two name each other, by the paths of today."""
+    """The two name each other, by the paths of today; a `.git` that names something else stays as it is."""
     admin = repository.common_dir / "worktrees" / name
     if _text(admin / "gitdir") != str(place / ".git"):
         replace_file(admin / "gitdir", os.fsencode(place / ".git") + b"\n", mode=0o644)
-    if os.path.realpath(_text(place / ".git").removeprefix("gitdir: ")) != os.path.realpath(admin):
-        replace_file(place / ".git", b"gitdir: " + os.fsencode(admin) + b"\n", mode=0o644)
+    link = Path(_text(place / ".git").removeprefix("gitdir: "))
+    is_right = os.path.realpath(place / link) == os.path.realpath(admin)
+    if link.parts[-2:] == ("worktrees", name) and not is_right and not place.is_symlink():
+        write_git_file(place, admin)
 
 
 def lonely_commits(tree: BuilderTree, branch: str, kept: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ names the other one in its old place. Index, HEAD and reflog lie in git's direct
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,12 +20,12 @@ _LONGEST = 16_384
 _GIT_FILE = "gitdir: "
 
 
-def reconnect_worktrees(repository: Repository, old_root: Path) -> list[Path]:
-    """Worktrees that lie below the checkout and lay below `old_root`, made to name this repository."""
+def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> list[Path]:
+    """Worktrees below the checkout that lay below one of `old_roots`, made to name this repository."""
     return [
         tree
-        for admin, tree in _displaced(repository, old_root)
-        if _connect(repository, admin, tree, old_root)
+        for admin, tree in _displaced(repository, old_roots)
+        if _connect(repository, admin, tree, old_roots)
     ]
 
 
@@ -34,24 +34,31 @@ def reconnect_others(repository: Repository) -> None:
     ask_git(repository.root, "worktree", "repair")
 
 
-def _displaced(repository: Repository, old_root: Path) -> Iterator[tuple[Path, Path]]:
+def write_git_file(tree: Path, admin: Path) -> None:
+    """The worktree names git's directory; what a killed `af` left of this very step goes."""
+    for left in stale_temporaries(tree):
+        if left.name.startswith("..git."):
+            left.unlink()
+    replace_file(tree / ".git", f"{_GIT_FILE}{admin}\n", mode=0o644)
+
+
+def _displaced(repository: Repository, old_roots: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     for admin in sorted((repository.common_dir / "worktrees").glob("*")):
         place = Path(_line(admin / "gitdir"))
-        if place.name == ".git" and place.is_relative_to(old_root):
-            yield admin, repository.root / place.parent.relative_to(old_root)
+        roots = [root for root in (repository.root, *old_roots) if place.is_relative_to(root)]
+        if place.name == ".git" and roots:
+            root = max(roots, key=lambda root: len(root.parts))
+            yield admin, repository.root / place.parent.relative_to(root)
 
 
-def _connect(repository: Repository, admin: Path, tree: Path, old_root: Path) -> bool:
+def _connect(repository: Repository, admin: Path, tree: Path, old_roots: Sequence[Path]) -> bool:
     git_file = tree / ".git"
     if os.path.lexists(tree):
-        for left in stale_temporaries(tree):  # of this very step, cut short
-            if left.name.startswith("..git."):
-                left.unlink()
-        named = _line(git_file)
-        here, there = admin, old_root / os.path.relpath(admin, repository.root)
-        if named not in (f"{_GIT_FILE}{here}", f"{_GIT_FILE}{there}"):
+        below = os.path.relpath(admin, repository.root)
+        expected = [f"{_GIT_FILE}{place}" for place in (admin, *(root / below for root in old_roots))]
+        if _line(git_file) not in expected:
             return False  # somebody put another repository there
-        replace_file(git_file, f"{_GIT_FILE}{admin}\n", mode=0o644)
+        write_git_file(tree, admin)
     replace_file(admin / "gitdir", f"{git_file}\n", mode=0o644)
     return os.path.lexists(tree)
 

@@ -67,7 +67,7 @@ def choose_mode(flags: Flags) -> Mode:
     if flags.project is not None:
         return SpecMode(_required(flags.project, "--project"))
     if flags.protocol is not None:
-        return ProtocolMode(_required(flags.protocol, "--protocol"), parse_args(flags.args))
+        return ProtocolMode(_required(flags.protocol.rstrip("/"), "--protocol"), parse_args(flags.args))
     if flags.shell:
         return ShellMode()
     text = flags.text if flags.text is not None else flags.task

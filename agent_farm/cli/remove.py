@@ -100,7 +100,8 @@ def _show(result: Result) -> None:
         answer(f"{result.id} would be removed")
         return
     kept = result.kept
-    answer(f"{kept.record.id} removed" + (f", with {kept.record.branch}" if kept.goes and kept.tip else ""))
+    gone = f", with {kept.record.branch}" if kept.goes and kept.tip else ""
+    answer(printable(f"{kept.record.id} removed{gone}"))
     if kept.files:
         narrate(f"  kept in the trash: {printable(_places(kept.files))}")
     if kept.left_out:
@@ -183,7 +184,7 @@ def restore(id: str | None, epoch: int | None, listing: bool, as_json: bool) -> 
     if as_json:
         answer_json({"builder": builder_json(farm, record.id)})
         return
-    answer(f"{record.id} restored to {record.worktree} on {record.branch}")
+    answer(printable(f"{record.id} restored to {record.worktree} on {record.branch}"))
     narrate_hint(f"af resume {record.id}")
 
 

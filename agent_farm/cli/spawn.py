@@ -155,7 +155,7 @@ def _show(farm: Farm, record: BuilderRecord, as_json: bool) -> None:
         answer_json({"builder": builder_json(farm, record.id)})
         return
     answer(record.id)
-    narrate(f"{record.runtime} starts on {record.branch} in {record.worktree}")
+    narrate(printable(f"{record.runtime} starts on {record.branch} in {record.worktree}"))
     narrate_hint(f"af attach {record.id}")
 
 

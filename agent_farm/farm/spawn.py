@@ -68,6 +68,8 @@ def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
 
 def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
     """The first of the plan's names that no record, directory or branch has; ask under the lock."""
+    if plan.work.type == "spec":
+        _require_no_builder(farm, plan, records)
 
     def is_taken(name: Name) -> bool:
         if name.id in records or farm.paths.worktree(name.id).exists():
@@ -83,8 +85,6 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
     try:
         with farm.registry.edit() as records:
             require_room(farm, records)
-            if plan.work.type == "spec":
-                _require_no_builder(farm, plan, records)
             if plan.start.upstream:
                 _require_new_branch(farm, plan, records)
             config = config_of(farm, plan, free_name(farm, plan, records))

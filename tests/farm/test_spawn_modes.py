@@ -373,6 +373,24 @@ def test_a_spec_that_has_a_builder_is_refused_with_what_to_do(farm: Path, af: Af
     assert traces(farm) == before
 
 
+def test_a_dry_run_says_what_a_spawn_would(farm: Path, af: Af) -> None:
+    spawn(af, "-p", "9")
+    done = af("spawn", "--runtime", "demo", "-p", "9", "--dry-run")
+    assert done.returncode == 2
+    assert "Project 0009 has a builder already" in done.stderr
+
+
+def test_a_protocol_as_a_shell_completes_its_directory(farm: Path, af: Af) -> None:
+    assert af("spawn", "--runtime", "demo", "--protocol", "cleanup/", "--dry-run").returncode == 0
+
+
+def test_a_branch_of_odd_characters_is_told_and_not_obeyed(farm: Path, af: Af) -> None:
+    git(farm, "branch", "x\u202ey")
+    done = af("spawn", "--runtime", "demo", "--shell", "--branch", "x\u202ey")
+    assert done.returncode == 0
+    assert "\u202e" not in done.stderr
+
+
 def test_a_spec_whose_branch_is_checked_out_elsewhere_is_refused(farm: Path, af: Af, tmp_path: Path) -> None:
     side = tmp_path / "side"
     git(farm, "worktree", "add", "-q", "-b", "builder/0009-terminal-click", str(side))

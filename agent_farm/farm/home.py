@@ -25,8 +25,9 @@ from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.git.moving import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.launch import as_command
-from agent_farm.paths import STATE_NAME, FarmPaths
+from agent_farm.paths import STATE_NAME, WORKTREES_NAME, FarmPaths
 from agent_farm.ports import rename_farm, reserve_ports
+from agent_farm.processes import processes_of_runs
 
 VERSION = 1
 _NAMESPACE = Path("/proc/self/ns/mnt")
@@ -122,7 +123,32 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
             "what is made right for here is wrong there, so nothing is changed.",
             hint=as_command("af", "doctor", "--moved"),
         )
+    elsewhere = None if was_moved else _where_it_runs(repository.root, paths)
+    if elsewhere is not None:
+        before = replace(home, root=elsewhere, begun=(home.root, *home.begun))
+        return _leave_original(repository, paths, before)
     return _follow(repository, paths, home)
+
+
+def _where_it_runs(root: Path, paths: FarmPaths) -> Path | None:
+    """The farm's other place, by its builders' processes: it moved there unseen, and this is a copy of it."""
+    with suppress(AgentFarmError):
+        runs = {record.run: id for id, record in Registry(paths).read().items()}
+        for run, pids in processes_of_runs(runs).items():
+            for pid in pids:
+                for place in _farms_above(pid, runs[run]):
+                    if place != root and (place / STATE_NAME).is_dir():
+                        return place
+    return None
+
+
+def _farms_above(pid: int, id: str) -> list[Path]:
+    try:
+        directory = Path(os.readlink(f"/proc/{pid}/cwd"))
+    except OSError:
+        return []
+    worktrees = (one for one in (directory, *directory.parents) if one.name == id)
+    return [one.parent.parent for one in worktrees if one.parent.name == WORKTREES_NAME]
 
 
 def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:

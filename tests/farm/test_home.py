@@ -144,6 +144,24 @@ def test_a_copy_leaves_the_original_alone(spawn: Spawn, af: Af, repo: Path, word
         assert builder.state == state
 
 
+def test_a_copy_of_a_farm_that_moved_unseen_leaves_it_alone(spawn: Spawn, af: Af, repo: Path) -> None:
+    """Neither of the two is where the farm was at home; its processes tell which one it is."""
+    builder = spawn("--shell")
+    moved, copy = repo.parent / "moved", repo.parent / "copy"
+    repo.rename(moved)
+    shutil.copytree(moved, copy, symlinks=True)
+    done = af("stop", "--all", cwd=copy)
+    assert f"This is a copy of {moved}" in done.stderr
+    assert af("doctor", "--fix", cwd=copy).returncode == 0
+    status = af("status", "--json", cwd=moved)
+    assert "The farm was moved" in status.stderr
+    (mine,) = json.loads(status.stdout)["builders"]
+    assert (mine["id"], mine["status"]["state"]) == (builder.id, "idle")
+    for place in (moved, copy):
+        worktree = place / ".builders" / builder.id
+        assert git(worktree, "rev-parse", "--git-common-dir") == os.fspath(place / ".git")
+
+
 def test_a_copy_takes_no_server_and_no_token_along(spawn: Spawn, af: Af, repo: Path) -> None:
     spawn("--shell")
     state = repo / ".agent-farm"

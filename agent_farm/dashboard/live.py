@@ -250,6 +250,7 @@ class Live:
 def _prepared_farm(root: Path) -> Farm:
     """With the directory that is watched, which a farm without builders does not have yet."""
     farm = open_farm(root)
+    farm.settings.require_good()  # else the page is asked for things that have to be refused
     exclude(farm.repository, IGNORED_BY_GIT)
     make_directory(farm.paths.state)
     return farm

@@ -3,8 +3,8 @@
 #   make test               the tests to run at every change: each verb, in about four minutes
 #   make test-all           all tests but those of the next target
 #   make test-runtimes      the tests that drive the real AI CLIs, which it installs from npm below tests/
-#   make lint               ruff and mypy
-#   make format             let ruff rewrite what it can
+#   make lint               ruff and mypy; biome and tsc for the page's scripts, where npm is there
+#   make format             let ruff and biome rewrite what they can
 #   make bench              the benchmarks, as ratios to the bare tools
 #   make docs               write the generated documents anew
 #   make clean              remove what the other targets made
@@ -16,6 +16,7 @@ KEEP ?=
 ARGS ?=
 WORKERS ?= 3
 BIN := .venv/bin
+PAGE := sh tests/dashboard/check_page.sh
 PYTEST = $(BIN)/python -m pytest -q
 export PYTHON
 
@@ -39,10 +40,12 @@ lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(PAGE) lint
 
 format: setup-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	@$(PAGE) format
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -52,7 +55,7 @@ docs: setup-run
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
-	rm -rf tests/node_modules tests/dashboard/node_modules agent_farm/dashboard/static/vendor
+	rm -rf tests/node_modules tests/dashboard/node_modules agent_farm/server/page/vendor
 	find . -name __pycache__ -type d -not -path './.builders/*' -prune -exec rm -rf {} +
 
 setup-run:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
 LOCKED = HOME / "tools/xterm"
-TARGET = HOME / "agent_farm/dashboard/static/vendor"
+TARGET = HOME / "agent_farm/server/page/vendor"
 FILES = {
     "@xterm/xterm/lib/xterm.mjs": "xterm.mjs",
     "@xterm/xterm/css/xterm.css": "xterm.css",

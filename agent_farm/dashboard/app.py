@@ -39,7 +39,7 @@ from agent_farm.dashboard.views import ANYTHING
 from agent_farm.farm.farm import Farm
 from agent_farm.paths import FarmPaths
 
-STATIC = Path(__file__).with_name("static")
+STATIC = Path(__file__).parents[1] / "server/page"
 VENDOR = STATIC / "vendor"
 
 

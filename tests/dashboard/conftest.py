@@ -44,7 +44,7 @@ def _vendored() -> None:
 
 
 def _fetch() -> None:
-    if not (TOP / "agent_farm/dashboard/static/vendor/xterm.mjs").exists():
+    if not (TOP / "agent_farm/server/page/vendor/xterm.mjs").exists():
         subprocess.run([sys.executable, TOP / "tools/vendor_xterm.py"], check=True, timeout=300)
     if not AXE.exists():
         argv = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]

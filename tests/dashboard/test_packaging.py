@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).parents[2]
-VENDORED = "agent_farm/dashboard/static/vendor/"
+VENDORED = "agent_farm/server/page/vendor/"
 
 
 def sources(place: Path) -> Path:
@@ -53,5 +53,5 @@ def test_the_wheel_contains_the_page_and_xterm(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for name in ("xterm.mjs", "xterm.css", "xterm.LICENSE", "addon-fit.mjs", "addon-fit.LICENSE"):
         assert VENDORED + name in names
-    page = {path.relative_to(TOP).as_posix() for path in (TOP / "agent_farm/dashboard/static").rglob("*.*")}
+    page = {path.relative_to(TOP).as_posix() for path in (TOP / "agent_farm/server/page").rglob("*.*")}
     assert {name for name in page if VENDORED not in name} <= names

@@ -1,0 +1,51 @@
+// @ts-check
+/* The documented API (/api/openapi.json) and nothing else. */
+import { authorization, leaveToLogin, serverIsOurs } from "./login_store.js";
+
+/** A refusal: what, why, the evidence and the next command, as every door says it. */
+export class ApiError extends Error {
+  /** @param {number} status @param {import('./messages.js').Trouble} error */
+  constructor(status, error) {
+    super(error.what);
+    this.status = status;
+    this.code = error.code;
+    this.what = error.what;
+    this.why = error.why;
+    this.hint = error.hint;
+    this.evidence = error.evidence || [];
+  }
+}
+
+/** @param {string} method @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+ * @returns {Promise<any>} */
+async function call(method, path, body, signal) {
+  const gone = { code: "gone", what: "The farm's server does not answer", hint: "af dash" };
+  if (!(await serverIsOurs())) throw new ApiError(0, gone);
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: { ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "omit",
+      signal,
+    });
+  } catch {
+    throw new ApiError(0, gone);
+  }
+  if (response.status === 401) {
+    leaveToLogin();
+    throw new ApiError(401, { code: "login", what: "Logged out", hint: "af dash" });
+  }
+  const answer = await response.json().catch(() => null);
+  if (!response.ok || !answer) {
+    const unreadable = { code: "error", what: `The server answered ${response.status}` };
+    throw new ApiError(response.status, answer?.error || unreadable);
+  }
+  return answer;
+}
+
+export const get = (path, signal) => call("GET", path, undefined, signal);
+export const post = (path, body = {}) => call("POST", path, body);
+export const remove = (path) => call("DELETE", path);
+export const builderPath = (id, rest = "") => `/api/builders/${encodeURIComponent(id)}${rest}`;

@@ -1,0 +1,53 @@
+// @ts-check
+/* Errors with their evidence, short notices, and questions. */
+import { byId, h, plain } from "./dom.js";
+
+/** @typedef {{ what?: string, message?: string, why?: string, hint?: string, evidence?: string[], code?: string }} Trouble */
+
+/** @param {Trouble} error @param {...any} buttons */
+export function errorBox(error, ...buttons) {
+  return h(
+    "div.error",
+    { role: "alert" },
+    h("strong", plain(error.what || error.message)),
+    error.why && h("span", plain(error.why)),
+    error.evidence?.length
+      ? h(
+          "ul",
+          { tabindex: "0", "aria-label": "Evidence" },
+          error.evidence.map((one) => h("li", plain(one))),
+        )
+      : null,
+    error.hint && h("span.hint-line", `hint: ${plain(error.hint)}`),
+    buttons.length ? h("div.row", buttons) : null,
+  );
+}
+
+/** @param {string} text @param {string} [href] */
+export function toast(text, href) {
+  const note = h("p.toast", href ? h("a", { href }, plain(text)) : plain(text));
+  byId("toasts").append(note);
+  setTimeout(() => note.remove(), 6000);
+}
+
+/** A modal dialog; `fill(close)` gives its content. The answer comes when it is closed.
+ * @param {string} title
+ * @param {(close: (value: any) => void) => any} fill
+ * @returns {Promise<any>} */
+export function ask(title, fill) {
+  return new Promise((done) => {
+    const close = (value) => {
+      answer = value;
+      dialog.close();
+    };
+    let answer = null;
+    const dialog = h("dialog", { "aria-labelledby": "dialog-title" }, h("h2", { id: "dialog-title" }, title));
+    dialog.append(h("div.stack", fill(close)));
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      done(answer);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

@@ -1,0 +1,131 @@
+// @ts-check
+/* Prompts that run at set times. */
+import { post, remove } from "./api.js";
+import { h, line, plain, replace } from "./dom.js";
+import { moment } from "./format.js";
+import { ask, errorBox, toast } from "./messages.js";
+
+export function schedulesBox(view) {
+  const read = view.newest();
+  const list = h("div.box-list");
+  const failed = h("div");
+  const element = h(
+    "section.card.box",
+    { "aria-labelledby": "schedules-title" },
+    h("h2", { id: "schedules-title" }, "Schedules"),
+    failed,
+    list,
+    h("div.row-end", h("button", { type: "button", onclick: () => add(load) }, "Add …")),
+  );
+  async function load() {
+    try {
+      const { schedules, server_runs: runs } = await read("/api/schedules");
+      replace(
+        list,
+        !runs && schedules.length
+          ? h("p.small.dim", "The server does not run; nothing fires until it does: af butler start")
+          : null,
+        schedules.length ? schedules.map((one) => schedule(one)) : h("p.dim.small", "There are none."),
+      );
+    } catch (error) {
+      replace(list, errorBox(error));
+    }
+  }
+  const act = async (button, action) => {
+    button.disabled = true;
+    replace(failed);
+    try {
+      await action();
+    } catch (error) {
+      replace(failed, errorBox(error));
+    }
+    load();
+  };
+  const path = (one, rest = "") => `/api/schedules/${encodeURIComponent(one.name)}${rest}`;
+  const button = (one, text, action) =>
+    h(
+      "button",
+      { type: "button", "aria-label": `${text} ${one.name}`, onclick: (event) => act(event.currentTarget, action) },
+      text,
+    );
+  const when = (one) =>
+    !one.enabled
+      ? "disabled"
+      : one.agreed === false
+        ? "not agreed to: af schedule list says how"
+        : one.next_due === null
+          ? "over"
+          : `next ${moment(one.next_due)}`;
+  const schedule = (one) =>
+    h(
+      "div.schedule",
+      h(
+        "div.row",
+        h("strong", plain(one.name)),
+        h("code", plain(one.cron)),
+        one.timezone ? h("span.small.dim", plain(one.timezone)) : null,
+      ),
+      h("p.small.isolate", line(one.prompt).slice(0, 200)),
+      h(
+        "p.small.dim",
+        when(one),
+        " · ",
+        plain(one.butler),
+        one.cwd ? ` · in ${plain(one.cwd)}` : "",
+        one.origin === "file" ? " · from butler.toml" : "",
+      ),
+      h(
+        "div.row",
+        button(one, "Run now", async () => {
+          const { session_id: id } = await post(path(one, "/run"), { butler: one.butler });
+          toast(`session ${id.slice(0, 8)} accepted`, `#/session/${id}`);
+        }),
+        button(one, one.enabled ? "Disable" : "Enable", () =>
+          post(path(one), { enabled: !one.enabled, butler: one.butler }),
+        ),
+        one.origin === "file"
+          ? null
+          : button(one, "Remove", () => remove(`${path(one)}?butler=${encodeURIComponent(one.butler)}`)),
+      ),
+    );
+  load();
+  return { element, load };
+}
+
+function add(done) {
+  return ask("Add a schedule", (close) => {
+    const field = (name, label, placeholder, hint) =>
+      h(
+        "div.field",
+        h("label", { for: `add-${name}` }, label),
+        h(name === "prompt" ? "textarea" : "input", { id: `add-${name}`, name, placeholder, autocomplete: "off" }),
+        hint ? h("span.hint", hint) : null,
+      );
+    const failed = h("div");
+    const form = h(
+      "form.stack",
+      field("name", "Name", "daily_digest"),
+      field("cron", "Cron", "0 8 * * 1-5", "minute hour day month weekday"),
+      field("timezone", "Time zone (optional)", "Europe/Berlin"),
+      field("prompt", "Prompt", "Write the digest of yesterday's commits"),
+      failed,
+      h(
+        "div.row",
+        h("button", { type: "button", onclick: () => close(null) }, "Cancel"),
+        h("button", { type: "submit", class: "primary" }, "Add"),
+      ),
+    );
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const given = Object.fromEntries(new FormData(form));
+      try {
+        await post("/api/schedules", { ...given, timezone: given.timezone || null });
+        close(true);
+        done();
+      } catch (error) {
+        replace(failed, errorBox(error));
+      }
+    });
+    return form;
+  });
+}

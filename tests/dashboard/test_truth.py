@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agent_farm.dashboard.builder_reads import count_changes
@@ -42,8 +43,8 @@ def test_a_fresh_tab_has_one_terminal(spawn: Spawn, af: Af, visit: Open) -> None
     held: list[Any] = []
     one.page.route("**/vendor/xterm.mjs", lambda route: held.append(route))
     id = spawn("Say it [[say:so]]")
-    one.open(f"builder/{id}")
-    wait_until(lambda: one.page.wait_for_timeout(50) or held, timeout=60, what="the module to be asked for")
+    with one.page.expect_request("**/vendor/xterm.mjs", timeout=60000):
+        one.open(f"builder/{id}")
     one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=60000)
     assert af("stop", id).returncode == 0
     one.page.wait_for_selector(".builder-head [data-state=stopped]", timeout=60000)
@@ -208,11 +209,11 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     held: list[Any] = []
     one.page.route("**/api/builders/*/prompt", lambda route: held.append(route))
     one.page.route("**/api/sessions/doesnotexist", lambda route: held.append(route))
-    one.page.click("#tab-prompt")
-    wait_until(lambda: one.page.wait_for_timeout(50) or held, timeout=60, what="the prompt to be asked for")
+    with one.page.expect_request("**/api/builders/*/prompt", timeout=60000):
+        one.page.click("#tab-prompt")
     one.page.click("#tab-terminal")
-    one.open("session/doesnotexist")
-    wait_until(lambda: one.page.wait_for_timeout(50) or held[1:], timeout=60, what="the session, too")
+    with one.page.expect_request("**/api/sessions/doesnotexist", timeout=60000):
+        one.open("session/doesnotexist")
     one.open("")
     one.page.wait_for_selector(f'[data-id="{idle}"]')
     for route in held:
@@ -223,14 +224,23 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     assert "No session" not in one.page.inner_text("main")
 
 
-def test_more_tabs_than_a_browser_has_connections(idle: str, visit: Open) -> None:
+def test_many_tabs_are_live_over_one_connection(shop: Path, idle: str, visit: Open) -> None:
+    """A browser has six connections of HTTP to a host; tabs that listen take none of them."""
     one = visit()
-    tabs = [one.page.context.new_page() for _ in range(9)]
+    tabs = [one.page.context.new_page() for _ in range(12)]
     for tab in tabs:
         tab.goto(f"{one.dashboard.address}/")
     for tab in tabs:
         tab.wait_for_selector(f'.rows [data-id="{idle}"]', timeout=60000)
     assert one.page.evaluate("import('/static/js/api.js').then(api => api.get('/api/farm'))")["farm"]
+    assert one.dashboard.process is not None
+    server = psutil.Process(one.dashboard.process.pid)
+    open_now = [each for each in server.net_connections() if each.status == psutil.CONN_ESTABLISHED]
+    assert len(open_now) < len(tabs)
+    one.page.close()  # which the stream was begun for
+    report(shop, idle, "waiting", "who is left?")
+    for tab in tabs:
+        tab.wait_for_selector(f'[data-id="{idle}"][data-state=waiting]', timeout=60000)
 
 
 def test_resuming_can_agree(shop: Path, idle: str, af: Af, visit: Open) -> None:

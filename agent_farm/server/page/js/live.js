@@ -1,6 +1,7 @@
 // @ts-check
 /* The builders as they are now: one stream of events, begun anew with a snapshot after every break. */
-import { askWhoAnswers, leaveToLogin, login, noteBreak, openSocket } from "./login_store.js";
+import { EventStream } from "./event_stream.js";
+import { leaveToLogin, login, noteProof } from "./login_store.js";
 
 export const builders = new Map();
 export const farm = { name: "agent-farm", root: "", version: "", terminal: "screen" };
@@ -35,16 +36,17 @@ function say(state, problem) {
   for (const listener of connectionListeners) listener(state, problem);
 }
 
-/** @type {number | null} */
-let since = null;
-
 const told = {
+  connection({ state }) {
+    if (state === "unknown") return begin(shown);
+    noteProof(state === "ours");
+    if (state !== "ours") say(state);
+  },
   snapshot(data) {
     builders.clear();
     for (const builder of data.builders) builders.set(builder.id, builder);
     Object.assign(farm, data.farm);
     isLoaded = true;
-    since = null;
     say("live", data.problem);
     tell([...builders.keys()], [], true);
     for (const listener of [...sessionListeners]) listener();
@@ -52,11 +54,8 @@ const told = {
   change(data) {
     for (const builder of data.builders) builders.set(builder.id, builder);
     for (const id of data.removed) builders.delete(id);
-    tell(
-      data.builders.map((builder) => builder.id),
-      data.removed,
-      false,
-    );
+    const changed = data.builders.map((builder) => builder.id);
+    tell(changed, data.removed, false);
   },
   sessions() {
     for (const listener of [...sessionListeners]) listener();
@@ -66,22 +65,42 @@ const told = {
   },
 };
 
-export async function connect() {
-  if (!login()) return leaveToLogin();
-  const who = await askWhoAnswers();
-  if (who === "unknown") return leaveToLogin();
-  if (who === "gone") return comeAgain();
-  const socket = openSocket("/api/events");
-  socket.addEventListener("message", (message) => {
-    const { event, data } = JSON.parse(message.data);
-    told[event]?.(data);
-  });
-  socket.addEventListener("close", comeAgain);
+const hear = (event, data) => told[event]?.(data);
+
+/** The login that the stream was begun with.
+ * @type {string | null} */
+let shown = null;
+/** @type {(login: string) => void} */
+let start;
+
+export function connect() {
+  const alone = (login) => new EventStream(login, hear);
+  try {
+    const worker = new SharedWorker("/static/js/live_worker.js", { type: "module", name: "agent-farm live 1" });
+    start = share(worker.port);
+    worker.addEventListener("error", () => {
+      start = alone; // a browser that shares no modules between its tabs has a stream for each
+      begin(null);
+    });
+  } catch {
+    start = alone;
+  }
+  begin(null);
 }
 
-function comeAgain() {
-  noteBreak();
-  since ??= Date.now();
-  say(Date.now() - since > 8000 ? "gone" : "connecting");
-  setTimeout(connect, 1000);
+/** Somebody may have logged in anew in another tab since the `refused` login was shown.
+ * @param {string | null} refused */
+function begin(refused) {
+  shown = login();
+  if (!shown || shown === refused) return leaveToLogin();
+  start(shown);
+}
+
+/** @param {MessagePort} port */
+function share(port) {
+  port.addEventListener("message", ({ data }) => hear(data.event, data.data));
+  port.start();
+  addEventListener("pagehide", () => port.postMessage({ leaves: true }));
+  addEventListener("pageshow", (event) => event.persisted && begin(null));
+  return (login) => port.postMessage({ login });
 }

@@ -3,8 +3,9 @@
 import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { farm } from "./live.js";
-import { openSocket, serverIsOurs } from "./login_store.js";
+import { login, serverIsOurs } from "./login_store.js";
 import { screenPanel } from "./screen.js";
+import { openSocket } from "./server_proof.js";
 import { makeTerminal } from "./xterm.js";
 
 const KEYS = [
@@ -101,7 +102,8 @@ export function terminalPanel(view, builder) {
     }
     terminal.readOnly(!types);
     const { columns, rows } = terminal.fit();
-    listen(openSocket(`${builderPath(id, "/terminal")}?typing=${types}&columns=${columns}&rows=${rows}`));
+    const path = builderPath(id, "/terminal");
+    listen(openSocket(`${path}?typing=${types}&columns=${columns}&rows=${rows}`, login()));
   }
 
   function listen(mine) {

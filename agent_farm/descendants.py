@@ -96,7 +96,7 @@ def stands_alone(pid: int) -> bool:
     if name == b"tmux":
         return any(word.endswith(b"/agent_farm/pane/launcher.py") for word in words)
     return name.startswith(b"python") and any(
-        word.endswith(b"/agent_farm/butler/supervisor.py") or b"from agent_farm.dashboard.serving" in word
+        word.endswith(b"/agent_farm/server/supervisor.py") or b"from agent_farm.server.serving" in word
         for word in words
     )
 

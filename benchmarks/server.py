@@ -11,8 +11,9 @@ from benchmarks.stage import AF, Stage, show, stage
 
 ROUNDS = 12
 ENSURE = (
-    "import sys, time; from pathlib import Path; from agent_farm.butler import identity, listening;"
-    "from agent_farm.butler.server_handle import ensure_server; root = Path(sys.argv[1]);"
+    "import sys, time; from pathlib import Path;"
+    "from agent_farm.server import sockets; from agent_farm.sessions import butlers;"
+    "from agent_farm.server.launching import ensure_server; root = Path(sys.argv[1]);"
     "begin = time.perf_counter(); ensure_server(root); print(time.perf_counter() - begin)"
 )
 

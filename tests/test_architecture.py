@@ -14,8 +14,13 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
-    "door": {"cli", "dashboard", "butler.mcp_server", "__main__"},
-    "use case": {"farm", "butler", "lctx"},
+    "door": {"cli", "dashboard", "server", "butler", "__main__"},
+    "use case": {
+        "farm", "sessions", "lctx",
+        # the server as it is seen from outside: where it is, how it is started, asked and ended
+        "server.address", "server.client", "server.launching", "server.sockets", "server.stopping",
+        "server.tokens", "server.variables",
+    },
     "edge": {"git", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
@@ -26,7 +31,7 @@ ROOMS_OF_FLOOR = {
 HEIGHT = {"door": 3, "use case": 2, "edge": 1, "value": 0}
 
 # What belongs to one room, wherever else it would be handy.
-ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "butler", "starlette": None}
+ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "sessions", "starlette": None}
 HEAVY = (
     "libtmux", "git", "asyncio", "logging", "importlib.metadata", "pydantic", "mcp", "claude_agent_sdk",
     "starlette", "sqlite3",

@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_farm.butler.credentials import CredentialStore as CredentialStore
-    from agent_farm.butler.database import Database as Database
-    from agent_farm.butler.identity import Butler as Butler
-    from agent_farm.butler.identity import load_butler as load_butler
-    from agent_farm.butler.memory import fetch_memory_context as fetch_memory_context
-    from agent_farm.butler.memory import store_session_episode as store_session_episode
-    from agent_farm.butler.mock import MockSpawner as MockSpawner
-    from agent_farm.butler.order import Endpoint as Endpoint
-    from agent_farm.butler.result import SpawnerResult as SpawnerResult
-    from agent_farm.butler.sessions import session_complete as session_complete
-    from agent_farm.butler.sessions import session_create as session_create
-    from agent_farm.butler.spawner import Spawner as Spawner
+    from agent_farm.sessions.butlers import Butler as Butler
+    from agent_farm.sessions.butlers import load_butler as load_butler
+    from agent_farm.sessions.credentials import CredentialStore as CredentialStore
+    from agent_farm.sessions.database import Database as Database
+    from agent_farm.sessions.memory import fetch_memory_context as fetch_memory_context
+    from agent_farm.sessions.memory import store_session_episode as store_session_episode
+    from agent_farm.sessions.mock import MockSpawner as MockSpawner
+    from agent_farm.sessions.order import Endpoint as Endpoint
+    from agent_farm.sessions.records import session_complete as session_complete
+    from agent_farm.sessions.records import session_create as session_create
+    from agent_farm.sessions.result import SpawnerResult as SpawnerResult
+    from agent_farm.sessions.spawner import Spawner as Spawner
 
 _HOMES = {
-    "Butler": "identity",
+    "Butler": "butlers",
     "CredentialStore": "credentials",
     "Database": "database",
     "Endpoint": "order",
@@ -30,9 +30,9 @@ _HOMES = {
     "Spawner": "spawner",
     "SpawnerResult": "result",
     "fetch_memory_context": "memory",
-    "load_butler": "identity",
-    "session_complete": "sessions",
-    "session_create": "sessions",
+    "load_butler": "butlers",
+    "session_complete": "records",
+    "session_create": "records",
     "store_session_episode": "memory",
 }
 
@@ -57,4 +57,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"agent_farm.sessions.{_HOMES[name]}"), name)

@@ -11,10 +11,10 @@ from mcp.server.mcpserver import Context
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.butler import messages
 from agent_farm.butler.farm_tools import send_text
-from agent_farm.butler.requests import caller_in
 from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders as list_all
+from agent_farm.server.auth import caller_in
 
 OpenFarm = Callable[[], Farm]
 Reported = Literal["working", "waiting", "idle"]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_farm.butler.client import call_tool, start_session
-from agent_farm.butler.database import Database
-from agent_farm.butler.identity import load_butler
-from agent_farm.butler.result import SpawnerResult, result_of
-from agent_farm.butler.run_request import RunRequest
-from agent_farm.butler.schedules import ScheduleStore
-from agent_farm.butler.service import open_sessions
-from agent_farm.butler.session_log import SessionLog
-from agent_farm.butler.state import StateStore
+from agent_farm.server.client import call_tool, start_session
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.result import SpawnerResult, result_of
+from agent_farm.sessions.run_request import RunRequest
+from agent_farm.sessions.schedules import ScheduleStore
+from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.session_log import SessionLog
+from agent_farm.sessions.state import StateStore
 
 LOOK_SECONDS = 0.2
 
@@ -73,13 +73,13 @@ class FarDesk:
         return await asyncio.to_thread(self._tick)
 
     def _start(self, request: RunRequest) -> SpawnerResult | str:
-        from agent_farm.butler.server_handle import ensure_server
+        from agent_farm.server.launching import ensure_server
 
         butler = self.sessions.get(request.resume)["butler"] if request.resume else None
         return start_session(ensure_server(self.root, butler), request)
 
     def _tick(self) -> list[str]:
-        from agent_farm.butler.server_handle import ensure_server
+        from agent_farm.server.launching import ensure_server
 
         return list(call_tool(ensure_server(self.root, None), "tick")["fired"])
 

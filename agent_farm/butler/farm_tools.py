@@ -11,7 +11,6 @@ from typing import Any
 from mcp.server import MCPServer
 
 from agent_farm.builders.modes import Flags, choose_mode
-from agent_farm.butler.agreement import agreed_before
 from agent_farm.butler.landing_tools import add_landing_tools
 from agent_farm.butler.life_tools import add_life_tools
 from agent_farm.butler.look_tools import add_look_tools
@@ -21,6 +20,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.plan import SpawnOrder
 from agent_farm.runtimes.base import Permissions
+from agent_farm.sessions.agreement import agreed_before
 from agent_farm.tmux.delivery import Delivery
 
 OpenFarm = Callable[[], Farm]

@@ -7,12 +7,12 @@ from typing import Any
 
 from mcp.server import MCPServer
 
-from agent_farm.butler.agreement import agreed_before
 from agent_farm.butler.tool_box import in_thread, text_of, tool
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.launch import as_command
+from agent_farm.sessions.agreement import agreed_before
 
 OpenFarm = Callable[[], Farm]
 

@@ -15,15 +15,15 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent
 from agent_farm.butler.builder_tools import add_builder_tools
 from agent_farm.butler.desk import Desk, open_desk
 from agent_farm.butler.farm_tools import add_farm_tools
-from agent_farm.butler.order import Progress as SessionProgress
-from agent_farm.butler.requests import caller_in
-from agent_farm.butler.service import ButlerService
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
 from agent_farm.butler.source_tools import add_source_tools
-from agent_farm.butler.tokens import Caller
 from agent_farm.butler.tool_answers import Progress, Words
-from agent_farm.butler.tool_calls import ServedCall, record_served_call
 from agent_farm.farm.farm import Farm
+from agent_farm.server.auth import caller_in
+from agent_farm.server.tokens import Caller
+from agent_farm.sessions.order import Progress as SessionProgress
+from agent_farm.sessions.service import ButlerService
+from agent_farm.sessions.tool_calls import ServedCall, record_served_call
 
 INSTRUCTIONS = (
     "The server of an agent-farm. Builders: report how you are; ask_architect instead of waiting. "

@@ -10,18 +10,18 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
-from agent_farm.butler.agreement import schedule_json
-from agent_farm.butler.cron import CATCH_UP_SECONDS
 from agent_farm.butler.desk import Desk
-from agent_farm.butler.identity import ScheduleEntry
-from agent_farm.butler.requests import caller_in
-from agent_farm.butler.result import SpawnerResult
-from agent_farm.butler.run_request import RunRequest
-from agent_farm.butler.sessions import SessionState
-from agent_farm.butler.tokens import Caller
 from agent_farm.butler.tool_box import in_thread, tool
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.base import Permissions
+from agent_farm.server.auth import caller_in
+from agent_farm.server.tokens import Caller
+from agent_farm.sessions.agreement import schedule_json
+from agent_farm.sessions.butlers import ScheduleEntry
+from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.sessions.records import SessionState
+from agent_farm.sessions.result import SpawnerResult
+from agent_farm.sessions.run_request import RunRequest
 
 OpenDesk = Callable[[], Desk]
 

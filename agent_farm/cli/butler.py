@@ -30,7 +30,7 @@ def butler() -> None:
 @json_option
 def start(name: str | None, as_json: bool) -> None:
     """Start the server, or say where it is."""
-    from agent_farm.butler.server_handle import ensure_server, running_server
+    from agent_farm.server.launching import ensure_server, running_server
 
     root = current_farm().root
     was_there = running_server(root, name) is not None
@@ -46,8 +46,8 @@ def start(name: str | None, as_json: bool) -> None:
 
 def _tell_what_waits(root: Path, name: str | None) -> None:
     """A server starts nothing of a repository by itself; what it then will not do is said now."""
-    from agent_farm.butler.agreement import waiting_requests
-    from agent_farm.butler.identity import load_butler
+    from agent_farm.sessions.agreement import waiting_requests
+    from agent_farm.sessions.butlers import load_butler
 
     if waiting := waiting_requests(root, load_butler(root, name)):
         narrate("Nobody has agreed to this yet, and it takes no effect:")
@@ -62,7 +62,7 @@ def _tell_what_waits(root: Path, name: str | None) -> None:
 @json_option
 def stop(name: str | None, now: bool, as_json: bool) -> None:
     """End the server. Its sessions get 10 s to end by themselves; builders keep running."""
-    from agent_farm.butler.server_stop import stop_server
+    from agent_farm.server.stopping import stop_server
 
     stopped = stop_server(current_farm(tolerant=True).root, name, now=now)
     if as_json:
@@ -79,7 +79,7 @@ def status(name: str | None, as_json: bool) -> int:
 
     Exit code 1 when none runs.
     """
-    from agent_farm.butler.identity import all_butler_names
+    from agent_farm.sessions.butlers import all_butler_names
 
     root = current_farm(tolerant=True).root
     names = [name] if name else all_butler_names(root)
@@ -103,7 +103,7 @@ def status(name: str | None, as_json: bool) -> int:
 @click.option("--follow", "-f", is_flag=True, help="Go on as lines are written.")
 def logs(name: str | None, lines: int, follow: bool) -> None:
     """Print the end of the server's log."""
-    from agent_farm.butler.server_files import server_files
+    from agent_farm.server.address import server_files
 
     log = server_files(current_farm(tolerant=True).root, name).log
     if not log.exists():
@@ -144,14 +144,14 @@ def _show_all(root: Path, names: list[str], as_json: bool) -> int:
 
 
 def _facts(root: Path, name: str | None) -> dict[str, Any]:
-    from agent_farm.butler.server_files import server_files
-    from agent_farm.butler.server_handle import running_server
+    from agent_farm.server.address import server_files
+    from agent_farm.server.launching import running_server
 
     address = running_server(root, name)
     if address is None:
         return {"running": False}
-    from agent_farm.butler.identity import load_butler
-    from agent_farm.butler.service import open_sessions
+    from agent_farm.sessions.butlers import load_butler
+    from agent_farm.sessions.service import open_sessions
 
     known = load_butler(root, name)
     active = open_sessions(root).find(butler=known.name, states=("queued", "running"), limit=0)
@@ -171,7 +171,7 @@ def _facts(root: Path, name: str | None) -> dict[str, Any]:
 
 def _wait_until_up(root: Path, name: str | None) -> None:
     """A person who starts it by hand wants to know whether it came up."""
-    from agent_farm.butler.server_handle import running_server
+    from agent_farm.server.launching import running_server
 
     deadline = time.monotonic() + 15
     while time.monotonic() < deadline:
@@ -186,7 +186,7 @@ def _wait_until_up(root: Path, name: str | None) -> None:
 
 
 def _last_words(root: Path, name: str | None) -> str | None:
-    from agent_farm.butler.server_files import server_files
+    from agent_farm.server.address import server_files
 
     try:
         lines = server_files(root, name).log.read_text(errors="replace").splitlines()

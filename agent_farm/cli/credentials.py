@@ -12,7 +12,7 @@ from agent_farm.cli.options import current_farm, json_option, text_of
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint
 
 if TYPE_CHECKING:
-    from agent_farm.butler.credentials import CredentialStore
+    from agent_farm.sessions.credentials import CredentialStore
 
 
 @click.group()
@@ -70,7 +70,7 @@ def unset(name: str, as_json: bool) -> None:
 
 
 def _store() -> CredentialStore:
-    from agent_farm.butler.credentials import CredentialStore
-    from agent_farm.butler.service import open_database
+    from agent_farm.sessions.credentials import CredentialStore
+    from agent_farm.sessions.service import open_database
 
     return CredentialStore(open_database(current_farm(tolerant=True).root))

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent_farm.butler.sources import CHOSEN_SOURCES, SCHEDULE_PREFIX
 from agent_farm.cli.options import asker, complete_runtimes, current_farm, json_option, text_of, yes_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
+from agent_farm.sessions.trigger_sources import CHOSEN_SOURCES, SCHEDULE_PREFIX
 from agent_farm.settings import PERMISSIONS
 
 if TYPE_CHECKING:
-    from agent_farm.butler.client import RunRequest
-    from agent_farm.butler.result import SpawnerResult
-    from agent_farm.butler.schedules import Schedule
     from agent_farm.farm.farm import Farm
+    from agent_farm.server.client import RunRequest
+    from agent_farm.sessions.result import SpawnerResult
+    from agent_farm.sessions.schedules import Schedule
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,8 +74,8 @@ def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: An
       git diff | af run --context "Review this change" -
       af run --resume 3f2a "And which of them is the oldest?"
     """
-    from agent_farm.butler.client import request_session
-    from agent_farm.butler.server_handle import running_server
+    from agent_farm.server.client import request_session
+    from agent_farm.server.launching import running_server
 
     farm = current_farm()
     root = farm.root
@@ -85,7 +85,7 @@ def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: An
     address = running_server(root, butler)
     if address is not None:
         return show_result(request_session(address, request, _narrate), as_json)
-    from agent_farm.butler.alone import run_alone
+    from agent_farm.server.alone import run_alone
 
     return show_result(run_alone(root, butler, request, _narrate), as_json)
 
@@ -135,10 +135,10 @@ def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, yes: bool, a
 
 def _agree(root: Path, butler: str | None, request: RunRequest, yes: bool) -> None:
     """Here sits somebody who can be asked what the session may have of the repository."""
-    from agent_farm.butler.credentials import CredentialStore
-    from agent_farm.butler.identity import load_butler
-    from agent_farm.butler.runtime_choice import agree_to_session
-    from agent_farm.butler.service import open_database
+    from agent_farm.sessions.butlers import load_butler
+    from agent_farm.sessions.credentials import CredentialStore
+    from agent_farm.sessions.runtime_choice import agree_to_session
+    from agent_farm.sessions.service import open_database
 
     agree_to_session(
         root,
@@ -152,8 +152,8 @@ def _agree(root: Path, butler: str | None, request: RunRequest, yes: bool) -> No
 
 
 def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: bool, as_json: bool) -> int:
-    from agent_farm.butler.client import request_session, start_session
-    from agent_farm.butler.server_handle import ensure_server
+    from agent_farm.server.client import request_session, start_session
+    from agent_farm.server.launching import ensure_server
 
     address = ensure_server(root, butler)
     if not no_wait:
@@ -178,7 +178,7 @@ def _request(
     waits: bool = True,
     source: str | None = None,
 ) -> RunRequest:
-    from agent_farm.butler.client import RunRequest
+    from agent_farm.server.client import RunRequest
 
     text = text_of(sys.stdin.buffer.read(), "Standard input") if prompt == "-" else prompt
     if not text.strip():
@@ -199,15 +199,15 @@ def _request(
 
 def _butler_of(root: Path, resumed: str | None) -> str | None:
     """The one whose session it is that goes on."""
-    from agent_farm.butler.service import open_sessions
+    from agent_farm.sessions.service import open_sessions
 
     return open_sessions(root).get(resumed)["butler"] if resumed else None
 
 
 def _asking_session(root: Path) -> str | None:
     """The session that this command runs in: it holds a slot, and must not wait for one as well."""
-    from agent_farm.butler.service import open_sessions
     from agent_farm.errors import NotFound
+    from agent_farm.sessions.service import open_sessions
 
     id = os.environ.get("AF_SESSION")
     try:

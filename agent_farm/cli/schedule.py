@@ -15,7 +15,7 @@ from agent_farm.consent import HINT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_farm.butler.schedules import ScheduleStore
+    from agent_farm.sessions.schedules import ScheduleStore
 
 _butler = click.option("--butler", metavar="NAME", help="Butler it belongs to; default: the farm's own.")
 
@@ -39,7 +39,7 @@ def schedule() -> None:
 @json_option
 def list_command(butler: str | None, as_json: bool) -> None:
     """List all schedules, with when each is due next; of all butlers, or of one."""
-    from agent_farm.butler.agreement import schedule_json
+    from agent_farm.sessions.agreement import schedule_json
 
     stores = [_store(name) for name in ([butler] if butler else _butlers())]
     found = [schedule_json(root, store.butler, entry) for root, store in stores for entry in store.all()]
@@ -83,9 +83,9 @@ def add(
     as_json: bool,
 ) -> None:
     """Run PROMPT whenever CRON is due."""
-    from agent_farm.butler.identity import ScheduleEntry
-    from agent_farm.butler.server_handle import running_server
     from agent_farm.cli.sessions import seconds_of
+    from agent_farm.server.launching import running_server
+    from agent_farm.sessions.butlers import ScheduleEntry
 
     root, store = _store(butler)
     seconds = 0.0 if late == "0" else seconds_of(late, "--late")
@@ -167,7 +167,7 @@ def _from_top(root: Path, place: Path) -> str:
 
 
 def _butlers() -> list[str]:
-    from agent_farm.butler.identity import all_butler_names
+    from agent_farm.sessions.butlers import all_butler_names
 
     return all_butler_names(current_farm().root)
 
@@ -178,9 +178,9 @@ def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
 
 
 def _store(butler: str | None) -> tuple[Path, ScheduleStore]:
-    from agent_farm.butler.identity import load_butler
-    from agent_farm.butler.schedules import ScheduleStore
-    from agent_farm.butler.service import open_database
+    from agent_farm.sessions.butlers import load_butler
+    from agent_farm.sessions.schedules import ScheduleStore
+    from agent_farm.sessions.service import open_database
 
     root = current_farm(tolerant=True).root
     known = load_butler(root, butler)

@@ -68,8 +68,8 @@ def show(
 
     States: queued, running, completed, failed, cancelled, interrupted (its process died).
     """
-    from agent_farm.butler.service import open_sessions
     from agent_farm.errors import UsageError
+    from agent_farm.sessions.service import open_sessions
 
     log = open_sessions(current_farm(tolerant=True).root)
     if follow:
@@ -103,9 +103,9 @@ def stop(ids: tuple[str, ...], as_json: bool) -> int:
 
     Every process that they started ends with them; their records say cancelled.
     """
-    from agent_farm.butler.service import open_sessions
     from agent_farm.cli.output import show_error
     from agent_farm.errors import AgentFarmError
+    from agent_farm.sessions.service import open_sessions
 
     log = open_sessions(current_farm().root)
     stopped, failed = [], []
@@ -138,8 +138,8 @@ def prune(older_than: str | None, keep: int | None, butler: str | None, dry_run:
     The conversations of those sessions, and what memory has of them, go as well. Without --older-than
     and --keep it goes by sessions.keep_days and sessions.keep_number, as the server does once a day.
     """
-    from agent_farm.butler.retention import Limits, prune_sessions
-    from agent_farm.butler.service import open_sessions
+    from agent_farm.sessions.retention import Limits, prune_sessions
+    from agent_farm.sessions.service import open_sessions
 
     farm = current_farm()
     if older_than is None and keep is None:

@@ -1,1 +1,1 @@
-"""The web door: all builders and sessions in the browser, live. `app.dashboard_app(root)` is the way in."""
+"""The web door: all builders and sessions in the browser, live. `app.open_page(root)` is the way in."""

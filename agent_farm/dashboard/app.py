@@ -1,18 +1,13 @@
-"""dashboard_app: the page, the API it uses, the live events and the terminals, behind one door.
-
-The farm's server mounts it beside /mcp; it needs nothing of the server but the architect's token.
-"""
+"""The page, the API it uses, the live events and the terminals: what the farm's server shows a browser."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
@@ -20,11 +15,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from agent_farm import __version__
-from agent_farm.dashboard.answers import encode, refuse
 from agent_farm.dashboard.builder_acts import ACTS
 from agent_farm.dashboard.builder_reads import READS
 from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.door import Door
 from agent_farm.dashboard.entry import entry_routes
 from agent_farm.dashboard.event_streams import serve_events, server_sent
 from agent_farm.dashboard.live import Live
@@ -38,6 +31,7 @@ from agent_farm.dashboard.terminal import serve_terminal
 from agent_farm.dashboard.views import ANYTHING
 from agent_farm.farm.farm import Farm
 from agent_farm.paths import FarmPaths
+from agent_farm.server.answers import encode
 
 STATIC = Path(__file__).parents[1] / "server/page"
 VENDOR = STATIC / "vendor"
@@ -68,29 +62,27 @@ OPERATIONS = (
 )
 
 
-def dashboard_app(
-    root: Path, *, token_file: Path | None = None, clock: Callable[[], float] = time.time
-) -> Starlette:
-    """The dashboard of the farm whose main checkout is `root`."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the server adds to its own routes, the logins it lets in, and what has to be closed with it."""
+
+    routes: list[BaseRoute]
+    logins: Logins
+    desk: Desk
+    live: Live
+
+    def close(self) -> None:
+        self.live.close()
+        self.desk.close()
+
+
+def open_page(root: Path, token_file: Path, clock: Callable[[], float] = time.time) -> Page:
+    """The page of the farm whose main checkout is `root`."""
     paths = FarmPaths(root)
-    logins = Logins(
-        paths.state / "dashboard-logins.json", token_file or paths.state / "architect.token", clock
-    )
+    logins = Logins(paths.state / "dashboard-logins.json", token_file, clock)
     desk, live = Desk(root, clock), Live(root, farm_facts)
     pages = LoginPages(paths.state / "dashboard-login")
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        live.close()
-        desk.close()
-
-    return Starlette(
-        routes=_routes(desk, live, logins, pages),
-        middleware=[Middleware(Door, logins=logins)],
-        exception_handlers={404: _not_found, 405: _not_found},
-        lifespan=lifespan,
-    )
+    return Page(_routes(desk, live, logins, pages), logins, desk, live)
 
 
 def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages) -> list[BaseRoute]:
@@ -136,11 +128,3 @@ class _Static(StaticFiles):
         response = super().file_response(*args, **kwargs)
         response.headers["Cache-Control"] = "no-cache"
         return response
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    what = "There is nothing here" if status == 404 else f"{request.method} is not for this address"
-    response = refuse(status, "not-found" if status == 404 else "method", what, hint="GET /api/openapi.json")
-    response.headers.update(getattr(error, "headers", None) or {})
-    return response

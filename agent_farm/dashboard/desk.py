@@ -19,10 +19,10 @@ from agent_farm.errors import NotFound
 from agent_farm.farm.farm import Farm, open_farm
 
 if TYPE_CHECKING:
-    from agent_farm.butler.database import Database
-    from agent_farm.butler.identity import Butler
-    from agent_farm.butler.schedules import ScheduleStore
-    from agent_farm.butler.session_log import SessionLog
+    from agent_farm.sessions.butlers import Butler
+    from agent_farm.sessions.database import Database
+    from agent_farm.sessions.schedules import ScheduleStore
+    from agent_farm.sessions.session_log import SessionLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Desk:
         raise AssertionError("an unknown id was matched")
 
     def database(self) -> Database:
-        from agent_farm.butler.service import open_database
+        from agent_farm.sessions.service import open_database
 
         with self._lock:
             if self._database is None:
@@ -71,23 +71,23 @@ class Desk:
             return self._database
 
     def sessions(self) -> SessionLog:
-        from agent_farm.butler.session_log import SessionLog
         from agent_farm.paths import FarmPaths
+        from agent_farm.sessions.session_log import SessionLog
 
         return SessionLog(self.database(), FarmPaths(self.root).locks)
 
     def butler(self, name: str | None = None) -> Butler:
-        from agent_farm.butler.identity import load_butler
+        from agent_farm.sessions.butlers import load_butler
 
         return load_butler(self.root, name)
 
     def all_schedules(self) -> list[ScheduleStore]:
-        from agent_farm.butler.identity import all_butler_names
+        from agent_farm.sessions.butlers import all_butler_names
 
         return [self.schedules(name) for name in all_butler_names(self.root)]
 
     def schedules(self, name: str | None = None) -> ScheduleStore:
-        from agent_farm.butler.schedules import ScheduleStore
+        from agent_farm.sessions.schedules import ScheduleStore
 
         butler = self.butler(name)
         store = ScheduleStore(self.database(), butler.name)

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent_farm.dashboard.answers import answer, answer_error, refuse
-from agent_farm.dashboard.door import LOGIN_KEY, listening_port
 from agent_farm.dashboard.login_pages import LoginPages
 from agent_farm.dashboard.logins import TICKET_SECONDS, Logins
 from agent_farm.errors import AgentFarmError
+from agent_farm.server.answers import answer, answer_error, refuse
+from agent_farm.server.auth import caller_of, listening_port
 
 _MOST_BYTES = 10_000
 
@@ -21,7 +21,8 @@ _MOST_BYTES = 10_000
 def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
     async def issue(request: Request) -> Response:
         """Only with the architect's token: a page that is logged in cannot make further logins."""
-        if LOGIN_KEY in request.scope:
+        caller = caller_of(request.scope)
+        if caller is None or caller.login is not None:
             return refuse(403, "foreign", "Refused: only the architect's token gives tickets", hint="af dash")
         ticket = logins.issue_ticket()
         document: dict[str, object] = {"ticket": ticket, "seconds": TICKET_SECONDS}
@@ -38,7 +39,7 @@ def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         query = request.query_params
         id, nonce = query.get("login", ""), query.get("nonce", "")
         proof = logins.prove(id, nonce[:100], listening_port(request.scope)) if id and nonce else None
-        return answer({"logged_in": LOGIN_KEY in request.scope or proof is not None, "proof": proof})
+        return answer({"logged_in": _login(request) is not None or proof is not None, "proof": proof})
 
     async def enter(request: Request) -> Response:
         ticket = (await _document(request)).get("ticket")
@@ -51,7 +52,7 @@ def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         return answer({"logged_in": True, "login": login})
 
     async def leave(request: Request) -> Response:
-        if login := request.scope.get(LOGIN_KEY):
+        if login := _login(request):
             logins.end(login)
         return answer({"logged_in": False})
 
@@ -61,6 +62,11 @@ def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
         Route("/api/login", enter, methods=["POST"]),
         Route("/api/logout", leave, methods=["POST"]),
     ]
+
+
+def _login(request: Request) -> str | None:
+    caller = caller_of(request.scope)
+    return caller.login if caller else None
 
 
 async def _document(request: Request) -> dict[str, object]:

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.server_files import load_address, server_files
-from agent_farm.dashboard.answers import encode
 from agent_farm.dashboard.board import Board, Difference
 from agent_farm.dashboard.watching import Changes, Watch, open_watch
 from agent_farm.disk import make_directory
@@ -19,6 +17,8 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import exclude
 from agent_farm.paths import IGNORED_BY_GIT
+from agent_farm.server.address import load_address, server_files
+from agent_farm.server.answers import encode
 
 GATHER_SECONDS = 0.02
 PANE_SECONDS = 2.0

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from agent_farm.butler.server_files import load_token
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.own_files import read_own
+from agent_farm.server.address import load_token
 
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0

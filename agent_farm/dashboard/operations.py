@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent_farm.dashboard.answers import answer, answer_bug, answer_error, refuse
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.values import Field, check_body, check_query
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.server.answers import answer, answer_bug, answer_error, refuse
 
 MOST_BYTES = 8 * 1024 * 1024
 

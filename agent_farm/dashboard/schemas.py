@@ -6,7 +6,6 @@ from typing import Any
 
 from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.status import STATES
-from agent_farm.butler.sessions import SESSION_STATES
 from agent_farm.dashboard.views import (
     ANYTHING,
     FLAG,
@@ -20,6 +19,7 @@ from agent_farm.dashboard.views import (
     list_of,
     object_schema,
 )
+from agent_farm.sessions.records import SESSION_STATES
 
 STATUS = object_schema(
     {

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_farm.butler.cron import CATCH_UP_SECONDS
-from agent_farm.butler.identity import ScheduleEntry
-from agent_farm.butler.sessions import SESSION_STATES
-from agent_farm.butler.sources import SCHEDULE_PREFIX
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.schemas import BUCKET, SCHEDULE, SESSION
@@ -16,10 +12,14 @@ from agent_farm.dashboard.usage import BUCKETS, usage_over_time
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, NUMBER, TEXT, list_of, object_schema
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.sessions.butlers import ScheduleEntry
+from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.sessions.records import SESSION_STATES
+from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 from agent_farm.settings import PERMISSIONS
 
 if TYPE_CHECKING:
-    from agent_farm.butler.run_request import RunRequest
+    from agent_farm.sessions.run_request import RunRequest
 
 Answer = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ def usage(desk: Desk, call: Call) -> Answer:
 
 def trigger(desk: Desk, call: Call) -> Answer:
     """Handed to the farm's server, which is started when needed; the session outlives the page."""
-    from agent_farm.butler.run_request import RunRequest
+    from agent_farm.sessions.run_request import RunRequest
 
     body = call.body
     resumed = desk.sessions().get(body["resume"]) if body["resume"] else None
@@ -68,7 +68,7 @@ def trigger(desk: Desk, call: Call) -> Answer:
 
 def run_schedule(desk: Desk, call: Call) -> Answer:
     """Its prompt at once, where and as whom it runs when it is due; its due times stay as they are."""
-    from agent_farm.butler.run_request import RunRequest
+    from agent_farm.sessions.run_request import RunRequest
 
     store = desk.schedules(call.body["butler"])
     chosen = store.get(call.path["name"])
@@ -78,8 +78,8 @@ def run_schedule(desk: Desk, call: Call) -> Answer:
 
 
 def _start(desk: Desk, butler: str | None, request: RunRequest) -> Answer:
-    from agent_farm.butler.client import start_session
-    from agent_farm.butler.server_handle import ensure_server
+    from agent_farm.server.client import start_session
+    from agent_farm.server.launching import ensure_server
 
     started = start_session(ensure_server(desk.root, butler), request)
     if not isinstance(started, str):
@@ -100,8 +100,8 @@ def _require_prompt(prompt: str) -> str:
 
 
 def schedules(desk: Desk, call: Call) -> Answer:
-    from agent_farm.butler.agreement import schedule_json
-    from agent_farm.butler.server_handle import running_server
+    from agent_farm.server.launching import running_server
+    from agent_farm.sessions.agreement import schedule_json
 
     found = [
         schedule_json(desk.root, store.butler, entry)

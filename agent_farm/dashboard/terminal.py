@@ -16,11 +16,11 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.door import chosen_protocol
 from agent_farm.dashboard.pane_sizes import Attachment
 from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.panes import require_pane
+from agent_farm.server.auth import chosen_protocol
 from agent_farm.tmux.client import clean_environment
 from agent_farm.tmux.viewing import TERM, client_size, give_back_size, viewer_argv, window_size
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.butler.server_files import ServerAddress
-from agent_farm.butler.server_handle import ensure_server
 from agent_farm.errors import AgentFarmError
+from agent_farm.server.address import ServerAddress
+from agent_farm.server.launching import ensure_server
 
 _SECONDS = 20.0
 _AGAIN = "af butler stop && af dash"

@@ -13,8 +13,8 @@ def builder_server(farm: Farm, builder_id: str) -> McpServer | None:
     """
     if not farm.settings.flag("server.enabled"):
         return None
-    from agent_farm.butler.identity import load_butler
-    from agent_farm.butler.server_handle import ensure_server, mint_builder_token
+    from agent_farm.server.launching import ensure_server, mint_builder_token
+    from agent_farm.sessions.butlers import load_butler
 
     address = ensure_server(farm.root)
     token = mint_builder_token(farm.root, builder_id)

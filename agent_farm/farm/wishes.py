@@ -27,8 +27,8 @@ def _programs(farm: Farm) -> Iterator[Request]:
 
 
 def _of_butlers(farm: Farm) -> Iterator[Request]:
-    from agent_farm.butler.agreement import schedule_request
-    from agent_farm.butler.identity import butler_names, load_butler
+    from agent_farm.sessions.agreement import schedule_request
+    from agent_farm.sessions.butlers import butler_names, load_butler
 
     for name in butler_names(farm.root):
         try:

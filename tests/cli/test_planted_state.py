@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.butler.server_files import load_token, require_token, server_files
-from agent_farm.butler.tokens import Tokens, builder_token_file, mint_builder_token
 from agent_farm.dashboard.logins import Logins
 from agent_farm.errors import ForeignFile
+from agent_farm.server.address import load_token, require_token, server_files
+from agent_farm.server.tokens import Tokens, builder_token_file, mint_builder_token
 from tests.builders.test_registry import a_record
 from tests.cli.every_command import PRESENT, WORDS, assert_clear
 from tests.conftest import Af
@@ -111,7 +111,7 @@ def test_a_planted_builder_token_lets_nobody_in(repo: Path) -> None:
 
 def test_the_address_of_a_server_names_no_file_to_read(repo: Path) -> None:
     """`server.json` is written for other programs; af itself knows where its token is."""
-    from agent_farm.butler.server_files import load_address
+    from agent_farm.server.address import load_address
 
     files = server_files(repo)
     document = {"version": 1, "pid": 1, "port": 2, "token_file": "/etc/passwd", "started_at": 0}

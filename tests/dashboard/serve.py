@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from agent_farm.butler.server_files import ServerAddress, server_files, store_address
-from agent_farm.dashboard.serving import main as serve
 from agent_farm.disk import file_lock
+from agent_farm.server.address import ServerAddress, server_files, store_address
+from agent_farm.server.serving import main as serve
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
-from agent_farm.disk import replace_file
+from agent_farm.dashboard.app import open_page
+from agent_farm.server.app import build_app
 from tests.conftest import Af
+from tests.server.serving import ARCHITECT, serving
+from tests.sessions.loop import in_loop
 from tests.waiting import wait_until
 
 
@@ -120,27 +124,16 @@ def test_a_login_outlives_the_server(address: str, af: Af) -> None:
     assert ask(port_of(again), "GET", "/api/farm", **own)[0] == 200
 
 
-def test_what_the_dashboard_holds_ends_with_the_server(shop: Path) -> None:
-    """Its threads are those that the farm's program starts, beside the butler's routes."""
-    from starlette.applications import Starlette
-    from starlette.testclient import TestClient
-
-    from agent_farm.butler.server_files import server_files
-    from agent_farm.dashboard.serving import with_dashboard
-
+@in_loop
+async def test_what_the_page_holds_ends_with_the_server(shop: Path) -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("dashboard")]
 
-    (shop / ".agent-farm").mkdir(mode=0o700)
-    replace_file(shop / ".agent-farm/architect.token", "token")
-    app = with_dashboard(Starlette(), shop, server_files(shop))
-    with TestClient(app, base_url="http://localhost") as client:
-        assert client.get("/api/farm", headers={"Authorization": "Bearer token"}).status_code == 200
+    page = open_page(shop, shop / "token")
+    async with serving(shop, wrap=lambda service: build_app(service, page)) as served:
+        answer = await served.http.get(
+            served.url("/api/farm"), headers={"Authorization": f"Bearer {ARCHITECT}"}
+        )
+        assert answer.status_code == 200
         assert threads()
-    wait_until(lambda: not threads(), timeout=60, what="its threads to end")
-
-
-def test_outside_a_farm(af: Af, tmp_path: Path) -> None:
-    done = af("dash", "--no-browser", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "error:" in done.stderr
+    await asyncio.to_thread(wait_until, lambda: not threads(), timeout=60, what="its threads to end")

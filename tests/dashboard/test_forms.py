@@ -96,16 +96,16 @@ def test_consent_is_asked_in_the_form(visit: Open, shop: Path) -> None:
 
 def record_sessions(root: Path) -> None:
     """As the butler leaves them."""
-    from agent_farm.butler.ownership import Ownership
-    from agent_farm.butler.service import open_database
-    from agent_farm.butler.sessions import (
+    from agent_farm.paths import FarmPaths
+    from agent_farm.sessions.ownership import Ownership
+    from agent_farm.sessions.records import (
         Completion,
         NewSession,
         session_complete,
         session_create,
         session_start,
     )
-    from agent_farm.paths import FarmPaths
+    from agent_farm.sessions.service import open_database
 
     database = open_database(root)
     owner = Ownership(FarmPaths(root).locks)

@@ -194,7 +194,7 @@ def test_what_the_setup_starts_lives_as_long_as_the_runtime(stage: Stage) -> Non
 AF_IN_A_PANE = """
 import subprocess, sys
 from pathlib import Path
-from agent_farm.butler import supervisor
+from agent_farm.server import supervisor
 from agent_farm.pane.command import launcher_argv
 from agent_farm.tmux.server import TmuxServer
 here = Path.cwd()

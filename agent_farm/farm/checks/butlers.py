@@ -12,7 +12,7 @@ from agent_farm.farm.farm import Farm
 
 def check_butlers(farm: Farm) -> Iterator[Finding]:
     """What would keep a butler's server from starting."""
-    from agent_farm.butler.identity import (
+    from agent_farm.sessions.butlers import (
         FILE_NAME,
         butler_names,
         load_butler,

@@ -171,7 +171,7 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
 
 
 def check_server(farm: Farm) -> Iterator[Finding]:
-    from agent_farm.butler.server_handle import has_crashed
+    from agent_farm.server.launching import has_crashed
 
     file = farm.paths.state / "server.json"
     try:

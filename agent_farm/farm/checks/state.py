@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.butler.database import database_problem
 from agent_farm.disk import is_locked, stale_temporaries
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
@@ -18,6 +17,7 @@ from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots
 from agent_farm.launch import as_command
 from agent_farm.processes import working_directories
+from agent_farm.sessions.database import database_problem
 
 _GIT_LOCKS = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.butler.identity import load_butler
-from agent_farm.butler.reach import session_bounds
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.reach import session_bounds
 from tests.fake_api import FakeApi
 from tests.gitrepo import commit_files, write_files
 from tests.runtimes.real.clis import CLIS, require_clis

@@ -1,0 +1,126 @@
+"""Where a server keeps its own, and the address it is found at."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_farm.disk import load_json, replace_file
+from agent_farm.errors import DamagedFile
+from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
+from agent_farm.paths import FarmPaths
+from agent_farm.server.tokens import new_token
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """Where one butler's server keeps its own; the farm's own butler has the documented names."""
+
+    state: Path
+    butler: str | None = None
+
+    @property
+    def directory(self) -> Path:
+        return self.state / "butlers" / self.butler if self.butler else self.state
+
+    @property
+    def address(self) -> Path:
+        return self.directory / "server.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "locks" / "server.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        return self.directory / "locks" / "server-start.lock"
+
+    @property
+    def token(self) -> Path:
+        return self.directory / "architect.token"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "butler.log"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """`pid` is None until the server has come up for the first time."""
+
+    port: int
+    token_file: Path
+    started_at: float
+    pid: int | None = None
+    supervisor: int | None = None
+    stopping: bool = False
+
+    def mcp_url(self, runtime_session_id: str, *, sse: bool = False) -> str:
+        path = "sse" if sse else "mcp"
+        return f"http://localhost:{self.port}/{path}?runtime_session_id={runtime_session_id}"
+
+    @property
+    def token(self) -> str:
+        """The architect's."""
+        return load_token(self.token_file)
+
+
+def server_files(root: Path, butler: str | None = None) -> ServerFiles:
+    """The farm's own butler has one server, by whichever name it is asked for."""
+    if butler is not None:
+        from agent_farm.sessions.butlers import own_butler_name
+
+        butler = None if butler == own_butler_name(root) else butler
+    return ServerFiles(FarmPaths(root).state, butler)
+
+
+def load_address(files: ServerFiles) -> ServerAddress | None:
+    try:
+        document = load_json(files.address)
+    except FileNotFoundError:
+        return None
+    if isinstance(document, dict) and document.get("version") == VERSION:
+        with suppress(KeyError, TypeError, ValueError):
+            return ServerAddress(
+                port=int(document["port"]),
+                token_file=files.token,  # the file names it for other programs
+                started_at=float(document["started_at"]),
+                pid=document["pid"],
+                supervisor=document.get("supervisor"),
+                stopping=bool(document.get("stopping")),
+            )
+    raise DamagedFile(
+        f"{files.address} is damaged or newer than this version",
+        hint=as_command("mv", files.address, f"{files.address}.old"),
+    )
+
+
+def store_address(files: ServerFiles, address: ServerAddress) -> None:
+    document: dict[str, Any] = {
+        "version": VERSION,
+        "pid": address.pid,
+        "supervisor": address.supervisor,
+        "port": address.port,
+        "token_file": str(address.token_file),
+        "started_at": address.started_at,
+        "stopping": address.stopping,
+    }
+    replace_file(files.address, json.dumps(document) + "\n")
+
+
+def require_token(files: ServerFiles) -> None:
+    """There is one, and af made it: whoever plants a token must not be let in by it."""
+    try:
+        load_token(files.token)
+    except FileNotFoundError:
+        replace_file(files.token, new_token() + "\n")
+
+
+def load_token(file: Path) -> str:
+    return read_own(file, secret=True).decode("utf-8", "replace").strip()

@@ -1,0 +1,183 @@
+"""The farm's server, from outside: is it there, where is it, start it without waiting for it.
+
+`af spawn` passes through here: nothing heavy is imported, and a server that runs costs one lock and one read.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.paths import FarmPaths
+from agent_farm.server.address import (
+    ServerAddress,
+    ServerFiles,
+    load_address,
+    require_token,
+    server_files,
+    store_address,
+)
+from agent_farm.server.tokens import mint_builder_token as _mint
+from agent_farm.server.variables import server_environment
+from agent_farm.sessions.ownership import is_held
+
+if TYPE_CHECKING:
+    import socket
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+LOG_LIMIT = 5_000_000
+STOP_SECONDS = 15.0
+RESERVATION = "(server)"  # no builder can be called that
+
+
+def running_server(root: Path, butler: str | None = None) -> ServerAddress | None:
+    """The address of a live server that is not about to end, or None."""
+    files = server_files(root, butler)
+    address = load_address(files) if is_held(files.lock) else None
+    return None if address is None or address.stopping else address
+
+
+def has_crashed(root: Path, butler: str | None = None) -> bool:
+    """There was a server, and it ended without having been asked to."""
+    files = server_files(root, butler)
+    address = load_address(files)
+    return address is not None and not address.stopping and not is_held(files.lock)
+
+
+def ensure_server(
+    root: Path, butler: str | None = None, *, environ: Mapping[str, str] | None = None
+) -> ServerAddress:
+    """The running server, else one that is being started: its port accepts connections already."""
+    address = running_server(root, butler)
+    if address:
+        return address
+    files = server_files(root, butler)
+    with file_lock(files.start_lock, wait=30):
+        address = running_server(root, butler)  # somebody else may have been first
+        return address or _start(root, files, os.environ if environ is None else environ)
+
+
+def mint_builder_token(root: Path, builder_id: str) -> str:
+    """The bearer token of a builder, good until a new one is minted or its run directory goes."""
+    return _mint(FarmPaths(root).runs, builder_id)
+
+
+def python_argv(module: str, *words: str) -> list[str]:
+    """Python on a module of this very copy; nothing in the working directory can stand in for it."""
+    home = str(Path(__file__).parents[2])
+    code = (
+        "import os, sys;"  # after the standard library, before everything that is installed
+        f"sys.path.insert(sys.path.index(os.path.dirname(os.__file__)) + 1, {home!r});"
+        f"from {module} import main; sys.exit(main(sys.argv[1:]))"
+    )
+    return [sys.executable, "-I", "-c", code, *words]
+
+
+def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:
+    make_directory(files.directory)
+    require_token(files)
+    _turn_log(files.log)
+    butler = _declared(root, files.butler)
+    names = (*butler.required_env, *butler.optional_env, *butler.module_credentials)
+    _wait_for_the_last_one(files)
+    with ExitStack() as stack:
+        sockets = open_port(root, files, butler.port)
+        for opened in sockets:
+            stack.enter_context(opened)
+        address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
+        store_address(files, address)  # before the lock: who sees it held reads the right port
+        lock = stack.enter_context(file_lock(files.lock, wait=2))
+        process = _launch(root, files, lock, sockets, server_environment(environ, names))
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(process.pid).encode(), 0)  # for who wants to end it before it is up
+    return replace(address, supervisor=process.pid)
+
+
+def _wait_for_the_last_one(files: ServerFiles) -> None:
+    """A server that is ending still has the port."""
+    try:
+        with file_lock(files.lock, wait=STOP_SECONDS):
+            pass
+    except LockTaken as error:
+        raise AgentFarmError("The last server has not ended yet", hint="af butler stop --now") from error
+
+
+def _declared(root: Path, name: str | None) -> Any:
+    from agent_farm.sessions.butlers import load_butler
+
+    return load_butler(root, name)
+
+
+def open_port(root: Path, files: ServerFiles, configured: int) -> list[socket.socket]:
+    """The farm's port: the configured one, else the one it always had, else a reserved one."""
+    from agent_farm.ports import release_ports, reserve_ports
+    from agent_farm.server.sockets import listen
+
+    reservation = f"({files.butler})" if files.butler else RESERVATION
+    if configured:
+        try:
+            return listen(configured)
+        except OSError as error:
+            raise AgentFarmError(
+                f"Port {configured} is taken",
+                why=os.strerror(error.errno or 0),
+                hint="af config get server.port",
+            ) from error
+    known = load_address(files)
+    if known:
+        with suppress(OSError):
+            return listen(known.port)
+    for _ in range(5):
+        port = reserve_ports(root, reservation, 1)[0]
+        try:
+            return listen(port)
+        except OSError:
+            release_ports(root, [reservation])  # another program took it meanwhile
+    return listen(0)
+
+
+def _launch(
+    root: Path, files: ServerFiles, lock: int, sockets: list[socket.socket], env: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    descriptors = [lock, *(opened.fileno() for opened in sockets)]
+    server = python_argv("agent_farm.server.serving", str(root), files.butler or "", *map(str, descriptors))
+    with open(files.log, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(SUPERVISOR), ",".join(map(str, descriptors)), *server],
+            cwd=root,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )
+    process.returncode = 0  # it outlives this process, which has nothing to wait for
+    return process
+
+
+def turn_running_log(log: Path) -> None:
+    """The same while it is written to: whoever appends goes on in the emptied file."""
+    with suppress(OSError):
+        if log.stat().st_size > LOG_LIMIT:
+            from shutil import copyfile
+
+            copyfile(log, log.with_suffix(".log.1"))
+            os.chmod(log.with_suffix(".log.1"), 0o600)
+            os.truncate(log, 0)
+
+
+def _turn_log(log: Path) -> None:
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_LIMIT:
+            os.replace(log, log.with_suffix(".log.1"))
+    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))

@@ -1,0 +1,181 @@
+"""The server's process: takes over the listening sockets, serves until it is asked to end, drains."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.repository import find_repository
+from agent_farm.paths import FarmPaths
+from agent_farm.server.activity import Activity
+from agent_farm.server.address import (
+    ServerFiles,
+    load_address,
+    load_token,
+    require_token,
+    server_files,
+    store_address,
+)
+from agent_farm.server.launching import turn_running_log
+from agent_farm.server.log_lines import start_log
+from agent_farm.server.tokens import Tokens, hash_token
+from agent_farm.sessions import telemetry
+
+if TYPE_CHECKING:
+    from agent_farm.dashboard.app import Page
+
+DRAIN_SECONDS = 10.0
+LOOK_SECONDS = 2.0
+
+_log = logging.getLogger("agent_farm.butler")
+
+
+def main(argv: list[str]) -> int:
+    root, butler, lock, *descriptors = argv
+    start_log()
+    for descriptor in (int(lock), *map(int, descriptors)):
+        os.set_inheritable(descriptor, False)  # no session inherits the lock or a socket
+    sockets = [socket.socket(fileno=int(word)) for word in descriptors]
+    files = server_files(Path(root), butler or None)
+    try:
+        find_repository(Path(root))  # whose state is not af's own, that is refused before it is read
+        asyncio.run(serve(Path(root), files, sockets, os.environ))
+    except AgentFarmError as error:
+        _log.error("%s%s", error.what, f" ({error.why})" if error.why else "")
+        return (
+            0 if error.code in ("butler", "settings", "damaged-file", "foreign-file") else 1
+        )  # starting again would not help
+    return 0
+
+
+async def serve(
+    root: Path,
+    files: ServerFiles,
+    sockets: list[socket.socket],
+    environ: Mapping[str, str],
+) -> None:
+    """Until SIGTERM, or until the farm's directory is gone."""
+    port = int(sockets[0].getsockname()[1])
+    require_token(files)
+    tokens = Tokens(FarmPaths(root).runs, hash_token(load_token(files.token)))
+    end_export = telemetry.start_export(environ, "agent-farm-butler")
+    running = RunningServer(root, files, port, tokens, dict(environ))
+    try:
+        await running.serve(sockets)
+    finally:
+        if end_export:
+            end_export()
+
+
+@dataclass(slots=True)
+class RunningServer:
+    root: Path
+    files: ServerFiles
+    port: int
+    tokens: Tokens
+    environ: Mapping[str, str]
+    activity: Activity = field(default_factory=Activity)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        from agent_farm.server.app import build_app
+        from agent_farm.sessions.service import open_service
+
+        service = open_service(
+            self.root, self.files.butler, port=self.port, tokens=self.tokens, environ=self.environ
+        )
+        server = make_uvicorn(build_app(service, self._page(), self.activity))
+        serving = asyncio.create_task(server.serve(sockets=sockets))
+        scheduling = asyncio.create_task(service.scheduler.run())
+        looking = asyncio.create_task(self._look())
+        tidying = asyncio.create_task(service.keep_tidy())
+        self._listen_to_signals()
+        self._store(stopping=False)
+        _log.info("Serving %s on port %d, pid %d", service.butler.name, self.port, os.getpid())
+        ended = asyncio.create_task(self.asked.wait())
+        await asyncio.wait([ended, serving, looking, scheduling], return_when=asyncio.FIRST_COMPLETED)
+        self._store(stopping=True)
+        scheduling.cancel()
+        looking.cancel()
+        tidying.cancel()
+        ended.cancel()
+        if not await service.spawner.drain(DRAIN_SECONDS):
+            _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
+        await service.scheduler.finish()
+        server.should_exit = True
+        with suppress(asyncio.CancelledError):
+            await serving
+        service.close()
+        _log.info("Ended")
+
+    def _page(self) -> Page | None:
+        """The farm's own server shows it; a butler of the roster has a server for its sessions alone."""
+        from agent_farm.dashboard.app import open_page
+
+        return None if self.files.butler else open_page(self.root, self.files.token)
+
+    async def _look(self) -> None:
+        """A farm that was deleted needs no server."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self.files.address.exists():
+                break
+            turn_running_log(self.files.log)
+        _log.info("%s is gone", self.files.address)
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self.asked.set)
+
+    def _store(self, *, stopping: bool) -> None:
+        """Where it is, for everybody else; not written into a farm that is gone."""
+        if not self.files.address.exists():
+            return
+        known = load_address(self.files)
+        assert known is not None
+        mine = replace(
+            known,
+            port=self.port,
+            pid=os.getpid(),
+            supervisor=os.getppid(),
+            stopping=stopping,
+            started_at=known.started_at if stopping else time.time(),
+        )
+        store_address(self.files, mine)
+
+
+def make_uvicorn(app: Any) -> Any:
+    import uvicorn
+
+    from agent_farm.server.connections import bounded_protocol
+
+    class Quiet(uvicorn.Server):
+        """Signals belong to the one who runs it."""
+
+        def capture_signals(self) -> Any:
+            from contextlib import nullcontext
+
+            return nullcontext()
+
+    config = uvicorn.Config(
+        app,
+        http=bounded_protocol(),  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=3,
+        ws="websockets-sansio",
+        server_header=False,
+    )
+    return Quiet(config)

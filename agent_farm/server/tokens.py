@@ -1,0 +1,124 @@
+"""Bearer tokens: who a caller is, and which tools that is good for. Only hashes are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import read_own
+from agent_farm.paths import is_builder_id
+
+Kind = Literal["architect", "session", "builder"]
+
+SESSION_TOOLS = frozenset(
+    {
+        "trigger",
+        *("state_get", "state_set", "state_list", "state_delete"),
+        *("schedule_list", "schedule_create", "schedule_update", "schedule_delete"),
+        *("sessions_list", "sessions_get", "sessions_stop", "list_builders"),
+        *("list_sources", "ask_sources"),
+    }
+)
+BUILDER_TOOLS = frozenset(
+    {"report", "ask_architect", "list_builders", "message_builder", "state_get", "state_list"}
+)
+FARM_TOOLS = frozenset(
+    {
+        *("spawn", "status", "send", "send_keys", "wait"),
+        *("capture", "logs", "path"),
+        *("diff", "merge", "conflicts"),
+        *("stop", "resume", "prune"),
+    }
+)
+
+TOOLS_OF: Mapping[Kind, frozenset[str]] = {
+    "architect": SESSION_TOOLS | FARM_TOOLS | {"tick", "message_builder"},
+    "session": SESSION_TOOLS,
+    "builder": BUILDER_TOOLS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`login` is what the architect's page shows, where the token of a program would be."""
+
+    kind: Kind
+    id: str
+    login: str | None = field(default=None, repr=False)
+
+    def may(self, tool: str) -> bool:
+        return tool in TOOLS_OF[self.kind]
+
+
+def new_token() -> str:
+    return os.urandom(32).hex()
+
+
+def hash_token(token: str) -> str:
+    """A plain hash is enough for 256 random bits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def builder_token_file(runs: Path, builder_id: str) -> Path:
+    return runs / builder_id / "token.json"
+
+
+def mint_builder_token(runs: Path, builder_id: str) -> str:
+    """A new token for the builder; the one before stops working. It ends with the run directory."""
+    token = new_token()
+    file = builder_token_file(runs, builder_id)
+    make_directory(file.parent)
+    replace_file(file, json.dumps({"version": 1, "sha256": hash_token(token)}) + "\n")
+    return token
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens one server accepts; sessions' hashes live as long as the sessions do."""
+
+    runs: Path
+    architect: str | None = None
+    _sessions: dict[str, str] = field(default_factory=dict)
+
+    def mint_for_session(self, session_id: str) -> str:
+        token = new_token()
+        self._sessions[session_id] = hash_token(token)
+        return token
+
+    def revoke_session(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def caller(self, token: str, runtime_session_id: str | None) -> Caller | None:
+        """Who carries `token`; a session or builder has to name itself, and rightly."""
+        given = hash_token(token)
+        if _same(given, self.architect):
+            return Caller("architect", "architect")
+        if not runtime_session_id:
+            return None
+        if _same(given, self._sessions.get(runtime_session_id)):
+            return Caller("session", runtime_session_id)
+        if _same(given, self._builder_hash(runtime_session_id)):
+            return Caller("builder", runtime_session_id)
+        return None
+
+    def _builder_hash(self, builder_id: str) -> str | None:
+        if not is_builder_id(builder_id):
+            return None
+        try:
+            document = json.loads(read_own(builder_token_file(self.runs, builder_id), secret=True))
+            return str(document["sha256"])
+        except (DamagedFile, OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+
+def _same(given: str, known: str | None) -> bool:
+    import hmac
+
+    return known is not None and hmac.compare_digest(given.encode(), known.encode())

@@ -1,0 +1,130 @@
+"""Credentials, encrypted at rest: looked up in the database first, in the environment second."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_farm.disk import make_directory
+from agent_farm.errors import DamagedFile, NotFound, UsageError, nearest
+from agent_farm.own_files import read_own
+from agent_farm.paths import user_state_directory
+from agent_farm.sessions.database import Database
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def default_key_file() -> Path:
+    """Outside the repository: a copied butler.db alone gives nothing away."""
+    return user_state_directory() / "credentials.key"
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialStore:
+    database: Database
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    key_file: Path = field(default_factory=default_key_file)
+    clock: Callable[[], float] = time.time
+
+    async def resolve(self, name: str) -> str | None:
+        """The stored value, else the one of the environment, else None."""
+        return await self.database.run(self.lookup, name)
+
+    def lookup(self, name: str) -> str | None:
+        rows = self.database.query("SELECT value FROM credentials WHERE name = ?", (name,))
+        if rows:
+            return self._decrypt(name, rows[0]["value"])
+        return self.environ.get(name)
+
+    def lookup_all(self, names: Iterable[str]) -> dict[str, str]:
+        found = {name: self.lookup(name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def set(self, name: str, value: str) -> None:
+        _require_name(name)
+        if not value or "\0" in value:
+            raise UsageError(f"The value of {name} is empty or contains NUL")
+        from cryptography.fernet import Fernet
+
+        sealed = Fernet(self._key(create=True)).encrypt(value.encode())
+        with self.database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO credentials VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+                " SET value = excluded.value, updated_at = excluded.updated_at",
+                (name, sealed, self.clock()),
+            )
+
+    def names(self) -> dict[str, float]:
+        """name -> when it was set; values are never listed."""
+        rows = self.database.query("SELECT name, updated_at FROM credentials ORDER BY name")
+        return {row["name"]: row["updated_at"] for row in rows}
+
+    def unset(self, name: str) -> None:
+        with self.database.transaction() as connection:
+            if connection.execute("DELETE FROM credentials WHERE name = ?", (name,)).rowcount:
+                return
+        close = nearest(name, self.names())
+        raise NotFound(
+            f"No credential {name} is stored",
+            why=f"Did you mean {close}?" if close else None,
+            hint="af credentials list",
+        )
+
+    def _decrypt(self, name: str, sealed: bytes) -> str:
+        from cryptography.fernet import Fernet, InvalidToken
+
+        try:
+            return Fernet(self._key(create=False)).decrypt(sealed).decode()
+        except InvalidToken as error:
+            raise DamagedFile(
+                f"The credential {name} was sealed with another key than {self.key_file}",
+                hint=f"af credentials set {name}",
+            ) from error
+
+    def _key(self, *, create: bool) -> bytes:
+        try:
+            return _valid_key(self.key_file, read_own(self.key_file, secret=True))
+        except FileNotFoundError:
+            if not create:
+                raise DamagedFile(
+                    f"{self.key_file} is gone, so stored credentials cannot be read",
+                    hint="af credentials set NAME",
+                ) from None
+            return self._new_key()
+
+    def _new_key(self) -> bytes:
+        from cryptography.fernet import Fernet
+
+        make_directory(self.key_file.parent)
+        temporary = self.key_file.with_name(f".{self.key_file.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(Fernet.generate_key())
+                file.flush()
+                os.fsync(descriptor)
+            with suppress(FileExistsError):  # another process was first
+                os.link(temporary, self.key_file)
+        finally:
+            temporary.unlink()
+        return self._key(create=False)
+
+
+def _valid_key(path: Path, text: bytes) -> bytes:
+    from cryptography.fernet import Fernet
+
+    try:
+        Fernet(text.strip())
+    except ValueError as error:
+        raise DamagedFile(f"{path} holds no key", hint=f"mv {path} {path}.damaged") from error
+    return text.strip()
+
+
+def _require_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not the name of an environment variable")

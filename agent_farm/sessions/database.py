@@ -1,0 +1,169 @@
+"""butler.db: SQLite in WAL mode, shared by any number of processes, tables by numbered migration."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent_farm.disk import make_directory
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.own_files import require_own_file
+from agent_farm.sessions.migrations import MIGRATIONS
+
+BUSY_SECONDS = 15.0
+_RETRY_SECONDS = 0.02
+_THREADS = 2
+
+T = TypeVar("T")
+Row = sqlite3.Row
+
+
+class Database:
+    """One connection, used by one thread at a time; an event loop reaches it through `run`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="butler.db")
+        self._connection = _open(path)
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self._lock, self._named_errors():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Writes that happen together or not at all; other processes wait their turn meanwhile."""
+        with self._lock, self._named_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """`function` on a thread of ours: neither a slow disk nor busy neighbours hold up the loop."""
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _named(self.path, error) from error
+
+
+def database_problem(path: Path) -> AgentFarmError | None:
+    """What would keep a server from starting; None as well where there is no database yet."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        database = Database(path)
+    except AgentFarmError as error:
+        return error
+    try:
+        (row,) = database.query("PRAGMA quick_check(1)")
+    except AgentFarmError as error:
+        return error
+    finally:
+        database.close()
+    return None if row[0] == "ok" else DamagedFile(f"{path} is damaged", why=str(row[0]))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    make_directory(path.parent)
+    try:
+        with suppress(FileExistsError):  # one that is there is not opened: closing it would unlock it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        require_own_file(path, secret=True)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+    except (OSError, sqlite3.Error) as error:
+        raise _named(path, error) from error
+    try:
+        connection.row_factory = sqlite3.Row
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _migrate(path, connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _named(path, error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite waits for nobody when it turns a new file to WAL: two that open it at once have to try again."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(path: Path, connection: sqlite3.Connection) -> None:
+    version = _version(connection)
+    if version > len(MIGRATIONS):
+        raise DamagedFile(
+            f"{path} has version {version}; this af reads up to version {len(MIGRATIONS)}",
+            why="A newer af wrote it.",
+            hint="pip install --upgrade codev-agent-farm",
+        )
+    if version == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(_version(connection), len(MIGRATIONS)):  # another process may have been first
+            for statement in _statements(MIGRATIONS[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """`executescript` would commit the transaction that makes a migration whole."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _named(path: Path, error: Exception) -> AgentFarmError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return LockTaken(f"{path} is busy", why=f"Other processes held it for {BUSY_SECONDS:g} s.")
+    if "not a database" in text or "malformed" in text:
+        return DamagedFile(f"{path} is damaged", why=text, hint=f"mv {path} {path}.damaged && af doctor")
+    return AgentFarmError(f"Cannot use {path}", why=text, hint=f"ls -ld {path.parent}")

@@ -1,0 +1,123 @@
+"""Memory: what earlier sessions said, found again by SQLite's full-text search. It never stops a session."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.failures import reason_of
+
+HEADING = "## From earlier sessions"
+WORD = re.compile(r"\w{4,}")
+SAYS_NOTHING = frozenset(
+    [
+        "about",
+        "again",
+        "could",
+        "from",
+        "have",
+        "here",
+        "into",
+        "just",
+        "more",
+        "please",
+        "should",
+        "some",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "what",
+        "when",
+        "where",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    ]
+)
+MOST_WORDS = 40
+
+
+async def fetch_memory_context(
+    database: Database, butler: str, prompt: str, *, episodes: int = 5, characters: int = 4000
+) -> str | None:
+    """The episodes that match `prompt` best, as text for a system prompt; None when there are none.
+
+    Fails open: what goes wrong is logged, and the answer is None.
+    """
+    try:
+        return await database.run(_recall, database, butler, prompt, episodes, characters)
+    except Exception as error:
+        _log("Memory could not be read; the session goes on without it", error)
+        return None
+
+
+async def store_session_episode(
+    database: Database, butler: str, session_id: str, prompt: str, output: str
+) -> bool:
+    """Whether the episode was kept; fails open, logged."""
+    if not output.strip():
+        return False
+    try:
+        await database.run(_store, database, (butler, session_id, prompt, output, time.time()))
+        return True
+    except Exception as error:
+        _log("The session's episode could not be stored", error)
+        return False
+
+
+def _recall(database: Database, butler: str, prompt: str, episodes: int, characters: int) -> str | None:
+    question = _any_word_of(prompt)
+    if not question:
+        return None
+    rows = database.query(
+        "SELECT e.prompt, e.output, e.created_at FROM episodes_text"
+        " JOIN episodes e ON e.number = episodes_text.rowid"
+        " WHERE episodes_text MATCH ? AND e.butler = ? ORDER BY bm25(episodes_text), e.number DESC LIMIT ?",
+        (question, butler, episodes),
+    )
+    if not rows:
+        return None
+    share = characters // len(rows)
+    entries = [_entry(row["created_at"], row["prompt"], row["output"], share) for row in rows]
+    return "\n\n".join([HEADING, *entries])
+
+
+def _any_word_of(text: str) -> str:
+    """An FTS5 query; each word is quoted, so that nothing in a prompt is read as an operator."""
+    words = dict.fromkeys(word.lower() for word in WORD.findall(text))
+    telling = [word for word in words if word not in SAYS_NOTHING]
+    return " OR ".join(f'"{word}"' for word in telling[:MOST_WORDS])
+
+
+def _entry(at: float, prompt: str, output: str, share: int) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(at))
+    return f"{day}, asked: {_short(prompt, share // 4)}\n{_short(output, share)}"
+
+
+def _short(text: str, limit: int) -> str:
+    text = text.strip()
+    return text if len(text) <= limit else text[:limit].rstrip() + " …"
+
+
+def _store(database: Database, values: tuple[str, str, str, str, float]) -> None:
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO episodes (butler, session_id, prompt, output, created_at) VALUES (?, ?, ?, ?, ?)",
+            values,
+        )
+
+
+def _log(message: str, error: Exception) -> None:
+    """One line: nobody who asks for a session has to do with how memory is kept."""
+    import logging
+
+    logging.getLogger(__name__).warning("%s: %s", message, reason_of(error))

@@ -1,0 +1,66 @@
+"""How long the records of sessions are kept, and what goes with them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from agent_farm.sessions.records import conversation_home
+from agent_farm.sessions.session_log import SessionLog
+from agent_farm.settings import Settings
+
+DAY_SECONDS = 86400.0
+_AT_ONCE = 500  # other processes write meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`age` in seconds since the end, `number` of sessions; None limits nothing."""
+
+    age: float | None = None
+    number: int | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        days, number = settings.number("sessions.keep_days"), settings.number("sessions.keep_number")
+        return cls(days * DAY_SECONDS if days else None, number or None)
+
+
+def prune_sessions(
+    log: SessionLog, limits: Limits, *, butler: str | None = None, dry_run: bool = False
+) -> list[str]:
+    """The ids of the sessions that were removed; one that has not ended is never among them."""
+    log.heal()
+    before = -1.0 if limits.age is None else time.time() - limits.age
+    most = 1 << 62 if limits.number is None else limits.number
+    rows = log.database.query(
+        "SELECT id, coalesce(home, id) AS home FROM ("
+        " SELECT *, row_number() OVER (PARTITION BY butler ORDER BY number DESC) AS place FROM sessions"
+        " WHERE butler = coalesce(?, butler)"
+        ") WHERE ended_at IS NOT NULL AND (ended_at < ? OR place > ?) ORDER BY number",
+        (butler, before, most),
+    )
+    ids = [row["id"] for row in rows]
+    if not dry_run:
+        for begin in range(0, len(ids), _AT_ONCE):
+            _delete(log, ids[begin : begin + _AT_ONCE])
+        _forget_conversations(log, {row["home"] for row in rows})
+    return ids
+
+
+def _delete(log: SessionLog, ids: list[str]) -> None:
+    with log.database.transaction() as connection:
+        for table, column in (("sessions", "id"), ("served_calls", "caller"), ("episodes", "session_id")):
+            marks = ", ".join("?" * len(ids))
+            connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", ids)
+
+
+def _forget_conversations(log: SessionLog, homes: set[str]) -> None:
+    """Those with which no session that is left could go on."""
+    for home in homes:
+        left = log.database.query("SELECT 1 FROM sessions WHERE coalesce(home, id) = ? LIMIT 1", (home,))
+        if not left:
+            with suppress(OSError):
+                shutil.rmtree(conversation_home(log.database.path.parent, home))

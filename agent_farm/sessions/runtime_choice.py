@@ -1,0 +1,127 @@
+"""Which runtime a headless session gets, with the settings that hold for it in this farm."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from agent_farm.consent import Ask, require_consent
+from agent_farm.errors import ToolMissing, UsageError
+from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.origin import agree_by_name, runtime_requests
+from agent_farm.sessions.butlers import Butler, choices, configured_runtime
+from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.order import RunOptions
+from agent_farm.sessions.transport import transport_problem
+from agent_farm.settings import Settings, open_settings
+
+
+def choose(
+    root: Path,
+    butler: Butler,
+    credentials: CredentialStore,
+    environ: Mapping[str, str],
+    *,
+    runtime: str | None = None,
+    permissions: str | None = None,
+    options: RunOptions | None = None,
+    yes: bool = False,
+    ask: Ask | None = None,
+) -> RunOptions:
+    """`options` with the runtime asked for, else the butler's, else the farm's, else the first usable.
+
+    The farm's settings are those of now: a server lives longer than they do. ConsentNeeded for what of the
+    repository nobody has agreed to; `yes` and `ask` are of a person who is there.
+    """
+    given = options or RunOptions()
+    settings = open_settings(root, environ)
+    settings.require_good()
+    name = runtime or butler.runtime or configured_runtime(root, settings)
+    adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
+    if problem := transport_problem(adapter, butler.transport):
+        raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
+    own = settings.runtime(adapter.name)
+    command = tuple(shlex.split(own.command)) if own.command else None
+    requests = [
+        *butler.requests,
+        *runtime_requests(root, settings, adapter.name, permissions=permissions),
+        *settings.requests(["env.pass"]),
+    ]
+    require_consent(root, requests, yes=yes, ask=ask)
+    chosen = permissions or own.permissions or settings.values["spawn.permissions"]
+    return replace(
+        given,
+        adapter=adapter,
+        model=given.model or _own_model(settings, butler, adapter.name, named=runtime is not None),
+        permissions=cast(Permissions, chosen),
+        command=command,
+        runtime_args=own.args or None,
+    )
+
+
+def _own_model(settings: Settings, butler: Butler, name: str, *, named: bool) -> str | None:
+    """A model is for the runtime it stands beside: no other knows one of that name."""
+    configured = settings.text("spawn.runtime")
+    is_farms = name == configured or (configured is None and butler.runtime is None and not named)
+    is_butlers = name == (butler.runtime or configured) or (is_farms and butler.runtime is None)
+    return (
+        settings.runtime(name).model
+        or (butler.model if is_butlers else None)
+        or (settings.text("spawn.model") if is_farms else None)
+    )
+
+
+def _named(root: Path, name: str) -> RuntimeAdapter:
+    try:
+        return get_adapter(name, root)
+    except ValueError as error:
+        why = choices(name, adapter_names(root))
+        raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
+
+
+def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:
+    """A key in the credential store counts like one in the environment."""
+    problems = []
+    for name in ADAPTERS:
+        if name == "demo":  # it does no real work: only when asked for
+            continue
+        adapter = get_adapter(name)
+        problem = adapter.problem({**environ, **credentials.lookup_all(adapter.key_names)})
+        problem = problem or transport_problem(adapter, butler.transport)
+        if problem is None:
+            return adapter
+        problems.append(f"{name}: {problem}")
+    raise ToolMissing(
+        "No runtime is usable",
+        why="Install one and log in, or try the demo runtime, which needs no account.",
+        evidence=problems,
+        hint='af run --runtime demo "…"',
+    )
+
+
+def agree_to_session(
+    root: Path,
+    butler: Butler,
+    credentials: CredentialStore,
+    *,
+    runtime: str | None,
+    permissions: str | None,
+    yes: bool,
+    ask: Ask | None,
+) -> None:
+    """What a person who wants a session is asked before it is handed to a server, where nobody can be asked.
+
+    A runtime of the repository's own name is agreed to by naming it.
+    """
+    if runtime:
+        agree_by_name(root, runtime)
+    with suppress(ToolMissing):  # the server has an environment of its own, and says it better
+        choose(
+            root, butler, credentials, os.environ, runtime=runtime, permissions=permissions, yes=yes, ask=ask
+        )

@@ -1,0 +1,121 @@
+"""Fires what is due, once each, however many servers look; what was missed is made up once or passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_farm.consent import HINT
+from agent_farm.errors import AgentFarmError
+from agent_farm.sessions.cron import last_due, last_moment
+from agent_farm.sessions.failures import log_failure, reason_of
+from agent_farm.sessions.result import SpawnerResult
+from agent_farm.sessions.schedules import Schedule, ScheduleStore
+
+LONGEST_SLEEP = 20.0
+FINISH_SECONDS = 5.0
+
+Fire = Callable[[Schedule], Awaitable[SpawnerResult]]
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """`fire(schedule)` runs one session. A schedule never runs twice at the same time.
+
+    `refresh` brings the store up to date before it is looked at; `may_fire` says whether its user agreed.
+    """
+
+    store: ScheduleStore
+    fire: Fire
+    clock: Callable[[], float] = time.time
+    refresh: Callable[[], Awaitable[None]] | None = None
+    may_fire: Callable[[Schedule], bool] = lambda schedule: True
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def tick(self) -> list[str]:
+        """Fire what is due now; the names of the schedules that this call fired."""
+        if self.refresh:
+            await self.refresh()
+        schedules = await self.store.database.run(self.store.all)
+        fired = []
+        for schedule in schedules:
+            try:
+                if schedule.enabled and await self._look(schedule):
+                    fired.append(schedule.name)
+            except Exception as error:  # those after it are looked at all the same
+                log_failure(_logger(), f"Schedule {schedule.name}", error)
+        return fired
+
+    async def run(self) -> None:
+        """Tick for ever; a failure is logged and the next tick comes all the same."""
+        while True:
+            try:
+                await self.tick()
+            except Exception as error:
+                log_failure(_logger(), "Looking at the schedules", error)
+            await asyncio.sleep(self._pause())
+
+    async def finish(self) -> None:
+        """Until the history has the end of all that was fired; sessions are drained by their spawner."""
+        if left := [task for task in self._running.values() if not task.done()]:
+            await asyncio.wait(left, timeout=FINISH_SECONDS)
+
+    def _pause(self) -> float:
+        """Due times are whole minutes; look shortly after each."""
+        return min(LONGEST_SLEEP, 60.0 - self.clock() % 60.0 + 0.05)
+
+    async def _look(self, schedule: Schedule) -> bool:
+        now = self.clock()
+        until = last_moment(schedule.until, schedule.timezone)
+        due, count = last_due(
+            schedule.cron, schedule.timezone, schedule.looked_until, now if until is None else min(now, until)
+        )
+        if due is None:
+            return False
+        if count > 1:
+            _logger().warning("Schedule %s missed %d due times", schedule.name, count - 1)
+        outcome = self._outcome(schedule, now - due)
+        claimed = await self.store.database.run(self.store.claim, schedule.name, due, outcome)
+        await self.store.database.run(self.store.look_until, schedule.name, due)
+        if not claimed:
+            return False
+        if outcome != "fired":
+            _logger().warning("Schedule %s was not fired: %s", schedule.name, outcome)
+            return False
+        self._running[schedule.name] = asyncio.create_task(self._fire(schedule, due))
+        return True
+
+    def _outcome(self, schedule: Schedule, late: float) -> str:
+        if schedule.late and late > schedule.late:
+            return f"missed by {late:.0f} s"
+        if not self.may_fire(schedule):
+            return f"nobody has agreed to it: {HINT}"
+        running = self._running.get(schedule.name)
+        return "still running" if running and not running.done() else "fired"
+
+    async def _fire(self, schedule: Schedule, due: float) -> None:
+        try:
+            outcome = _outcome_of(await self.fire(schedule))
+        except Exception as error:
+            log_failure(_logger(), f"Schedule {schedule.name}", error)
+            outcome = f"not started: {reason_of(error)}"
+        if not outcome.startswith("completed"):
+            _logger().warning("Schedule %s: %s", schedule.name, outcome)
+        try:
+            await self.store.database.run(self.store.note_outcome, schedule.name, due, outcome)
+        except AgentFarmError as error:
+            log_failure(_logger(), f"The history of schedule {schedule.name}", error)
+
+
+def _outcome_of(result: SpawnerResult) -> str:
+    session = f", session {result.session_id[:8]}" if result.session_id else ""
+    return f"completed{session}" if result.success else f"failed{session}: {result.error}"
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger(__name__)

@@ -1,0 +1,256 @@
+"""Schedules on record: from `butler.toml`, from tools, and which due times have been claimed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_farm.disk import file_lock
+from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.sessions.butlers import ScheduleEntry
+from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, next_due, require_cron
+from agent_farm.sessions.database import Database, Row
+from agent_farm.sessions.trigger_sources import TASK_NAME
+
+Origin = Literal["file", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`looked_until`: due times up to then have been fired or passed over."""
+
+    name: str
+    cron: str
+    prompt: str
+    timezone: str | None
+    enabled: bool
+    origin: Origin
+    looked_until: float
+    cwd: str | None = None
+    late: float = CATCH_UP_SECONDS
+    until: str | None = None
+
+    @property
+    def entry(self) -> ScheduleEntry:
+        return ScheduleEntry(
+            self.name, self.cron, self.prompt, self.timezone, self.cwd, self.late, self.until
+        )
+
+    @property
+    def next_due(self) -> float | None:
+        due = next_due(self.cron, self.timezone, self.looked_until)
+        return due if self.enabled and not self.is_over(due) else None
+
+    def is_over(self, due: float) -> bool:
+        last = last_moment(self.until, self.timezone)
+        return last is not None and due > last
+
+    def directory(self, root: Path) -> Path | None:
+        """Where its sessions run; what is named from the top of the checkout has to lie in it."""
+        if self.cwd is None:
+            return None
+        place = (root / self.cwd).resolve()
+        if not Path(self.cwd).is_absolute() and not place.is_relative_to(root.resolve()):
+            raise UsageError(f"Schedule {self.name}: cwd {self.cwd} leads out of {root}")
+        if not place.is_dir():
+            raise UsageError(f"Schedule {self.name}: there is no directory {place}")
+        return place
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "cron": self.cron,
+            "prompt": self.prompt,
+            "timezone": self.timezone,
+            "enabled": self.enabled,
+            "origin": self.origin,
+            "next_due": self.next_due,
+            "cwd": self.cwd,
+            "late": self.late,
+            "until": self.until,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStore:
+    database: Database
+    butler: str
+    clock: Callable[[], float] = time.time
+
+    def all(self) -> list[Schedule]:
+        rows = self.database.query("SELECT * FROM schedules WHERE butler = ? ORDER BY name", (self.butler,))
+        return [_schedule(row) for row in rows]
+
+    def get(self, name: str) -> Schedule:
+        known = {schedule.name: schedule for schedule in self.all()}
+        if name not in known:
+            close = nearest(name, known)
+            raise NotFound(
+                f"No schedule {name}",
+                why=f"Did you mean {close}?" if close else None,
+                hint="af schedule list",
+            )
+        return known[name]
+
+    def create(self, entry: ScheduleEntry, origin: Origin = "tool") -> Schedule:
+        _require_entry(entry)
+        with self._changing():
+            if any(schedule.name == entry.name for schedule in self.all()):
+                raise UsageError(f"There is a schedule {entry.name} already", hint="af schedule list")
+            self._write(entry, origin, enabled=True)
+            return self.get(entry.name)
+
+    def update(self, name: str, *, enabled: bool | None = None, **changed: Any) -> Schedule:
+        """Change what is given and not None. One that was off, or due at other times, counts from now."""
+        given = {key: value for key, value in changed.items() if value is not None}
+        with self._changing():
+            old = self.get(name)
+            if old.origin == "file" and given:
+                raise _from_file(name)
+            entry = replace(old.entry, **given)
+            _require_entry(entry)
+            on = old.enabled if enabled is None else enabled
+            afresh = entry.cron != old.cron or (on and not old.enabled)
+            self._write(entry, old.origin, enabled=on, looked_until=None if afresh else old.looked_until)
+            return self.get(name)
+
+    def delete(self, name: str) -> None:
+        with self._changing():
+            if self.get(name).origin == "file":
+                raise _from_file(name)
+            self._forget(name)
+
+    def take_from_file(self, entries: tuple[ScheduleEntry, ...]) -> None:
+        """Make the schedules of the file what `entries` says; those from tools stay as they are.
+
+        What is so already is not written: whoever only looks at schedules changes nothing.
+        """
+        for entry in entries:
+            _require_entry(entry)
+        if self._is_so(entries):
+            return
+        with self._changing():
+            known = {schedule.name: schedule for schedule in self.all()}
+            for entry in entries:
+                old = known.pop(entry.name, None)
+                same = old is not None and (old.cron, old.timezone) == (entry.cron, entry.timezone)
+                enabled = old.enabled if old else True
+                self._write(
+                    entry, "file", enabled=enabled, looked_until=old.looked_until if old and same else None
+                )
+            for old in known.values():
+                if old.origin == "file":
+                    self._forget(old.name)
+
+    def _is_so(self, entries: tuple[ScheduleEntry, ...]) -> bool:
+        known = {schedule.name: schedule for schedule in self.all()}
+        from_file = {schedule.name for schedule in known.values() if schedule.origin == "file"}
+        return from_file == {entry.name for entry in entries} and all(
+            known[entry.name].entry == entry for entry in entries
+        )
+
+    def _changing(self) -> AbstractContextManager[Any]:
+        """What is read is what is changed: no other process or thread comes between."""
+        return file_lock(self.database.path.parent / "locks" / f"schedules-{self.butler}.lock", wait=20)
+
+    def claim(self, name: str, due: float, outcome: str) -> bool:
+        """Whether this process, and no other, is the one to act on this due time."""
+        with self.database.transaction() as connection:
+            return (
+                connection.execute(
+                    "INSERT OR IGNORE INTO fires VALUES (?, ?, ?, ?, ?)",
+                    (self.butler, name, due, self.clock(), outcome),
+                ).rowcount
+                == 1
+            )
+
+    def note_outcome(self, name: str, due: float, outcome: str) -> None:
+        """What became of a due time that was claimed."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
+                (outcome, self.butler, name, due),
+            )
+
+    def look_until(self, name: str, moment: float) -> None:
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE schedules SET looked_until = max(looked_until, ?) WHERE butler = ? AND name = ?",
+                (moment, self.butler, name),
+            )
+
+    def fires(self, name: str) -> list[dict[str, Any]]:
+        rows = self.database.query(
+            "SELECT due, claimed_at, outcome FROM fires WHERE butler = ? AND schedule = ? ORDER BY due",
+            (self.butler, name),
+        )
+        return [dict(row) for row in rows]
+
+    def _write(
+        self, entry: ScheduleEntry, origin: Origin, *, enabled: bool, looked_until: float | None = None
+    ) -> None:
+        now = self.clock()
+        with self.database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO schedules (butler, name, cron, prompt, timezone, enabled, origin, created_at,"
+                " looked_until, cwd, late, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (butler, name) DO UPDATE SET cron = excluded.cron, prompt = excluded.prompt,"
+                " timezone = excluded.timezone, enabled = excluded.enabled, origin = excluded.origin,"
+                " looked_until = excluded.looked_until, cwd = excluded.cwd, late = excluded.late,"
+                " until = excluded.until",
+                (
+                    *(
+                        self.butler,
+                        entry.name,
+                        entry.cron,
+                        entry.prompt,
+                        entry.timezone,
+                        int(enabled),
+                        origin,
+                    ),
+                    *(now, now if looked_until is None else looked_until),
+                    *(entry.cwd, entry.late, entry.until),
+                ),
+            )
+
+    def _forget(self, name: str) -> None:
+        with self.database.transaction() as connection:
+            connection.execute("DELETE FROM schedules WHERE butler = ? AND name = ?", (self.butler, name))
+
+
+def _schedule(row: Row) -> Schedule:
+    return Schedule(
+        name=row["name"],
+        cron=row["cron"],
+        prompt=row["prompt"],
+        timezone=row["timezone"],
+        enabled=bool(row["enabled"]),
+        origin=row["origin"],
+        looked_until=row["looked_until"],
+        cwd=row["cwd"],
+        late=row["late"],
+        until=row["until"],
+    )
+
+
+def _require_entry(entry: ScheduleEntry) -> None:
+    if not TASK_NAME.fullmatch(entry.name):
+        raise UsageError(
+            f"{entry.name!r} cannot be the name of a schedule", why="Use letters, digits, . _ and -."
+        )
+    if not entry.prompt.strip():
+        raise UsageError(f"Schedule {entry.name} has no prompt")
+    require_cron(entry.cron, entry.timezone)
+    last_moment(entry.until, entry.timezone)
+    if entry.late < 0 or "\0" in (entry.cwd or ""):
+        raise UsageError(f"Schedule {entry.name}: late is below 0, or cwd contains NUL")
+
+
+def _from_file(name: str) -> UsageError:
+    return UsageError(
+        f"Schedule {name} comes from butler.toml", why="Change it there; it can be enabled or disabled."
+    )

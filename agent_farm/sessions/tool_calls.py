@@ -1,0 +1,61 @@
+"""Tool calls of a session: what its runtime reported, and what the server itself served."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_farm.sessions.database import Database
+
+KEPT_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCall:
+    name: str
+    input: Mapping[str, Any]
+    result: str | None
+    failed: bool
+
+
+async def record_served_call(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
+    await database.run(_insert, database, caller, call, seconds)
+
+
+def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ServedCall]) -> list[dict[str, Any]]:
+    """All calls once: a served call that the runtime reported too is marked `served`, others are added."""
+    calls = [dict(call) for call in reported]
+    for call in served:
+        twin = next((known for known in calls if "served" not in known and _same(known, call)), None)
+        if twin is None:
+            twin = {
+                "name": call.name,
+                "input": dict(call.input),
+                "result": call.result,
+                "is_error": call.failed,
+            }
+            calls.append(twin)
+        twin["served"] = True
+    return calls
+
+
+def _same(reported: Mapping[str, Any], served: ServedCall) -> bool:
+    """Runtimes prefix a server's tools: mcp__farm__state_set, mcp_farm-1_state_set, farm.state_set."""
+    name = str(reported.get("name", ""))
+    matches = name == served.name or (
+        name.endswith(served.name) and not name[-len(served.name) - 1].isalnum()
+    )
+    return matches and dict(reported.get("input") or {}) == dict(served.input)
+
+
+def _insert(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
+    result = None if call.result is None else call.result[:KEPT_CHARACTERS]
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (caller, call.name, json.dumps(dict(call.input)), result, int(call.failed), time.time(), seconds),
+        )

@@ -1,0 +1,178 @@
+"""What an architect on `af mcp` does, to the end: real builders, real git, the real stdio server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agent_farm.server.tokens import TOOLS_OF
+from tests.conftest import Af
+from tests.gitrepo import git
+from tests.server.architect import Architect, architect_over_stdio
+from tests.sessions.loop import in_loop
+
+
+async def builder(architect: Architect, task: str, **more: Any) -> str:
+    spawned = await architect.done("spawn", {"task": task, "runtime": "demo", **more})
+    id = str(spawned["builder"]["id"])
+    await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+    return id
+
+
+@in_loop
+async def test_stdio_serves_what_the_architects_token_is_good_for(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        tools = await architect.tools()
+        assert set(tools) == TOOLS_OF["architect"]
+        assert all(tool.description for tool in tools.values())
+        asked = tools["spawn"].input_schema["properties"]
+        assert {"permissions", "branch", "role", "shell", "ephemeral"} <= set(asked)
+        refused = await architect.refused("report", {"state": "idle", "message": "x"})
+        assert "not a tool for an architect" in refused
+
+
+@in_loop
+async def test_from_spawn_to_prune(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        id = await builder(architect, "[[write:notes.txt]]")
+        assert "notes.txt" in (await architect.done("diff", {"id": id}))["diff"]
+        assert (await architect.done("conflicts")) == {"conflicts": [], "unknown": []}
+        where = await architect.done("path", {"id": id})
+        assert (Path(where["path"]) / "notes.txt").is_file()
+        (landed,) = (await architect.done("merge", {"ids": [id]}))["merged"]
+        assert (landed["id"], landed["into"], landed["left_behind"]) == (id, "main", [])
+        assert git(repo, "rev-parse", "HEAD").strip() == landed["after"]
+        assert (repo / "notes.txt").is_file()
+        assert "hint: " in await architect.refused("prune", {"ids": [id]})  # it runs still
+        assert (await architect.done("stop", {"ids": [id]}))["stopped"] == [id]
+        assert (await architect.done("status"))["builders"][0]["status"]["state"] == "stopped"
+        pruned = await architect.done("prune", {"ids": [id]})
+        assert [one["id"] for one in pruned["removed"]] == [id]
+        assert (await architect.done("status"))["builders"] == []
+
+
+@in_loop
+async def test_prune_stops_first_where_it_is_told_to(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        landed, open_ = (
+            await builder(architect, "[[write:a.txt]]"),
+            await builder(architect, "[[write:b.txt]]"),
+        )
+        await architect.done("merge", {"ids": [landed]})
+        pruned = await architect.done("prune", {"ids": [landed, open_], "stop": True})
+        assert [one["id"] for one in pruned["removed"]] == [landed]
+        assert pruned["refused"][0]["id"] == open_
+        assert (await architect.done("status"))["builders"][0]["status"]["state"] == "idle"
+
+
+@in_loop
+async def test_stop_and_resume_and_what_is_seen_of_it(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        id = await builder(architect, "[[say:first light]]")
+        assert "first light" in (await architect.done("capture", {"id": id}))["screen"]
+        await architect.done("stop", {"ids": [id]})
+        assert "error" not in await architect.refused("capture", {"id": id})
+        again = await architect.done("resume", {"id": id})
+        assert again["continues"] is True
+        await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+        assert "is running" in await architect.refused("resume", {"id": id})
+        events = (await architect.done("logs", {"id": id}))["events"]
+        assert "stopped" in [event["event"] for event in events]
+        newest = (await architect.done("logs", {"id": id, "limit": 1}))["events"]
+        assert newest == events[-1:]
+        assert "lines" in await architect.refused("capture", {"id": id, "history": -1})
+        assert "limit is -1" in await architect.refused("logs", {"id": id, "limit": -1})
+        both = await architect.refused("stop", {"ids": []})
+        assert "ids is empty" in both
+
+
+@in_loop
+async def test_keys_answer_a_dialog(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        spawned = await architect.done(
+            "spawn", {"task": "[[ask:Really?]] [[say:so be it]]", "runtime": "demo"}
+        )
+        id = spawned["builder"]["id"]
+        await architect.done("wait", {"ids": [id], "states": "waiting", "timeout": 30})
+        held = await architect.done("send", {"id": id, "text": "hello"})
+        assert held["outcome"] == "held", held
+        assert "cannot press the key" in await architect.refused("send_keys", {"id": id, "keys": "Entre"})
+        pressed = await architect.done("send_keys", {"id": id, "keys": "1 Enter"})
+        assert (pressed["outcome"], pressed["reason"]) == ("pressed", "1 Enter")
+        await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+
+
+@in_loop
+async def test_what_a_builder_may_be_spawned_with(repo: Path) -> None:
+    (repo / "codev").mkdir(exist_ok=True)
+    (repo / "codev" / "terse.md").write_text("Be terse.")
+    git(repo, "branch", "feature")
+    async with architect_over_stdio(repo) as architect:
+        order = {"runtime": "demo", "shell": True, "branch": "feature", "role": "codev/terse.md"}
+        made = (await architect.done("spawn", {**order, "permissions": "all", "ephemeral": True}))["builder"]
+        assert (made["type"], made["branch"], made["permissions"]) == ("shell", "feature", "all")
+        assert made["ephemeral"] is True
+        assert made["role"] == str(repo / "codev" / "terse.md")
+        assert "Be terse." in (repo / ".agent-farm" / "runs" / made["id"] / "role.md").read_text()
+        assert "permissions" in await architect.refused("spawn", {"task": "x", "permissions": "root"})
+        assert "No role file" in await architect.refused(
+            "spawn", {"task": "x", "runtime": "demo", "role": "none.md"}
+        )
+
+
+@in_loop
+async def test_no_tool_agrees_to_the_repositorys_commands(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        id = await builder(architect, "[[write:notes.txt]]")
+        before = git(repo, "rev-parse", "HEAD")
+        (repo / "agent-farm.toml").write_text('[merge]\ncheck = "touch ran"\n')
+        refused = await architect.refused("merge", {"ids": [id]})
+        assert "touch ran" in refused
+        assert f"hint: af merge --yes {id}" in refused
+        assert git(repo, "rev-parse", "HEAD") == before
+        assert not list((repo / ".builders").glob("*/ran"))
+        (repo / "agent-farm.toml").write_text('[runtimes.demo]\ncommand = "./mine"\n')
+        refused = await architect.refused("spawn", {"task": "x", "runtime": "demo"})
+        assert "./mine" in refused
+        assert "No tool agrees" in refused
+
+
+def test_an_agreement_given_before_holds(repo: Path, af: Af) -> None:
+    (repo / "agent-farm.toml").write_text('[merge]\ncheck = "true"\n')
+
+    @in_loop
+    async def act() -> None:
+        async with architect_over_stdio(repo) as architect:
+            first = await builder(architect, "[[write:a.txt]]")
+            assert af("merge", "--yes", first).returncode == 0
+            second = await builder(architect, "[[write:b.txt]]")
+            assert (await architect.done("merge", {"ids": [second], "strategy": "squash"}))["merged"]
+
+    act()
+
+
+def test_the_butlers_tools_over_stdio(repo: Path, af: Af) -> None:
+    (repo / "agent-farm.toml").write_text('[spawn]\nruntime = "demo"\n')
+
+    @in_loop
+    async def act() -> None:
+        async with architect_over_stdio(repo) as architect:
+            await architect.done("state_set", {"key": "k", "value": "v"})
+            assert (await architect.done("state_list"))["state"] == {"k": "v"}
+            entry = {"name": "daily", "cron": "0 8 * * *", "prompt": "Digest"}
+            assert (await architect.done("schedule_create", entry))["schedule"]["enabled"] is True
+            assert (await architect.done("tick"))["fired"] == []
+            result = await architect.done("trigger", {"prompt": "[[say:well]]", "context": "hear"})
+            assert (result["success"], result["output"]) == (True, "well")
+            kept = (await architect.done("sessions_get", {"session_id": result["session_id"]}))["session"]
+            assert (kept["trigger_source"], kept["context"]) == ("external", "hear")
+            assert len((await architect.done("sessions_list"))["sessions"]) == 1
+            assert (await architect.done("list_builders"))["builders"] == []
+
+    try:
+        act()
+        listed = json.loads(af("schedule", "list", "--json").stdout)["schedules"]
+        assert [one["name"] for one in listed] == ["daily"]
+    finally:
+        af("butler", "stop", "--now")

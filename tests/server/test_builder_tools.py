@@ -1,0 +1,181 @@
+"""What a builder says through the server, seen by the architect: a real builder in a real tmux."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_farm.builders.events import read_report
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.listing import list_builders
+from agent_farm.pane.journal import record_event
+from agent_farm.paths import FarmPaths
+from agent_farm.server.tokens import mint_builder_token
+from tests.conftest import Af
+from tests.server.architect import architect_over_stdio
+from tests.server.serving import Served, serving
+from tests.sessions.loop import in_loop
+from tests.waiting import wait_until
+
+
+def spawn(af: Af, task: str) -> str:
+    done = af("spawn", "--runtime", "demo", task, "--json")
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["builder"]["id"])
+
+
+def status(root: Path, id: str) -> tuple[str, str | None]:
+    builder = list_builders(open_farm(root), [id], with_git=False)[0]
+    return builder.status.state, builder.status.reason
+
+
+def is_idle(root: Path, id: str) -> None:
+    wait_until(lambda: status(root, id)[0] == "idle", what=f"{id} to be idle")
+
+
+async def call(served: Served, builder: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    token = mint_builder_token(FarmPaths(served.service.root).runs, builder)
+    return await served.call(tool, arguments, token=token, session=builder)
+
+
+def test_report_and_ask_show_in_status(repo: Path, af: Af) -> None:
+    id = spawn(af, "[[say:ready]]")
+    is_idle(repo, id)
+
+    @in_loop
+    async def talk() -> None:
+        async with serving(repo) as served:
+            assert not (await call(served, id, "report", {"state": "working", "message": "half done"}))[
+                "isError"
+            ]
+            assert (await asyncio.to_thread(status, repo, id)) == ("working", "half done")
+            wrong = await call(served, id, "report", {"state": "done", "message": "x"})
+            assert wrong["isError"]
+            assert "'working', 'waiting' or 'idle'" in wrong["content"][0]["text"]
+            asked = await call(served, id, "ask_architect", {"question": "Which database?"})
+            assert "End your turn" in asked["content"][0]["text"]
+            assert (await asyncio.to_thread(status, repo, id)) == ("waiting", "Which database?")
+            unknown = await call(served, "task-none-none", "report", {"state": "idle", "message": ""})
+            assert unknown["isError"]
+
+    talk()
+    assert af("send", id, "[[say:Postgres]]").returncode == 0
+    wait_until(lambda: status(repo, id) == ("idle", None), what="the answer to be worked on")
+
+
+def test_builders_see_and_write_to_each_other(repo: Path, af: Af) -> None:
+    first, second = spawn(af, "[[say:one]]"), spawn(af, "[[say:two]]")
+    is_idle(repo, first)
+    is_idle(repo, second)
+
+    @in_loop
+    async def talk() -> None:
+        async with serving(repo) as served:
+            listed = await call(served, first, "list_builders", {})
+            builders = listed["structuredContent"]["builders"]
+            assert {(one["id"], one["state"]) for one in builders} == {(first, "idle"), (second, "idle")}
+            sent = await call(served, first, "message_builder", {"id": second, "text": "[[say:hello back]]"})
+            assert sent["structuredContent"]["outcome"] == "submitted", sent
+
+    talk()
+    screen = wait_until(
+        lambda: "hello back" in (text := af("capture", second).stdout) and text, what="the reply"
+    )
+    typed = f"Message from builder {first}: [[say:hello back]]"
+    assert hashlib.sha256(typed.encode()).hexdigest() in screen.replace("\n", "")
+
+
+def test_a_question_stands_until_it_is_answered(tmp_path: Path) -> None:
+    def say(event: str, state: str | None) -> None:
+        record_event(
+            str(tmp_path),
+            {"at": 1.0, "run": "r", "source": "hook", "event": event, "state": state, "reason": event},
+        )
+
+    def now() -> str | None:
+        event = read_report(tmp_path / "events.jsonl", "r").state
+        return event.state if event else None
+
+    steps = [
+        ("UserPromptSubmit", "working", "working"),
+        ("ask_architect", "waiting", "waiting"),
+        ("PostToolUse", "working", "working"),
+        ("Stop", "idle", "waiting"),
+        ("Notification", None, "waiting"),
+        ("BeforeAgent", "working", "working"),
+        ("AfterAgent", "idle", "idle"),
+        ("Stop", "idle", "idle"),
+    ]
+    for event, state, wanted in steps:
+        say(event, state)
+        assert now() == wanted, event
+
+
+def test_a_question_tells_the_person(repo: Path, af: Af) -> None:
+    told = repo.parent / "told"
+    (repo / "agent-farm.toml").write_text(
+        f'[notify]\ncommand = \'printf "%s|%s" "$AF_STATE" "$AF_REASON" > {told}\'\n'
+    )
+    done = af("spawn", "--runtime", "demo", "[[say:x]]", "--json", "--yes")
+    id = json.loads(done.stdout)["builder"]["id"]
+    is_idle(repo, id)
+
+    @in_loop
+    async def ask() -> None:
+        async with serving(repo) as served:
+            await call(served, id, "ask_architect", {"question": "Which one?"})
+
+    ask()
+    assert (
+        wait_until(lambda: told.exists() and told.read_text(), what="the notification")
+        == "waiting|Which one?"
+    )
+
+
+@pytest.mark.parametrize("over", ["http", "stdio"])
+def test_the_architects_tools_work_end_to_end(repo: Path, over: str) -> None:
+    @in_loop
+    async def act() -> None:
+        if over == "stdio":
+            async with architect_over_stdio(repo) as architect:
+                await _architect_round(architect.call)
+            return
+        async with serving(repo) as served:
+
+            async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+                result = await served.call(name, arguments)
+                return result["isError"], result.get("structuredContent") or result["content"][0]["text"]
+
+            await _architect_round(call_tool)
+
+    act()
+
+
+async def _architect_round(call_tool: Any) -> None:
+    failed, spawned = await call_tool("spawn", {"task": "[[write:notes.txt]]", "runtime": "demo"})
+    assert not failed, spawned
+    id = spawned["builder"]["id"]
+    failed, waited = await call_tool("wait", {"ids": [id], "states": "idle", "timeout": 30})
+    assert not failed, waited
+    assert waited["states"][id]["state"] == "idle"
+    failed, found = await call_tool("status", {})
+    assert [one["id"] for one in found["builders"]] == [id]
+    failed, late = await call_tool("wait", {"ids": [id], "states": "working", "timeout": 0.5})
+    assert failed
+    assert "Not there after 0.5 s" in late
+    failed, patch = await call_tool("diff", {"id": id})
+    assert "notes.txt" in patch["diff"]
+    failed, refused = await call_tool("prune", {"ids": [id]})
+    assert failed
+    assert "hint: " in refused
+    failed, sent = await call_tool("send", {"id": id, "text": "[[say:again]]"})
+    assert sent["outcome"] == "submitted", sent
+    failed, both = await call_tool("spawn", {"task": "x", "project": "0001"})
+    assert failed
+    assert "Cannot combine --project with task text" in both

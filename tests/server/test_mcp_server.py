@@ -1,0 +1,427 @@
+"""The MCP door, spoken to over HTTP: protocol, tools by token, what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from agent_farm.butler import tool_answers
+from agent_farm.lctx import tools
+from agent_farm.paths import FarmPaths
+from agent_farm.server.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
+from agent_farm.sessions.records import NewSession, session_create
+from tests.server.serving import ARCHITECT, Served, document_of, serving
+from tests.sessions.loop import in_loop
+
+MODERN = "2026-07-28"
+
+
+def structured(result: dict[str, Any]) -> Any:
+    assert not result.get("isError"), result
+    return result["structuredContent"]
+
+
+@in_loop
+async def test_both_protocol_eras_are_served(repo: Path) -> None:
+    async with serving(repo) as served:
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        old = await served.rpc("initialize", hello)
+        assert document_of(old)["result"]["protocolVersion"] == "2025-11-25"
+        assert document_of(old)["result"]["serverInfo"]["name"] == "health"
+        assert "mcp-session-id" not in old.headers
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
+        new = await served.rpc("server/discover", {"_meta": meta}, headers=headers)
+        assert MODERN in json.dumps(document_of(new)["result"]), new.text
+
+
+@in_loop
+async def test_unknown_methods_and_verbs(repo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Clients ask for a stream of their own accord: `af run` has nothing to say of it on stderr."""
+    async with serving(repo) as served:
+        unknown = await served.rpc("server/nothing")
+        assert document_of(unknown)["error"]["code"] == -32601
+        for verb in ("GET", "DELETE"):
+            headers = {"Authorization": f"Bearer {ARCHITECT}", "Accept": "text/event-stream"}
+            response = await served.http.request(verb, served.url(), headers=headers)
+            assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert "405" not in caplog.text
+
+
+@in_loop
+async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
+    builder = mint_builder_token(FarmPaths(repo).runs, "task-a")
+    async with serving(repo) as served:
+        session = served.service.tokens.mint_for_session("s-1")
+        for token, named, wanted in (
+            (session, "s-1", SESSION_TOOLS),
+            (builder, "task-a", BUILDER_TOOLS),
+            (ARCHITECT, None, TOOLS_OF["architect"]),
+        ):
+            listed = await served.rpc("tools/list", token=token, session=named)
+            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == wanted
+        refused = await served.call("trigger", {"prompt": "x"}, token=builder, session="task-a")
+        assert refused["isError"]
+        assert "not a tool for a builder" in refused["content"][0]["text"]
+        refused = await served.call("prune", {}, token=session, session="s-1")
+        assert refused["isError"]
+        assert served.service.sessions.find() == []
+
+
+@in_loop
+async def test_state_and_schedules_through_tools(repo: Path) -> None:
+    async with serving(repo) as served:
+        structured(await served.call("state_set", {"key": "last_check", "value": "2026-02-09"}))
+        assert structured(await served.call("state_get", {"key": "last_check"}))["value"] == "2026-02-09"
+        assert structured(await served.call("state_list"))["state"] == {"last_check": "2026-02-09"}
+        assert structured(await served.call("state_delete", {"key": "last_check"}))["deleted"] is True
+        assert structured(await served.call("state_get", {"key": "last_check"}))["value"] is None
+        made = await served.call(
+            "schedule_create", {"name": "daily", "cron": "0 8 * * *", "prompt": "Digest"}
+        )
+        assert structured(made)["schedule"]["enabled"] is True
+        changed = await served.call("schedule_update", {"name": "daily", "enabled": False})
+        assert structured(changed)["schedule"]["next_due"] is None
+        assert [one["name"] for one in structured(await served.call("schedule_list"))["schedules"]] == [
+            "daily"
+        ]
+        wrong = await served.call("schedule_create", {"name": "bad", "cron": "99 * * * *", "prompt": "x"})
+        assert wrong["isError"]
+        assert "not a cron expression" in wrong["content"][0]["text"]
+        structured(await served.call("schedule_delete", {"name": "daily"}))
+        assert structured(await served.call("schedule_list"))["schedules"] == []
+
+
+@in_loop
+async def test_trigger_runs_a_session_and_returns_its_result(repo: Path) -> None:
+    async with serving(repo) as served:
+        result = structured(await served.call("trigger", {"prompt": "Summarize [[say:all well]]"}))
+        assert (result["success"], result["output"], result["error"]) == (True, "all well", None)
+        record = served.service.sessions.get(result["session_id"])
+        assert record["trigger_source"] == "external"
+        context = {"prompt": "[[say:x]] Process this", "context": "User sent: hello"}
+        result = structured(await served.call("trigger", context))
+        assert served.service.sessions.get(result["session_id"])["context"] == "User sent: hello"
+
+
+@in_loop
+async def test_a_failing_session_is_a_result_with_its_error(repo: Path) -> None:
+    async with serving(repo) as served:
+        result = structured(await served.call("trigger", {"prompt": "[[error:overloaded]]"}))
+        assert result["success"] is False
+        assert "overloaded" in result["error"]
+
+
+@in_loop
+async def test_a_sessions_tool_calls_are_tied_to_it(repo: Path) -> None:
+    async with serving(repo) as served:
+        prompt = '[[mcp:state_set {"key": "a", "value": "1"}]] [[mcp:state_get {"key": "a"}]]'
+        result = structured(await served.call("trigger", {"prompt": prompt}))
+        assert result["success"], result
+        names = [(call["name"].rpartition("__")[2], call["served"]) for call in result["tool_calls"]]
+        assert names == [("state_set", True), ("state_get", True)]
+        rows = served.service.database.query("SELECT caller, name FROM served_calls ORDER BY number")
+        assert [tuple(row) for row in rows] == [
+            (result["session_id"], "state_set"),
+            (result["session_id"], "state_get"),
+        ]
+        assert served.service.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
+
+
+@in_loop
+async def test_a_session_that_triggers_itself_is_refused_while_no_slot_is_free(repo: Path) -> None:
+    async with serving(repo) as served:
+        outer = structured(await served.call("trigger", {"prompt": '[[mcp:trigger {"prompt": "inner"}]]'}))
+        assert outer["success"]
+        inner = json.loads(outer["tool_calls"][0]["result"])
+        assert inner["success"] is False
+        assert "slots are taken" in inner["error"]
+
+
+@in_loop
+async def test_with_a_free_slot_it_runs_as_its_child(repo: Path) -> None:
+    toml = '[butler]\nruntime = "demo"\nmax_concurrent_sessions = 2\n'
+    async with serving(repo, toml) as served:
+        call = '[[mcp:trigger {"prompt": "[[say:deep]]"}]]'.replace("[[say:deep]]", "inner")
+        outer = structured(await served.call("trigger", {"prompt": call}))
+        inner = json.loads(outer["tool_calls"][0]["result"])
+        assert inner["success"], inner
+        record = served.service.sessions.get(inner["session_id"])
+        assert (record["trigger_source"], record["parent"]) == ("trigger", outer["session_id"])
+
+
+@in_loop
+async def test_the_official_client_over_http_and_over_sse(repo: Path) -> None:
+    async with serving(repo) as served:
+        session_token = served.service.tokens.mint_for_session("s-9")
+        headers = {"Authorization": f"Bearer {session_token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            streamable_http_client(served.url(session="s-9"), http_client=http) as streams,
+        ):
+            await _state_round(streams, "over http")
+        async with sse_client(served.url("/sse", "s-9"), headers=headers) as streams:
+            await _state_round(streams, "over sse")
+        rows = served.service.database.query("SELECT DISTINCT caller FROM served_calls")
+        assert [row["caller"] for row in rows] == ["s-9"]
+
+
+async def _state_round(streams: Any, value: str) -> None:
+    async with ClientSession(streams[0], streams[1]) as session:
+        await session.initialize()
+        await session.call_tool("state_set", {"key": "k", "value": value})
+        answer = await session.call_tool("state_get", {"key": "k"})
+        assert answer.structured_content["value"] == value
+
+
+@in_loop
+async def test_another_sessions_stream_cannot_be_written_to(repo: Path) -> None:
+    async with serving(repo) as served:
+        good = served.service.tokens.mint_for_session("s-1")
+        async with sse_client(served.url("/sse", "s-1"), headers={"Authorization": f"Bearer {good}"}):
+            other = served.service.tokens.mint_for_session("s-2")
+            url = served.url("/messages/?session_id=" + "0" * 32)
+            response = await served.http.post(url, json={}, headers={"Authorization": f"Bearer {other}"})
+            assert response.status_code == 401
+
+
+async def _ask_over_sse(served: Served, arguments: dict[str, Any]) -> None:
+    headers = {"Authorization": f"Bearer {ARCHITECT}"}
+    async with (
+        sse_client(served.url("/sse"), headers=headers) as streams,
+        ClientSession(streams[0], streams[1]) as session,
+    ):
+        await session.initialize()
+        await session.call_tool("trigger", arguments)
+
+
+@pytest.mark.parametrize("over", ["http", "sse"])
+@in_loop
+async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path, over: str) -> None:
+    async with serving(repo) as served:
+        arguments = {"prompt": "[[sleep:0.6]] [[say:done]]"}
+        if over == "sse":
+            asking = asyncio.create_task(_ask_over_sse(served, arguments))
+        else:
+            params = {"name": "trigger", "arguments": arguments}
+            asking = asyncio.create_task(served.rpc("tools/call", params))  # type: ignore[arg-type]
+        while not served.service.sessions.find(states=["running"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        while not served.service.sessions.find(states=["completed"]):
+            assert not served.service.sessions.find(states=["cancelled", "failed"])
+            await asyncio.sleep(0.02)
+
+
+@in_loop
+async def test_run_streams_progress_and_then_the_result(repo: Path) -> None:
+    async with serving(repo) as served:
+        body = {"prompt": '[[mcp:state_get {"key": "a"}]]'}
+        events = await _run(served, body)
+        assert [event["event"] for event in events] == ["queued", "running", "tool", "ended", "result"]
+        assert events[2]["name"] == "state_get"
+        assert events[-1]["result"]["success"]
+        failed = await _run(served, {"prompt": "x", "runtime": "nothing"})
+        assert [(event["event"], event["what"]) for event in failed] == [("error", "No runtime nothing")]
+
+
+async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {ARCHITECT}"}
+    response = await served.http.post(served.url("/run"), json=body, headers=headers)
+    assert response.status_code == 200
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+@pytest.mark.parametrize(("attached", "state"), [(True, "cancelled"), (False, "completed")])
+@in_loop
+async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: bool, state: str) -> None:
+    async with serving(repo) as served:
+        body = {"prompt": "[[sleep:1]]", "attached": attached}
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        async with served.http.stream("POST", served.url("/run"), json=body, headers=headers) as response:
+            async for line in response.aiter_lines():
+                if json.loads(line)["event"] == "running":
+                    break
+        while not (ended := served.service.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        assert ended[0]["state"] == state
+
+
+@in_loop
+async def test_a_session_reads_the_records_of_its_own_butler_alone(repo: Path) -> None:
+    async with serving(repo) as served:
+        database = served.service.database
+        for id, butler in (("c0ffee-1", "mail"), ("c0ffee-2", "health")):
+            await session_create(
+                database, NewSession(id, butler, "nobody", "external", "the PIN is 4711", "demo")
+            )
+        token = served.service.tokens.mint_for_session("s-1")
+        for asked in ("c0ffee-1", "c0ffee", "c"):
+            answer = await served.call("sessions_get", {"session_id": asked}, token=token, session="s-1")
+            seen = json.dumps(answer)
+            assert "c0ffee-1" not in seen or answer["isError"], answer
+            assert '"mail"' not in seen
+        listed = structured(await served.call("sessions_list", {}, token=token, session="s-1"))
+        assert [one["id"] for one in listed["sessions"]] == ["c0ffee-2"]
+        whole = structured(await served.call("sessions_get", {"session_id": "c0ffee-1"}))
+        assert whole["session"]["butler"] == "mail"
+
+
+@in_loop
+async def test_long_calls_hold_up_neither_status_nor_builders(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = threading.Event()
+
+    def answer_late(sources: list[str], question: str, **more: object) -> dict[str, str]:
+        end.wait(60)
+        return {"answer": question}
+
+    monkeypatch.setattr(tools, "ask_sources", answer_late)
+    async with serving(repo) as served:
+        asked = {"sources": ["x"], "question": "why"}
+        many = (
+            min(32, (os.cpu_count() or 1) + 4) + 8
+        )  # more than any executor that they could share has threads
+        calls = [asyncio.ensure_future(served.call("ask_sources", asked)) for _ in range(many)]
+        try:
+            for quick in ("list_sources", "status", "list_builders", "conflicts"):
+                assert "isError" not in (done := await served.call(quick)) or not done["isError"], done
+            assert not any(call.done() for call in calls)
+        finally:
+            end.set()
+        assert [structured(await call) for call in calls] == [{"answer": "why"}] * many
+
+
+@in_loop
+async def test_state_holds_json_and_is_written_only_over_what_was_read(repo: Path) -> None:
+    async with serving(repo) as served:
+        value = {"open": [1, 2], "by": None}
+        first = structured(await served.call("state_set", {"key": "todo", "value": value}))["version"]
+        read = structured(await served.call("state_get", {"key": "todo"}))
+        assert (read["value"], read["version"]) == (value, first)
+        claim = {"key": "todo", "value": "mine", "if_version": first}
+        second = structured(await served.call("state_set", claim))["version"]
+        late = await served.call("state_set", claim)
+        assert late["isError"]
+        assert f"todo has version {second}, not {first}" in late["content"][0]["text"]
+        assert structured(await served.call("state_get", {"key": "todo"}))["value"] == "mine"
+        await served.call("state_delete", {"key": "todo"})
+        assert structured(await served.call("state_get", {"key": "todo"}))["version"] == 0
+        anew = structured(await served.call("state_set", {"key": "todo", "value": 1, "if_version": 0}))
+        assert anew["version"] not in (first, second)
+        for stale in (first, second, 0):
+            again = {"key": "todo", "value": 2, "if_version": stale}
+            assert (await served.call("state_set", again))["isError"]
+
+
+@in_loop
+async def test_every_tool_says_what_it_may_do_and_what_it_is_given(repo: Path) -> None:
+    async with serving(repo) as served:
+        tools = document_of(await served.rpc("tools/list"))["result"]["tools"]
+        hints = {tool["name"]: tool["annotations"] for tool in tools}
+        assert set(hints) == TOOLS_OF["architect"]
+        assert hints["status"]["readOnlyHint"]
+        assert hints["prune"]["destructiveHint"]
+        assert not hints["prune"]["readOnlyHint"]
+        assert not any(hint["readOnlyHint"] and hint["destructiveHint"] for hint in hints.values())
+        for tool in tools:
+            for name, schema in tool["inputSchema"].get("properties", {}).items():
+                assert schema.get("description"), (tool["name"], name)
+
+
+@in_loop
+async def test_wrong_arguments_are_told_in_plain_words(repo: Path) -> None:
+    async with serving(repo) as served:
+        missing = await served.call("state_set", {"value": 1})
+        assert missing["content"][0]["text"] == "state_set cannot be called like that\nkey: field required"
+        choice = (await served.call("sessions_list", {"state": "dead"}))["content"][0]["text"]
+        assert "'queued', 'running'" in choice
+        gone = (await served.call("sessions_get", {"session_id": "nobody"}))["content"][0]["text"]
+        assert gone == "No session nobody\nhint: af sessions"
+
+
+@in_loop
+async def test_a_session_is_started_without_waiting_and_stopped(repo: Path) -> None:
+    async with serving(repo) as served:
+        started = structured(await served.call("trigger", {"prompt": "[[sleep:600]]", "wait": False}))
+        assert started["state"] == "queued"
+        id = started["session_id"]
+        stopped = structured(await served.call("sessions_stop", {"session_id": id}))["session"]
+        assert (stopped["state"], stopped["error"]) == ("cancelled", "Cancelled: stopped by the architect")
+        again = await served.call("sessions_stop", {"session_id": id})
+        assert "has ended already" in again["content"][0]["text"]
+        first = structured(await served.call("trigger", {"prompt": "one"}))
+        assert first["state"] == "completed"
+        more = structured(await served.call("trigger", {"prompt": "two", "resume": first["session_id"]}))
+        assert "message 2" in more["output"]
+        here = structured(await served.call("trigger", {"prompt": "[[write:x.txt]]", "cwd": str(repo)}))
+        assert here["success"]
+        assert (repo / "x.txt").exists()
+
+
+@in_loop
+async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
+    async with serving(repo) as served:
+        outer = structured(await served.call("trigger", {"prompt": "hello"}))["session_id"]
+        token = served.service.tokens.mint_for_session("s-1")
+        own = {"token": token, "session": "s-1"}
+        for choice in ({"permissions": "all"}, {"cwd": "/"}, {"runtime": "codex"}, {"resume": outer}):
+            refused = await served.call("trigger", {"prompt": "x", **choice}, **own)
+            assert refused["isError"], choice
+        entry = {"name": "mine", "cron": "0 8 * * *", "prompt": "x"}
+        assert (await served.call("schedule_create", {**entry, "cwd": "."}, **own))["isError"]
+        structured(await served.call("schedule_create", {**entry, "cwd": "."}))
+        assert (await served.call("schedule_update", {"name": "mine", "prompt": "evil"}, **own))["isError"]
+        stranger = await served.call("sessions_stop", {"session_id": outer}, **own)
+        assert "not one that this session triggered" in stranger["content"][0]["text"]
+
+
+@in_loop
+async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_answers, "PROGRESS_SECONDS", 0.1)
+    heard: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with serving(repo) as served:
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            streamable_http_client(served.url(), http_client=http) as (read, write, *_),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            await session.call_tool("trigger", {"prompt": "[[sleep:2]]"}, progress_callback=hear)
+    assert heard
+    assert (heard[0] or "").startswith("trigger: at work for")
+
+
+@in_loop
+async def test_a_body_that_is_no_request_is_refused(repo: Path) -> None:
+    async with serving(repo) as served:
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        for body in ([], "x", {"prompt": "x", "model": "a\0b"}, {"prompt": "x", "cwd": 5}, {}):
+            answer = await served.http.post(served.url("/run"), json=body, headers=headers)
+            assert answer.status_code == 400, body

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.migrations import MIGRATIONS
+from agent_farm.sessions.state import StateStore
+
+WRITER = """
+import sys
+from pathlib import Path
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.state import StateStore
+store = StateStore(Database(Path(sys.argv[1])), "b")
+for number in range(50):
+    store.set(f"{sys.argv[2]}-{number}", number)
+"""
+
+
+def test_several_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "butler.db"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)]) for n in range(6)]
+    assert [writer.wait(60) for writer in writers] == [0] * 6
+    assert len(StateStore(Database(path), "b").items()) == 300
+
+
+def test_it_is_wal_and_at_the_newest_version(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    assert database.query("PRAGMA journal_mode")[0][0] == "wal"
+    assert database.query("PRAGMA user_version")[0][0] == len(MIGRATIONS)
+
+
+def test_a_newer_file_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "butler.db"
+    Database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DamagedFile, match=r"butler\.db has version 99"):
+        Database(path)
+
+
+def test_a_damaged_file_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "butler.db"
+    path.write_bytes(b"this is not a database, and long enough to be looked at as one" * 20)
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(DamagedFile, match=r"butler\.db is damaged"):
+        Database(path)
+    assert path.read_bytes() == before
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "butler.db"
+    broken = (*MIGRATIONS, "CREATE TABLE half (a); CREATE TABLE half (a);")
+    monkeypatch.setattr("agent_farm.sessions.database.MIGRATIONS", broken)
+    with pytest.raises(AgentFarmError, match="Cannot use"):
+        Database(path)
+    monkeypatch.undo()
+    database = Database(path)
+    assert database.query("SELECT name FROM sqlite_master WHERE name = 'half'") == []
+
+
+def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    store = StateStore(database, "b")
+    store.set("a", 1)
+
+    def fail_halfway() -> None:
+        with database.transaction() as connection:
+            connection.execute("DELETE FROM state")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
+    assert store.get("a") == 1
+
+
+def test_state_is_json_per_butler(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    mine, other = StateStore(database, "health"), StateStore(database, "general")
+    mine.set("tasks", {"open": [1, 2]})
+    mine.set("tasks", {"open": []})
+    mine.set("ta%", "x")
+    assert mine.get("tasks") == {"open": []}
+    assert mine.get("nothing") is None
+    assert mine.items("tas") == {"tasks": {"open": []}}
+    assert list(mine.items("ta%")) == ["ta%"]
+    assert other.items() == {}
+    assert not other.delete("tasks")
+    assert mine.delete("tasks")
+    assert not mine.delete("tasks")
+    with pytest.raises(UsageError):
+        mine.set("", 1)
+
+
+def test_a_second_connection_keeps_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Without them, another process that leaves takes itself for the last one and removes the journal."""
+    path = tmp_path / "butler.db"
+    first = StateStore(Database(path), "b")
+    Database(path)
+    subprocess.run([sys.executable, "-c", WRITER, str(path), "other"], check=True, timeout=120)
+    first.set("mine", 1)
+    reader = f"import sqlite3; print(*sqlite3.connect({str(path)!r}).execute('SELECT key FROM state'))"
+    done = subprocess.run(
+        [sys.executable, "-c", reader], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "mine" in done.stdout

@@ -1,0 +1,72 @@
+"""Which trigger source a caller may name, and which is found out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_farm.server.stopping import stop_server
+from agent_farm.sessions.service import open_sessions
+from tests.conftest import Af
+from tests.gitrepo import commit_files
+from tests.server.serving import ARCHITECT, serving
+from tests.sessions.loop import in_loop
+from tests.sessions.test_slots import start
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def farm(repo: Path) -> Iterator[Path]:
+    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
+    yield repo
+    stop_server(repo, now=True)
+
+
+def test_trigger_writes_down_the_source_that_it_is_given(farm: Path, af: Af) -> None:
+    log = open_sessions(farm)
+    for source in ("tick", "route", "external", None):
+        words = ("--source", source) if source else ()
+        done = af("trigger", "--json", *words, "[[say:x]]")
+        session = json.loads(done.stdout)["result"]["session_id"]
+        assert log.get(session)["trigger_source"] == (source or "external")
+    assert len(json.loads(af("sessions", "--json", "--source", "route").stdout)["sessions"]) == 1
+    for source in ("trigger", "schedule:daily", "cron"):
+        refused = af("trigger", "--source", source, "x")
+        assert (refused.returncode, "--source" in refused.stderr) == (2, True)
+
+
+@in_loop
+async def test_the_server_refuses_a_source_that_is_none_to_name(repo: Path) -> None:
+    async with serving(repo) as served:
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        for source in ("schedule:", "schedule:a b", "cron", 5):
+            body = {"prompt": "x", "source": source}
+            answer = await served.http.post(served.url("/run"), json=body, headers=headers)
+            assert answer.status_code == 400
+            assert "source" in answer.json()["error"]
+        assert served.service.sessions.find() == []
+
+
+@pytest.mark.parametrize("on_a_server", [True, False])
+def test_a_command_inside_a_session_does_not_wait_for_its_slot(farm: Path, af: Af, on_a_server: bool) -> None:
+    """It would wait for itself: the session holds the slot until the command has ended."""
+    log = open_sessions(farm)
+    if on_a_server:
+        assert af("butler", "start").returncode == 0
+    outer = start(farm, "run", "--runtime", "demo", "[[sleep:300]]")
+    (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
+    inside = {"AF_SESSION": record["id"]}
+    done = af("run", "inner", env=inside)
+    assert done.returncode == 1
+    assert "a session that triggers another cannot wait for one" in done.stderr
+    queued = af("trigger", "--no-wait", "[[say:later]]", env=inside).stdout.strip()  # nobody waits for it
+    outer.terminate()
+    outer.communicate(timeout=60)
+    wait_until(lambda: log.get(queued)["state"] == "completed", what="the queued session")
+    assert log.get(queued)["parent"] == record["id"]
+    over = af("run", "--json", "[[say:x]]", env=inside)  # a session that has ended holds nothing
+    session = json.loads(over.stdout)["result"]["session_id"]
+    assert (log.get(session)["trigger_source"], log.get(session)["parent"]) == ("external", None)

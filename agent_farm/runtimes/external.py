@@ -97,7 +97,7 @@ class ExternalAdapter(RuntimeAdapter):
         prompt = argument_for(order, OwnWords()) if order.prompt is not None else ""
         document = self._order_document(directory, order.cwd, prompt)
         document["hook"] = list(order.hook_argv("-"))
-        document["session"] = order.conversation_id if order.resume else None
+        document["id"] = order.conversation_id if order.resume else None
         servers = (order.mcp_server,) if order.mcp_server else ()
         files = (
             LaunchFile(directory / "external.json", json.dumps(document)),
@@ -113,7 +113,7 @@ class ExternalAdapter(RuntimeAdapter):
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         prompt = order.prompt if fits_argument(order.prompt) else "Do what the brief says."
         document = self._order_document(order.scratch, order.cwd, prompt)
-        document["session"] = order.conversation_id if order.resume else None
+        document["id"] = order.conversation_id if order.resume else None
         replace_file(order.scratch / "brief.md", brief(self.name, order.system_prompt, order.prompt))
         replace_file(order.scratch / "external.json", json.dumps(document))
         servers = {"": order.mcp_server} if order.mcp_server else {}

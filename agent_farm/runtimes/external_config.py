@@ -10,12 +10,13 @@ that read this file are left to them; one that looks like a misspelt key of ours
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from agent_farm.errors import AgentFarmError, nearest
 from agent_farm.inside import NotReadable, read_plain
@@ -25,11 +26,21 @@ from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_comman
 FILE_NAME = "agent_runtime.json"
 DEFAULT_MINUTES = 30.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_FIELDS = ("adapter", "timeout_minutes", "cleanup")
+_YEAR = 366 * 24 * 60.0
 
 
 class RuntimeFileError(AgentFarmError):
     code = "runtime-file"
+
+
+class _File(msgspec.Struct, frozen=True):
+    runtimes: dict[str, Any]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    adapter: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    timeout_minutes: Annotated[float, Meta(gt=0, le=_YEAR)] = DEFAULT_MINUTES
+    cleanup: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +67,19 @@ def load_external_runtime(root: Path, name: str) -> ExternalRuntime:
 
 
 def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | RuntimeFileError]:
-    """Each by itself: one that is wrong takes no other along."""
+    """Each by itself: one that is wrong takes no other along. RuntimeFileError when all of the file is."""
     path = root / FILE_NAME
     try:
-        document = json.loads(read_plain(path))
+        file = msgspec.convert(json.loads(read_plain(path)), _File)
     except FileNotFoundError:
         return {}
     except NotReadable as error:
         raise _wrong(path, error.why or error.what) from error
+    except msgspec.ValidationError as error:
+        raise _wrong(path, f'it has to be {{"runtimes": {{…}}}}: {error}') from error
     except (ValueError, RecursionError) as error:
         raise _wrong(path, f"it is no JSON: {error}") from error
-    if not isinstance(document, Mapping) or not isinstance(document.get("runtimes"), Mapping):
-        raise _wrong(path, 'it has to be {"runtimes": {…}}')
-    return {str(name): _tried(path, str(name), given) for name, given in document["runtimes"].items()}
+    return {name: _runtime_or_problem(path, name, given) for name, given in file.runtimes.items()}
 
 
 def runtime_file_problem(root: Path) -> RuntimeFileError | None:
@@ -80,41 +91,35 @@ def runtime_file_problem(root: Path) -> RuntimeFileError | None:
     return None
 
 
-def _tried(path: Path, name: str, given: Any) -> ExternalRuntime | RuntimeFileError:
+def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | RuntimeFileError:
     try:
-        return _runtime(path, name, given)
-    except RuntimeFileError as error:
-        return error
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name: small letters, digits, - and _, at most 40")
+        if name in ADAPTERS:
+            raise ValueError(f"{name} is the name of a runtime that af ships")
+        entry = msgspec.convert(given, _Entry)
+        _refuse_misspelt_keys(given)
+        shipped = name in EXECUTABLES and entry.adapter is UNSET
+        adapter = executable_path(name) if shipped else _adapter_path(path.parent.resolve(), entry.adapter)
+    except ValueError as error:  # msgspec's, too
+        return _wrong(path, str(error).replace("`$", f"`runtimes.{name}") if name else str(error))
+    return ExternalRuntime(name, adapter, entry.timeout_minutes, entry.cleanup, shipped)
 
 
-def _runtime(path: Path, name: str, given: Any) -> ExternalRuntime:
-    if not _NAME.fullmatch(name):
-        raise _wrong(path, f"{name!r} is no name: small letters, digits, - and _, at most 40")
-    if name in ADAPTERS:
-        raise _wrong(path, f"{name} is the name of a runtime that af ships")
-    if not isinstance(given, Mapping):
-        raise _wrong(path, f"{name} has to be an object")
-    for field in given:
-        if field not in _FIELDS and (close := nearest(str(field), _FIELDS)):
-            raise _wrong(path, f"{name}: unknown key {field!r}; did you mean {close}?")
-    minutes = given.get("timeout_minutes", DEFAULT_MINUTES)
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < math.inf:
-        raise _wrong(path, f"{name}: timeout_minutes has to be a number above 0")
-    if not isinstance(cleanup := given.get("cleanup", True), bool):
-        raise _wrong(path, f"{name}: cleanup has to be true or false")
-    shipped = name in EXECUTABLES and "adapter" not in given
-    adapter = executable_path(name) if shipped else _adapter_path(path, name, given.get("adapter"))
-    return ExternalRuntime(name, adapter, float(minutes), cleanup, shipped)
+def _refuse_misspelt_keys(given: dict[str, Any]) -> None:
+    ours = _Entry.__struct_fields__
+    for key in given:
+        if key not in ours and (close := nearest(key, ours)):
+            raise ValueError(f"unknown key {key!r} - at `$`; did you mean {close}?")
 
 
-def _adapter_path(path: Path, name: str, given: object) -> Path:
+def _adapter_path(root: Path, given: str | UnsetType) -> Path:
     """Inside the repository, so that what is declared is what was reviewed."""
-    if not isinstance(given, str) or not given:
-        raise _wrong(path, f"{name}: adapter has to be a path relative to the repository's root")
-    root = path.parent.resolve()
+    if given is UNSET:
+        raise ValueError("Object missing required field `adapter`, a path relative to the root - at `$`")
     adapter = root / given
     if Path(given).is_absolute() or not adapter.resolve().is_relative_to(root):
-        raise _wrong(path, f"{name}: adapter {given!r} leads out of the repository")
+        raise ValueError(f"{given!r} leads out of the repository - at `$.adapter`")
     return adapter
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from agent_farm.runtimes import ADAPTERS, get_adapter
 from agent_farm.runtimes.base import PERMISSIONS, RuntimeAdapter
-from agent_farm.runtimes.demo_agent.directives import WORDS
+from agent_farm.runtimes.demo_agent.instructions import WORDS
 from agent_farm.runtimes.environment import ALWAYS, ALWAYS_PREFIXES, VENDOR_KEYS
 from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.executables.session_adapter.clis import CLIS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.external_driver.contract import Order, failed_session
+from agent_farm.runtimes.external_driver.contract import Session
 from agent_farm.runtimes.origin import repository_program
 from tests.conftest import Af
 from tests.gitrepo import git
@@ -112,10 +112,13 @@ def test_a_log_is_named_where_the_contract_has_it_and_where_ours_is(repo: Path, 
     log = repo / place / "sessions" / "s-1" / "adapter.log"
     log.parent.mkdir(parents=True)
     log.touch()
-    order = Order(["x"], "x", "b", "s", "p", str(repo), 60)
-    assert str(failed_session(order, "s-1")).endswith(f"; see {log}")
-    assert str(failed_session(order, "s-2")) == "session s-2 failed"
-    assert str(failed_session(order, "../sessions/s-1")) == "session ../sessions/s-1 failed"
+    session = Session(["x"], "x", "b", "s", "p", str(repo), 60)
+    told = {}
+    for session.id in ("s-1", "s-2", "../sessions/s-1"):
+        told[session.id] = str(session.failure())
+    assert told["s-1"] == f"session s-1 failed; see {log}"
+    assert told["s-2"] == "session s-2 failed"
+    assert told["../sessions/s-1"] == "session ../sessions/s-1 failed"
 
 
 def test_a_stop_in_the_middle_is_noted_and_leaves_no_process(

@@ -47,6 +47,26 @@ def test_follow_up_messages_arrive_byte_for_byte(repo: Path, tmp_path: Path) -> 
         demo.wait_for(f"prompt sha256 {sha(message)} bytes {len(message.encode())}")
 
 
+def test_it_writes_the_lines_it_is_asked_for_and_adds_one_when_asked(repo: Path, tmp_path: Path) -> None:
+    task = "Write three lines about git worktrees into worktrees.md"
+    with on_pty(get_adapter("demo").interactive(make_order(tmp_path, repo, prompt=task))) as demo:
+        demo.wait_for("answer: wrote 3 lines into worktrees.md, which has 3")
+        demo.type(b"Add a fourth line\r")
+        demo.wait_for("» Add a fourth line")
+        demo.wait_for("answer: wrote 1 line into worktrees.md, which has 4")
+    lines = [f"Line {number} about git worktrees" for number in (1, 2, 3, 4)]
+    assert (repo / "worktrees.md").read_text().splitlines() == lines
+    assert git(repo, "status", "--porcelain") == ""
+
+
+def test_a_spec_says_which_lines(repo: Path, tmp_path: Path) -> None:
+    (repo / "spec.md").write_text("## Outcome\n\nWrite two lines into notes/greeting.md.\n")
+    order = make_order(tmp_path, repo, prompt="Implement the feature specified in spec.md.")
+    with on_pty(get_adapter("demo").interactive(order)) as demo:
+        demo.wait_for("answer: wrote 2 lines")
+    assert (repo / "notes/greeting.md").read_text() == "Line 1\nLine 2\n"
+
+
 def test_a_question_waits_until_it_is_answered(repo: Path, tmp_path: Path) -> None:
     order = make_order(tmp_path, repo, prompt="[[ask:May I?]] [[nocommit]]")
     with on_pty(get_adapter("demo").interactive(order)) as demo:

@@ -49,15 +49,16 @@ def test_a_declared_name_is_a_runtime(tmp_path: Path) -> None:
     [
         ({"adapter": "/abs"}, "leads out"),
         ({"adapter": "../x"}, "leads out"),
-        ({"adapter": ""}, "relative"),
+        ({"adapter": ""}, "`runtimes.mine.adapter`"),
+        ({"adapter": 7}, "`runtimes.mine.adapter`"),
         ({}, "relative"),
         ({"adapter": "x", "timeout": 3}, "timeout_minutes"),
-        ({"adapter": "x", "timeout_minutes": 0}, "above 0"),
-        ({"adapter": "x", "timeout_minutes": True}, "above 0"),
-        ({"adapter": "x", "timeout_minutes": float("nan")}, "above 0"),
-        ({"adapter": "x", "timeout_minutes": float("inf")}, "above 0"),
-        ({"adapter": "x", "cleanup": "yes"}, "true or false"),
-        ("x", "an object"),
+        ({"adapter": "x", "timeout_minutes": 0}, "`runtimes.mine.timeout_minutes`"),
+        ({"adapter": "x", "timeout_minutes": True}, "`runtimes.mine.timeout_minutes`"),
+        ({"adapter": "x", "timeout_minutes": float("nan")}, "`runtimes.mine.timeout_minutes`"),
+        ({"adapter": "x", "timeout_minutes": float("inf")}, "`runtimes.mine.timeout_minutes`"),
+        ({"adapter": "x", "cleanup": "yes"}, "`runtimes.mine.cleanup`"),
+        ("x", "Expected `object`"),
     ],
 )
 def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: object, why: str) -> None:

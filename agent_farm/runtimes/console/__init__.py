@@ -1,1 +1,1 @@
-"""A plain terminal with an input line, for the programs of ours that run in a pane; standard library only."""
+"""What our programs in a pane share: an input line on a plain terminal, and hooks; standard library only."""

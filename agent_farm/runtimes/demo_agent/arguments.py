@@ -2,69 +2,42 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-_FILES = {
-    "--home": "home",
-    "--prompt-file": "prompt_file",
-    "--role-file": "role_file",
-    "--mcp-config": "mcp_config",
-}
 
-
-class UnknownArgument(Exception):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Arguments:
-    mode: str
+    mode: str = "interactive"
     home: Path | None = None
     prompt_file: Path | None = None
     role_file: Path | None = None
     mcp_config: Path | None = None
-    hook: tuple[str, ...] = ()
+    hook: list[str] = field(default_factory=list)
     conversation: str | None = None
-    resume: bool = False
+    resume: str | None = None
     permissions: str = "edit"
     model: str = "demo-1"
-    reads: tuple[Path, ...] = ()
-    keeps: tuple[Path, ...] = ()
+    read: list[Path] = field(default_factory=list)
+    keep: list[Path] = field(default_factory=list)
+
+    @property
+    def role(self) -> str:
+        return self.role_file.read_text(encoding="utf-8") if self.role_file else ""
 
 
-def parse_arguments(argv: list[str]) -> Arguments:
-    """`interactive` or `headless`, then options; UnknownArgument on anything else."""
-    words = iter(argv)
-    mode = next(words, "")
-    if mode not in ("interactive", "headless"):
-        raise UnknownArgument(f"expected interactive or headless, not {mode!r}")
-    arguments = Arguments(mode)
-    for word in words:
-        arguments = _with_option(arguments, word, words)
-    return arguments
-
-
-def _with_option(arguments: Arguments, word: str, words: Iterator[str]) -> Arguments:
-    value = next(words, None)
-    if value is None:
-        raise UnknownArgument(
-            f"{word} needs a value" if word.startswith("--") else f"unknown argument {word}"
-        )
-    if word in _FILES:
-        return replace(arguments, **{_FILES[word]: Path(value)})  # type: ignore[arg-type]
-    if word == "--hook":
-        return replace(arguments, hook=tuple(json.loads(value)))
-    if word in ("--conversation", "--resume"):
-        return replace(arguments, conversation=value, resume=word == "--resume")
-    if word == "--permissions" and value in ("ask", "edit", "all"):
-        return replace(arguments, permissions=value)
-    if word == "--read":
-        return replace(arguments, reads=(*arguments.reads, Path(value)))
-    if word == "--keep":
-        return replace(arguments, keeps=(*arguments.keeps, Path(value)))
-    if word == "--model":
-        return replace(arguments, model=value)
-    raise UnknownArgument(f"unknown argument {word} {value}")
+def parse_arguments(words: list[str]) -> Arguments:
+    """Ends the process with 2, and a line on stderr, when there is another word."""
+    parser = argparse.ArgumentParser(prog="demo", add_help=False, allow_abbrev=False)
+    parser.add_argument("mode", choices=("interactive", "headless"))
+    for name in ("--home", "--prompt-file", "--role-file", "--mcp-config"):
+        parser.add_argument(name, type=Path)
+    for name in ("--read", "--keep"):
+        parser.add_argument(name, type=Path, action="append")
+    for name in ("--conversation", "--resume", "--model"):
+        parser.add_argument(name)
+    parser.add_argument("--hook", type=json.loads)
+    parser.add_argument("--permissions", choices=("ask", "edit", "all"))
+    return parser.parse_args(words, Arguments())

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 
@@ -16,36 +16,41 @@ class UnknownConversation(Exception):
 
 @dataclass(slots=True)
 class Conversation:
+    """`file` is the one that it wrote last, to which a line may be added later."""
+
     id: str
     messages: list[dict[str, object]] = field(default_factory=list)
-    home: Path | None = None
+    file: str | None = None
 
     def remember(self, text: str) -> str:
-        """Add a message, save, and give back its SHA-256."""
+        """Add a message and give back its SHA-256."""
         content = text.encode("utf-8", "surrogateescape")
         digest = hashlib.sha256(content).hexdigest()
         self.messages.append({"sha256": digest, "bytes": len(content)})
-        if self.home is not None:
-            self._save(self.home)
         return digest
 
-    def _save(self, home: Path) -> None:
+    @property
+    def read_bytes(self) -> int:
+        return sum(int(str(message["bytes"])) for message in self.messages)
+
+    def save(self, home: Path | None) -> None:
+        if home is None:
+            return
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = _file(home, self.id)
         temporary = target.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps({"version": 1, "id": self.id, "messages": self.messages}))
+        temporary.write_text(json.dumps({"version": 1, **asdict(self)}))
         temporary.replace(target)
 
 
-def open_conversation(home: Path | None, wanted: str | None, *, resume: bool) -> Conversation:
+def open_conversation(home: Path | None, new: str | None, resumed: str | None) -> Conversation:
     """A new conversation, or the one to go on with; UnknownConversation when that does not exist."""
-    identity = wanted or str(uuid.uuid4())
-    if not resume:
-        return Conversation(identity, home=home)
-    if home is None or not _file(home, identity).exists():
-        raise UnknownConversation(f"no conversation {identity}")
-    stored = json.loads(_file(home, identity).read_text())
-    return Conversation(identity, list(stored["messages"]), home)
+    if resumed is None:
+        return Conversation(new or str(uuid.uuid4()))
+    if home is None or not _file(home, resumed).exists():
+        raise UnknownConversation(f"no conversation {resumed}")
+    stored = json.loads(_file(home, resumed).read_text())
+    return Conversation(resumed, stored["messages"], stored.get("file"))
 
 
 def _file(home: Path, identity: str) -> Path:

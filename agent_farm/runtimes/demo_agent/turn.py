@@ -1,4 +1,4 @@
-"""One turn: a prompt comes in, its directives are carried out, an answer comes out."""
+"""One turn of the demo agent: what a prompt tells it to do is done, an answer comes out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from agent_farm.runtimes.demo_agent.directives import Directive, find_directives
-from agent_farm.runtimes.demo_agent.mcp_client import McpError, call_tool
-from agent_farm.runtimes.demo_agent.work import Refused, commit_file, write_file
-
-_MOST_READ = 20_000
+from agent_farm.runtimes.demo_agent.arguments import Arguments
+from agent_farm.runtimes.demo_agent.conversation import Conversation
+from agent_farm.runtimes.demo_agent.instructions import (
+    LinesWanted,
+    find_directives,
+    find_lines_wanted,
+    find_spec,
+)
+from agent_farm.runtimes.demo_agent.work import (
+    Refused,
+    commit_file,
+    lies_in,
+    lines_of,
+    read_inside,
+    target_of,
+    write_file,
+)
 
 
 class Door(Protocol):
@@ -30,9 +43,11 @@ class Door(Protocol):
 class TurnFailed(Exception):
     """The model's API failed, as far as the demo agent is concerned."""
 
+    kind = "api-error"
+
 
 class McpUnreachable(TurnFailed):
-    pass
+    kind = "mcp-unreachable"
 
 
 class Leave(Exception):
@@ -44,86 +59,111 @@ class Leave(Exception):
 @dataclass(slots=True)
 class Turn:
     door: Door
-    cwd: Path
-    permissions: str
-    mcp_config: Path | None
+    arguments: Arguments
+    conversation: Conversation
     commits: bool
     message: str
     answer: str | None = None
-    reads: tuple[Path, ...] = ()
-    keeps: tuple[Path, ...] = ()
+    cwd: Path = field(default_factory=Path.cwd)
     _written: list[Path] = field(default_factory=list)
 
     def run(self, prompt: str, *, default_file: str | None) -> str:
         """Carry out `prompt` and give the answer; a prompt that asks for no file writes `default_file`."""
         directives = find_directives(prompt)
-        self.commits = (self.commits or _has(directives, "commit")) and not _has(directives, "nocommit")
+        words = {directive.word for directive in directives}
+        self.commits = (self.commits or "commit" in words) and "nocommit" not in words
         for directive in directives:
-            self._do(directive)
-        if default_file and not self._written and not _has(directives, "write"):
-            self._write(default_file)
-        if self.commits:
-            self._commit_written()
+            action: Callable[[str], None] | None = getattr(self, f"_{directive.word}", None)
+            if action is not None:
+                action(directive.value)
+        if "write" not in words:
+            self._write_what_is_asked(prompt, default_file)
+        for target in self._written if self.commits else ():
+            self.door.step("committing")
+            commit = commit_file(self.cwd, target, self.message)
+            self.door.step(f"committed {commit}" if commit else "nothing committed")
         return self.answer if self.answer is not None else "done"
 
-    def _do(self, directive: Directive) -> None:
-        action = getattr(self, f"_{directive.word}", None)
-        if action is not None:
-            action(directive.value)
+    def _write_what_is_asked(self, prompt: str, default_file: str | None) -> None:
+        spec = find_spec(prompt)
+        wanted = find_lines_wanted(prompt) or find_lines_wanted(read_inside(self.cwd, spec) if spec else "")
+        file = (wanted.file or self.conversation.file or default_file) if wanted else default_file
+        if file and wanted:
+            self._write_lines(file, wanted)
+        elif file:
+            self._edit(file, lambda target: f"{self.message}\n")
+
+    def _write_lines(self, file: str, wanted: LinesWanted) -> None:
+        self.message = f"Demo work on {file}"
+        total = 0
+
+        def content(target: Path) -> str:
+            nonlocal total
+            lines = lines_of(target, wanted.count, wanted.topic)
+            total = len(lines)
+            return "\n".join([*lines, ""])
+
+        if self._edit(file, content) and self.answer is None:
+            plural = "" if wanted.count == 1 else "s"
+            self.answer = f"wrote {wanted.count} line{plural} into {file}, which has {total}"
+
+    def _write(self, value: str) -> None:
+        self._edit(value, lambda target: f"{self.message}\n")
+
+    def _edit(self, name: str, content: Callable[[Path], str]) -> bool:
+        """Whether it was allowed and possible."""
+        anywhere = self.arguments.permissions == "all"
+        if self.arguments.permissions == "ask" and not self.door.ask(f"edit {name}?"):
+            self.door.tool("write", {"path": name}, "refused", True)
+            return False
+        self.door.step(f"editing {name}")
+        self.door.pause(0.1)
+        try:
+            if not anywhere and lies_in(self.cwd / name, self.arguments.keep):
+                raise Refused(f"{name} is not to be changed")
+            target = target_of(self.cwd, name, anywhere=anywhere)
+            write_file(target, content(target))
+        except (Refused, OSError, UnicodeDecodeError) as error:
+            self.door.step(f"cannot write: {error}")
+            self.door.tool("write", {"path": name}, str(error), True)
+            return False
+        self._written.append(target)
+        self.conversation.file = name
+        self.door.tool("write", {"path": str(target)}, "written", False)
+        return True
 
     def _sleep(self, value: str) -> None:
         self.door.step(f"working for {value} s")
         self.door.pause(_number(value))
 
     def _ask(self, value: str) -> None:
-        allowed = self.permissions == "all" or self.door.ask(value)
+        allowed = self.arguments.permissions == "all" or self.door.ask(value)
         self.door.step(f"{'allowed' if allowed else 'refused'}: {value}")
 
     def _say(self, value: str) -> None:
         self.answer = value
 
-    def _write(self, value: str) -> None:
-        if self.permissions == "ask" and not self.door.ask(f"edit {value}?"):
-            self.door.tool("write", {"path": value}, "refused", True)
-            return
-        self.door.step(f"editing {value}")
-        self.door.pause(0.1)
-        try:
-            anywhere = self.permissions == "all"
-            if not anywhere and _lies_in(self.cwd / value, self.keeps):
-                raise Refused(f"{value} is not to be changed")
-            target = write_file(self.cwd, value, f"{self.message}\n", anywhere=anywhere)
-            self._written.append(target)
-            self.door.tool("write", {"path": str(target)}, "written", False)
-        except (Refused, OSError) as error:
-            self.door.step(f"cannot write: {error}")
-            self.door.tool("write", {"path": value}, str(error), True)
-
     def _read(self, value: str) -> None:
-        path = self.cwd / value
-        if self.permissions != "all" and not _lies_in(path, (self.cwd, *self.reads)):
+        places = (self.cwd, *self.arguments.read)
+        if self.arguments.permissions != "all" and not lies_in(self.cwd / value, places):
             self.door.tool("read", {"path": value}, f"permission denied: {value}", True)
             return
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_READ]
+            text = (self.cwd / value).read_text(encoding="utf-8", errors="replace")[:20_000]
         except OSError as error:
             self.door.tool("read", {"path": value}, str(error), True)
             return
         self.door.tool("read", {"path": value}, text, False)
         self.answer = text if self.answer is None else self.answer
 
-    def _commit_written(self) -> None:
-        for target in self._written:
-            self.door.step("committing")
-            commit = commit_file(self.cwd, target, self.message)
-            self.door.step(f"committed {commit}" if commit else "nothing committed")
-        self._written.clear()
-
     def _mcp(self, value: str) -> None:
+        from agent_farm.runtimes.demo_agent.mcp_call import McpError, call_tool  # urllib takes its time
+
         name, _, text = value.partition(" ")
+        given: dict[str, object] = {}
         try:
             given = json.loads(text or "{}")
-            result = call_tool(self.mcp_config, name, given)
+            result = call_tool(self.arguments.mcp_config, name, given)
         except ValueError as error:
             self.door.tool(name, {}, f"arguments are no JSON object: {error}", True)
         except McpError as error:
@@ -162,13 +202,14 @@ class Turn:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _lies_in(path: Path, places: tuple[Path, ...]) -> bool:
-    real = path.resolve()
-    return any(real.is_relative_to(place.resolve()) for place in places)
+def spending(given: int, made: int) -> dict[str, object]:
+    """What it says it used for so many bytes read and written: four bytes a token, at a price it made up."""
+    tokens = {"input_tokens": given // 4 + 1, "output_tokens": made // 4 + 1}
+    return {"usage": tokens, "cost": round(sum(tokens.values()) * 1e-6, 9)}
 
 
-def _has(directives: tuple[Directive, ...], word: str) -> bool:
-    return any(directive.word == word for directive in directives)
+def bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _number(value: str) -> float:

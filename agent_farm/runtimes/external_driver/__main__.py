@@ -1,3 +1,5 @@
+"""The process that drives an external executable; standard library only, started by path."""
+
 from __future__ import annotations
 
 import json
@@ -7,15 +9,20 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[3]))  # -I: nothing else finds the package
 
-    from agent_farm.runtimes.external_driver.contract import Order
+    from agent_farm.descendants import adopt_orphans, end_children
+    from agent_farm.runtimes.external_driver.contract import Session
 
     mode, file = sys.argv[1:3]
-    order = Order(**{"hook": (), **json.loads(Path(file).read_text(encoding="utf-8"))})
-    if mode == "headless":
-        from agent_farm.runtimes.external_driver.headless import run_headless
+    session = Session(**json.loads(Path(file).read_text(encoding="utf-8")))
+    adopt_orphans(True)  # sessions live in the background: whatever of them is left is ended with us (Linux)
+    try:
+        if mode == "headless":
+            from agent_farm.runtimes.external_driver.on_pipes import run_headless
 
-        sys.exit(run_headless(order))
+            sys.exit(run_headless(session))
 
-    from agent_farm.runtimes.external_driver.interactive import run_interactive
+        from agent_farm.runtimes.external_driver.on_terminal import run_interactive
 
-    sys.exit(run_interactive(order))
+        sys.exit(run_interactive(session))
+    finally:
+        end_children(3.0)

@@ -1,28 +1,35 @@
-"""The three commands of an adapter executable, and the end of whatever it left in the background."""
+"""The three commands of an adapter executable: spawn, resume and check_status."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import STATE_NAME
 from agent_farm.runtimes.worktree_files import main_checkout, top_of
 
-STATUSES = ("pending", "active", "completed", "failed")
+_STATUSES = ("pending", "active", "completed", "failed")
 _SECONDS = 120
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 class AdapterFailed(Exception):
     """What the executable said on standard error, or what was wrong with its answer."""
 
+    kind = "failed"
 
-@dataclass(frozen=True)
-class Order:
+
+class TimeIsOver(AdapterFailed):
+    kind = "time-limit"
+
+
+@dataclass
+class Session:
+    """`id` is None until it is spawned. `timeout_seconds` bounds each turn."""
+
     command: list[str]
     name: str
     brief: str
@@ -30,81 +37,64 @@ class Order:
     prompt: str
     cwd: str
     timeout_seconds: float
-    hook: tuple[str, ...] | list[str] = ()
-    session: str | None = None
+    hook: list[str] = field(default_factory=list)
+    id: str | None = None
+    _begun: float = field(default_factory=time.monotonic)
 
+    def spawn(self) -> None:
+        """The session's id is all of standard output."""
+        said = self._call("spawn", self.brief, self.state, self.prompt)
+        if not said or "\n" in said:
+            raise AdapterFailed(f"{self.name} spawn printed no session id but {said[:200]!r}")
+        self.id, self._begun = said, time.monotonic()
 
-def spawn(order: Order) -> str:
-    """The session id, which is all of standard output."""
-    session = _call(order, "spawn", order.brief, order.state, order.prompt).strip()
-    if not session or "\n" in session:
-        raise AdapterFailed(f"{order.name} spawn printed no session id but {session[:200]!r}")
-    return session
+    def resume(self, prompt: str) -> str:
+        said = self._call("resume", str(self.id), self.state, prompt)
+        self._begun = time.monotonic()
+        return said
 
+    def status(self) -> str:
+        said = self._call("check_status", str(self.id))
+        if said not in _STATUSES:
+            what = f"{said[:200]!r}, none of {', '.join(_STATUSES)}"
+            raise AdapterFailed(f"{self.name} check_status printed {what}")
+        if said in ("pending", "active") and time.monotonic() > self._begun + self.timeout_seconds:
+            raise TimeIsOver(f"ended after {self.timeout_seconds / 60:g} minutes (timeout_minutes)")
+        return said
 
-def resume(order: Order, session: str, prompt: str) -> str:
-    return _call(order, "resume", session, order.state, prompt).strip()
+    def failure(self) -> AdapterFailed:
+        """Says where the log is, where the contract wants it or where ours keep it."""
+        identity, cwd = str(self.id), Path(self.cwd)
+        top = top_of(cwd)
+        places = (cwd, (main_checkout(top) or top) / STATE_NAME) if identity == Path(identity).name else ()
+        logs = [place / "sessions" / identity / "adapter.log" for place in places]
+        found = next((log for log in logs if log.is_file()), None)
+        return AdapterFailed(f"session {identity} failed" + (f"; see {found}" if found else ""))
 
+    def load_state(self) -> dict[str, Any] | None:
+        """Its own account of itself; None where it has not written one."""
+        try:
+            state = json.loads(Path(self.state).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return state if isinstance(state, dict) else None
 
-def check_status(order: Order, session: str) -> str:
-    status = _call(order, "check_status", session).strip()
-    if status not in STATUSES:
-        raise AdapterFailed(
-            f"{order.name} check_status printed {status[:200]!r}, none of {', '.join(STATUSES)}"
-        )
-    return status
-
-
-def failed_session(order: Order, session: str) -> AdapterFailed:
-    """Says where the log is, for an adapter that keeps one where the contract wants it, or where ours do."""
-    cwd = Path(order.cwd)
-    top = top_of(cwd)
-    places = (cwd, (main_checkout(top) or top) / STATE_NAME) if session == Path(session).name else ()
-    logs = [place / "sessions" / session / "adapter.log" for place in places]
-    found = next((log for log in logs if log.is_file()), None)
-    return AdapterFailed(f"session {session} failed" + (f"; see {found}" if found else ""))
-
-
-def load_state(order: Order) -> dict[str, Any] | None:
-    """The session's own account of itself; None where it has not written one."""
-    try:
-        state = json.loads(Path(order.state).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return state if isinstance(state, dict) else None
-
-
-def adopt_descendants() -> None:
-    """Sessions live in the background: the kernel hands them to us, so that a stop ends them (Linux)."""
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _call(order: Order, *words: str) -> str:
-    try:
-        done = subprocess.run(
-            [*order.command, *words],
-            cwd=order.cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AdapterFailed(f"{order.name} {words[0]}: {error}") from error
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        why = said[-1][:500] if said else "it said nothing"
-        raise AdapterFailed(f"{order.name} {words[0]} ended with {done.returncode}: {why}")
-    return done.stdout
-
-
-def end_descendants(grace: float = 3.0) -> None:
-    """TERM, then KILL, until no process of the session is left."""
-    from agent_farm.descendants import end_children
-
-    end_children(grace)
+    def _call(self, *words: str) -> str:
+        try:
+            done = subprocess.run(
+                [*self.command, *words],
+                cwd=self.cwd,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AdapterFailed(f"{self.name} {words[0]}: {error}") from error
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            why = said[-1][:500] if said else "it said nothing"
+            raise AdapterFailed(f"{self.name} {words[0]} ended with {done.returncode}: {why}")
+        return done.stdout.strip()

@@ -1,0 +1,158 @@
+"""An input line whose draft is always visible, with bracketed paste, below plain lines of output.
+
+The draft is bytes, so that no text is changed on its way in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import termios
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_PASTE_BEGIN, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_SEQUENCE = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[^\[])", re.DOTALL)
+_CTRL_C, _CTRL_D, _CTRL_U, _TAB, _ESC = 0x03, 0x04, 0x15, 0x09, 0x1B
+_ENTER = (0x0D, 0x0A)
+_ERASE = (0x7F, 0x08)
+_LONE_ESC_SECONDS = 0.05
+
+
+class Interrupted(Exception):
+    """Ctrl-C or Esc; `key` says which."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class EndOfInput(Exception):
+    pass
+
+
+class InputLine:
+    """`draft` is what was typed and not yet sent; sent messages wait in `sent`."""
+
+    def __init__(self, prompt: str) -> None:
+        self._prompt = prompt
+        self._descriptor = sys.stdin.fileno()
+        self._pending = b""
+        self.draft = bytearray()
+        self.sent: deque[bytes] = deque()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Keys come one by one and unechoed, pastes in brackets; undone at the end."""
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+        before = termios.tcgetattr(self._descriptor)
+        raw = termios.tcgetattr(self._descriptor)
+        raw[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON)
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+        termios.tcsetattr(self._descriptor, termios.TCSANOW, raw)
+        _write("\x1b[?2004h")
+        try:
+            yield
+        finally:
+            _write("\x1b[?2004l")
+            termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
+
+    def say(self, text: str) -> None:
+        """A line of output above the input line."""
+        _write(f"\r\x1b[J{_printable(text)}\n")
+
+    def echo(self, message: bytes, note: str = "") -> None:
+        """The message that was sent, in a form that no screen rule takes for a draft."""
+        self.say(f"» {_shortened(message, self._columns() - 2 - len(note))}{note}")
+
+    def show(self, instead: str = "") -> None:
+        """The draft's first line as far as it fits, and how much more there is; or a question."""
+        draft = _shortened(bytes(self.draft), self._columns() - len(self._prompt) - 1)
+        _write(f"\r\x1b[J{instead or self._prompt + draft}")
+
+    def wait(self, seconds: float | None) -> bool:
+        """Take in what comes within `seconds` (None: until something does); whether anything came."""
+        if not select.select([self._descriptor], [], [], seconds)[0]:
+            return False
+        self._take(self._read())
+        return True
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, and what is typed meanwhile be seen."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if self.wait(left):
+                self.show()
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self._descriptor, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            raise EndOfInput
+        return data
+
+    def _take(self, data: bytes) -> None:
+        self._pending += data
+        while self._pending:
+            if self._pending.startswith(_PASTE_BEGIN):
+                if _PASTE_END not in self._pending:
+                    return
+                pasted, _, self._pending = self._pending[len(_PASTE_BEGIN) :].partition(_PASTE_END)
+                self.draft += pasted.replace(b"\r", b"\n")  # how terminals send a newline
+            elif self._pending[0] == _ESC:
+                self._take_escape()
+            else:
+                key, self._pending = self._pending[0], self._pending[1:]
+                self._take_key(key)
+
+    def _take_escape(self) -> None:
+        """A cursor key is ignored; Esc may stand alone."""
+        if found := _SEQUENCE.match(self._pending):
+            self._pending = self._pending[found.end() :]
+        elif select.select([self._descriptor], [], [], _LONE_ESC_SECONDS)[0]:
+            self._pending += self._read()
+        else:
+            self._pending = b""
+            raise Interrupted("Esc")
+
+    def _take_key(self, key: int) -> None:
+        if key in _ENTER:
+            self.sent.append(bytes(self.draft))
+            self.draft.clear()
+        elif key == _CTRL_C:
+            raise Interrupted("Ctrl-C")
+        elif key == _CTRL_D and not self.draft:
+            raise EndOfInput
+        elif key == _CTRL_U:
+            self.draft.clear()
+        elif key in _ERASE:
+            del self.draft[-1:]
+        elif key >= 0x20 or key == _TAB:
+            self.draft.append(key)
+
+    def _columns(self) -> int:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _printable(text: str) -> str:
+    """Text from outside, which must not move the cursor or set the title."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def _shortened(content: bytes, room: int) -> str:
+    first, *others = content.decode("utf-8", "replace").split("\n")
+    note = f" [{len(others) + 1} lines, {len(content)} bytes]" if others else ""
+    room = max(10, room - len(note))
+    shown = _printable(first[: room + 1])
+    return (shown if len(shown) <= room else shown[: room - 1] + "…") + note

@@ -1,0 +1,147 @@
+"""The demo agent in a terminal: works on its prompt, shows an input line, answers what is sent to it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from agent_farm.runtimes.console.hooks import Hooks
+from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
+from agent_farm.runtimes.demo_agent.arguments import Arguments
+from agent_farm.runtimes.demo_agent.conversation import open_conversation
+from agent_farm.runtimes.demo_agent.turn import Leave, Turn, TurnFailed, bytes_of, spending
+
+
+def run_interactive(arguments: Arguments) -> int:
+    """Until /exit, Ctrl-D, a directive or a signal; the exit code."""
+    if not sys.stdin.isatty():
+        sys.stderr.write("demo: interactive needs a terminal\n")
+        return 2
+    agent = _Agent(arguments)
+    signal.signal(signal.SIGTERM, _leave_on_signal)
+    with agent.line.opened():
+        return agent.run()
+
+
+def _leave_on_signal(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+class _Agent:
+    """It is the door of its turns: a terminal with a person before it."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._conversation = open_conversation(arguments.home, arguments.conversation, arguments.resume)
+        self._answered_bytes = 0
+        self._hooks = Hooks(tuple(arguments.hook), self._conversation.id, str(Path.cwd()))
+        self.line = InputLine("demo> ")
+
+    def run(self) -> int:
+        self._greet()
+        code = 0
+        try:
+            if self._arguments.prompt_file:
+                self._answer(self._arguments.prompt_file.read_bytes(), edits=not self._arguments.resume)
+            self._converse()
+        except Leave as leave:
+            code = leave.code
+        except EndOfInput:
+            pass
+        self.line.say(f"bye ({code})")
+        self._hooks.report("SessionEnd", reason="exit")
+        return code
+
+    def _greet(self) -> None:
+        known = len(self._conversation.messages)
+        verb = "resumed" if self._arguments.resume else "new"
+        self.line.say(f"demo agent · {verb} conversation {self._conversation.id} · {known} messages")
+        if role := self._arguments.role:
+            self.line.say(f"role: {len(role.encode())} bytes, {role.strip().splitlines()[0][:60]}")
+        self._hooks.report("SessionStart", source="resume" if self._arguments.resume else "startup")
+
+    def _converse(self) -> None:
+        while True:
+            self.line.show()
+            try:
+                if not self.line.sent:
+                    self.line.wait(None)
+            except Interrupted:
+                self.line.draft.clear()
+            while self.line.sent:
+                self._take(self.line.sent.popleft())
+
+    def _take(self, message: bytes) -> None:
+        if message.strip() == b"/exit":
+            raise Leave(0)
+        if message.strip():
+            self._answer(message, edits=False)
+
+    def _answer(self, message: bytes, *, edits: bool) -> None:
+        text = message.decode("utf-8", "surrogateescape")
+        digest = self._conversation.remember(text)
+        self._conversation.save(self._arguments.home)
+        self._hooks.report("UserPromptSubmit", prompt=text.encode("utf-8", "replace").decode())
+        self.line.echo(message)
+        self.line.say(f"prompt sha256 {digest} bytes {len(message)}")
+        turn = Turn(self, self._arguments, self._conversation, True, f"Demo work on {digest[:12]}")
+        try:
+            self.step("reading the task")
+            self.pause(0.1)
+            answer = turn.run(text, default_file=f"demo-{digest[:8]}.md" if edits else None)
+        except Interrupted as interrupted:
+            self._interrupted(interrupted.key)
+        except TurnFailed as error:
+            self.line.say(f"error: {error}")
+            self._hooks.report("StopFailure", error="api_error", message=str(error))
+        else:
+            self._conversation.save(self._arguments.home)
+            self.line.say(f"answer: {answer} · message {len(self._conversation.messages)}")
+            self._answered_bytes += bytes_of(answer)
+            self._hooks.report("Stop", **spending(self._conversation.read_bytes, self._answered_bytes))
+
+    def _interrupted(self, key: str) -> None:
+        """Ctrl-C is reported; Esc is not, as in the CLIs whose stale state has to be seen on the screen."""
+        self.line.say("interrupted")
+        self.line.draft.clear()
+        if key == "Ctrl-C":
+            self._hooks.report("Stop")
+
+    def step(self, text: str) -> None:
+        self.line.say(f"● {text}")
+        self.line.show()
+
+    def pause(self, seconds: float) -> None:
+        self.line.pause(seconds)
+
+    def turn(self) -> None:
+        self.step("another turn")
+
+    def tool(self, name: str, given: dict[str, object], result: str, is_error: bool) -> None:
+        self.step(f"{name}: {result}")
+        self._hooks.report("PostToolUse", tool_name=name, tool_input=given)
+
+    def ask(self, question: str) -> bool:
+        """A dialog that takes 1 or Enter for yes and 2 for no."""
+        self._hooks.report("PermissionRequest", tool_name="ask", message=question)
+        self.line.say(f"demo? {question}")
+        draft, self.line.draft = self.line.draft, bytearray()
+        try:
+            return self._yes_or_no()
+        finally:
+            self.line.draft = draft
+            self._hooks.report("PostToolUse", tool_name="ask")
+
+    def _yes_or_no(self) -> bool:
+        while True:
+            self.line.show(instead="demo? 1 yes · 2 no ")
+            self.line.wait(None)
+            key = bytes(self.line.draft[-1:])
+            self.line.draft.clear()
+            if key in (b"1", b"y") or self.line.sent:
+                self.line.sent.clear()
+                return True
+            if key in (b"2", b"n"):
+                return False

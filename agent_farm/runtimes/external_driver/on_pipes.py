@@ -1,0 +1,34 @@
+"""An external session without a terminal: lines of JSON, until it is completed or failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from agent_farm.runtimes.external_driver.contract import AdapterFailed, Session
+
+_POLL_SECONDS = 0.3
+
+
+def run_headless(session: Session) -> int:
+    try:
+        if session.id:
+            session.resume(session.prompt)
+        else:
+            session.spawn()
+        _emit({"type": "session", "id": session.id})
+        while (status := session.status()) in ("pending", "active"):
+            time.sleep(_POLL_SECONDS)
+        if status == "failed":
+            raise session.failure()
+    except AdapterFailed as error:
+        _emit({"type": "failed", "kind": error.kind, "message": str(error), "state": session.load_state()})
+        return 1
+    _emit({"type": "completed", "state": session.load_state()})
+    return 0
+
+
+def _emit(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()

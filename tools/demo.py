@@ -124,11 +124,15 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
     """From an empty repository to two builders whose work is committed; returns their ids."""
     scratch.make()
     _prepare_repository(scratch)
-    _say("The demo runtime stands in for an AI CLI: it needs no account, and writes the lines it is asked for.")
+    _say(
+        "The demo runtime stands in for an AI CLI: it needs no account, and writes the lines it is asked for."
+    )
     _say("Two builders start, each in a worktree, branch and tmux session of its own:")
     task = _last_word(scratch.show("af", "spawn", TASK, "--runtime", "demo"))
     spec = _last_word(scratch.show("af", "spawn", "--project", "0001", "--runtime", "demo"))
-    _say("All builders at a glance. The state, who reported it and how long ago; commits ahead of main as +1;")
+    _say(
+        "All builders at a glance. The state, who reported it and how long ago; commits ahead of main as +1;"
+    )
     print("   `=` is nothing changed yet; tokens in/out; the task:")
     scratch.show("af", "status")
     _say("Wait until both have ended their turn:")

@@ -215,8 +215,10 @@ def _directives() -> str:
     return f"""\
 ## The demo runtime
 
-It prints the SHA-256 of the prompt it received, works in visible steps, edits and commits a file, and
-ends its turn idle; it answers messages, asks, fails and crashes when a prompt says so:
+It shows the message and prints the SHA-256 of the prompt it received, works in visible steps, edits and
+commits a file, and ends its turn idle. "Write three lines about worktrees into notes.md" writes those
+three lines, "Add a fourth line" adds one to the file it wrote last; a spec may ask for them, too. It asks,
+fails and crashes when a prompt says so:
 
 {_table(("in a prompt", "what it does"), rows)}"""
 

@@ -21,6 +21,7 @@ _CTRL_C, _CTRL_D, _CTRL_U, _TAB, _ESC = 0x03, 0x04, 0x15, 0x09, 0x1B
 _ENTER = (0x0D, 0x0A)
 _ERASE = (0x7F, 0x08)
 _LONE_ESC_SECONDS = 0.05
+_ECHOED = 300  # characters
 
 
 class Interrupted(Exception):
@@ -67,11 +68,12 @@ class InputLine:
 
     def echo(self, message: bytes, note: str = "") -> None:
         """The message that was sent, in a form that no screen rule takes for a draft."""
-        self.say(f"» {_shortened(message, self._columns() - 2 - len(note))}{note}")
+        self.say(f"» {_shortened(message, _ECHOED)}{note}")
 
     def show(self, instead: str = "") -> None:
         """The draft's first line as far as it fits, and how much more there is; or a question."""
-        draft = _shortened(bytes(self.draft), self._columns() - len(self._prompt) - 1)
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+        draft = _shortened(bytes(self.draft), columns - len(self._prompt) - 1)
         _write(f"\r\x1b[J{instead or self._prompt + draft}")
 
     def wait(self, seconds: float | None) -> bool:
@@ -135,9 +137,6 @@ class InputLine:
             del self.draft[-1:]
         elif key >= 0x20 or key == _TAB:
             self.draft.append(key)
-
-    def _columns(self) -> int:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
 
 
 def _write(text: str) -> None:

@@ -80,7 +80,7 @@ def gather(
     if foreign:
         return Evidence(status, tuple(foreign))
     state = tree_state(tree, each_file=True)
-    tip = farm.repository.branch_commit(record.branch)
+    tip = tip_of(farm, record, state)
     commits = _commits(farm, record, [state.head, tip])
     return Evidence(
         status,
@@ -189,6 +189,11 @@ def _submodules(tree: BuilderTree, state: TreeState) -> list[str]:
     """Submodules that look unchanged from here, with branches or files that exist nowhere else."""
     found = submodules_with_work(tree)
     return [f"{path} ({reason})" for path, reason in found.items() if path not in state.dirty]
+
+
+def tip_of(farm: Farm, record: BuilderRecord, state: TreeState) -> str | None:
+    """Where the builder's branch is: checked out, or elsewhere."""
+    return state.head if state.branch == record.branch else farm.repository.branch_commit(record.branch)
 
 
 def _commits(farm: Farm, record: BuilderRecord, tips: Sequence[str | None]) -> list[Commit]:

@@ -20,8 +20,9 @@ from agent_farm.farm.landing_place import landing_place, require_base
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.submodule_pointers import require_known_pointers
 from agent_farm.farm.trial import Trial
-from agent_farm.farm.work import FoundWork, find_work
+from agent_farm.farm.work import FoundWork, find_work, require_none_of_afs
 from agent_farm.git.checkouts import Checkout
+from agent_farm.git.entries import changes_between
 from agent_farm.git.hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merging import (
     MergeConflicts,
@@ -163,7 +164,8 @@ def _landed(
         record = stack.enter_context(hold(farm, record.id))
         if settled := settle_interrupted(checkout):
             notes.append(f"A merge was cut short before: {settled.told}")
-        require_base(farm, record, checkout, here=request.here)
+        head = checkout.head()
+        require_base(farm, record, checkout, head, here=request.here)
         found = find_work(farm, record)
         chosen = _strategy(farm, request)
         review = _Review(farm, checkout, record, found, hooks, notes)
@@ -175,6 +177,8 @@ def _landed(
                 found.work,
                 chosen,
                 request.message,
+                head=head,
+                signed=hooks.signs,
                 review=review,
                 hooks=hooks.directory,
                 fds=[lock],
@@ -237,6 +241,7 @@ class _Review(Review):
         return text
 
     def commit(self, before: str, after: str) -> None:
+        require_none_of_afs(self.record, changes_between(self.checkout, before, after))
         require_known_pointers(self.farm, self.checkout, self.record, before, after)
         command = self.farm.settings.text("merge.check")
         if command is not None:

@@ -9,6 +9,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkouts import Checkout, checkout_at
 from agent_farm.git.remotes import Base, find_base
+from agent_farm.git.repository import Head
 from agent_farm.git.worktrees import branch_checked_out_at, list_worktrees
 from agent_farm.launch import as_command
 
@@ -21,9 +22,8 @@ def landing_place(farm: Farm) -> Checkout:
     return checkout_at(farm.repository, where)
 
 
-def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, *, here: bool) -> None:
+def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, head: Head, *, here: bool) -> None:
     """The checkout is on the branch the builder is meant for; a tag or a commit means any."""
-    head = checkout.head()
     if here or record.base in (head.branch, head.commit):
         return
     base = find_base(farm.repository, record.base)

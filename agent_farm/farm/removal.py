@@ -14,13 +14,14 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.deletion import delete_tree
-from agent_farm.farm.evidence import Evidence
+from agent_farm.farm.evidence import Evidence, tip_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import lock_of
 from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
 from agent_farm.git.builder_tree import BuilderTree, linked_tree
 from agent_farm.git.changes import tree_state
+from agent_farm.git.command import GitError
 from agent_farm.git.ignoring import ignored_entries
 from agent_farm.git.keeping import (
     admin_of,
@@ -60,7 +61,7 @@ def remove(farm: Farm, record: BuilderRecord, evidence: Evidence) -> Kept | None
 def _is_as_seen(farm: Farm, record: BuilderRecord, tree: BuilderTree, evidence: Evidence) -> bool:
     """Whether it holds nothing that was not looked at when the removal was allowed."""
     now = tree_state(tree, each_file=True)
-    tip = now.head if now.branch == record.branch else farm.repository.branch_commit(record.branch)
+    tip = tip_of(farm, record, now)
     seen = {*evidence.changed, *evidence.untracked}
     same = (now.head, tip) == (evidence.head, evidence.tip) and not now.operation and not now.unread
     return same and {*now.dirty, *now.untracked} <= seen
@@ -161,11 +162,15 @@ def finish(farm: Farm, kept: Kept) -> Kept:
 def _let_go(farm: Farm, kept: Kept) -> bool:
     """HEAD keeps the commit, and the branch goes if it is the builder's and has not moved."""
     tree, branch = linked_tree(farm.repository, kept.worktree), kept.record.branch
-    tip = farm.repository.branch_commit(branch)
-    goes = kept.goes and tip == kept.tip
-    changes = [f"delete refs/heads/{branch} {tip}"] if goes and tip else []
-    if changes or tree.checked_out().branch is not None:
-        let_go(tree, kept.head, changes)
+    goes = kept.goes and kept.tip is not None
+    try:
+        let_go(tree, kept.head, [f"delete refs/heads/{branch} {kept.tip}"] if goes else [])
+    except GitError:
+        tip = farm.repository.branch_commit(branch)
+        if not goes or tip == kept.tip:
+            raise
+        let_go(tree, kept.head, [])  # it has moved, or went before a crash
+        goes = tip is None
     if goes and kept.settings:
         forget_settings(farm.repository, branch)
     return goes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
@@ -37,20 +38,26 @@ class OtherWork(AgentFarmError):
 
 def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
     """OtherWork when landing what is checked out would leave commits of the builder's branch behind."""
-    own = farm.repository.branch_commit(record.branch)
     try:
         tree = farm.tree(record)
     except WorktreeMismatch as error:
         if error.word != "no tree":
             raise
+        own = farm.repository.branch_commit(record.branch)
         if own is None:
             raise NotFound(
                 f"There is no branch {record.branch}", why="Its worktree is gone, too.", hint="af doctor"
             ) from None
         return FoundWork(_work(farm, record, own, record.branch), record.branch, ())
-    head, state = tree.head(), tree_state(tree)
+    state = tree_state(tree)
+    if state.head is None:
+        raise NotFound(
+            f"{record.id} has {state.branch} checked out, which has no commit",
+            hint=as_command("git", "-C", tree.path, "switch", record.branch),
+        )
+    head = Head(state.head, state.branch)
     if head.branch != record.branch:
-        _require_whole(farm, record, tree, head, own)
+        _require_whole(farm, record, tree, head, farm.repository.branch_commit(record.branch))
         if state.operation in ("rebase", "am", "bisect"):
             raise OtherWork(
                 f"A {state.operation} is under way in the worktree of {record.id}",
@@ -85,14 +92,13 @@ def _commits(farm: Farm, of: str, without: str) -> list[str]:
 
 
 def _work(farm: Farm, record: BuilderRecord, tip: str, name: str) -> Work:
-    _require_none_of_afs(farm, record, tip)
     return Work(tip, name, _subject(farm, record, tip, name), f"Builder: {record.id}")
 
 
-def _require_none_of_afs(farm: Farm, record: BuilderRecord, tip: str) -> None:
+def require_none_of_afs(record: BuilderRecord, changed: Iterable[str]) -> None:
     """Once git tracks them, every af refuses the repository: better here than there."""
-    kinds = farm.repository.entry_kinds(tip, [STATE_NAME, WORKTREES_NAME])
-    tracked = [name for name, kind in kinds.items() if kind]
+    names = {path.partition("/")[0] for path in changed}
+    tracked = sorted(name for name in names if name.lower() in (STATE_NAME, WORKTREES_NAME))
     if tracked:
         raise AgentFarmError(
             f"{record.id} has committed {' and '.join(tracked)}",

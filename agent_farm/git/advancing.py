@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
 from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.changes import tree_state
+from agent_farm.git.changes import STATUS, TreeState, operation_in, parse_status
 from agent_farm.git.checkouts import Checkout, locked_index, new_mark
 from agent_farm.git.command import Options
 from agent_farm.git.entries import Change, changes_between, kind_on_disk
@@ -62,8 +62,8 @@ def advance(
     try:
         write_move(checkout, move)
         with locked_index(checkout, move.mark, wait=INDEX_SECONDS):
-            _require_unmoved(checkout, move)
-            require_untouched(checkout, changes)
+            _copy_index(checkout)
+            _require_untouched(checkout, move, changes)
             shield.hold()
             try:
                 _move(checkout, move, hooks, fds)
@@ -80,9 +80,11 @@ def advance(
             forget_move(checkout)
 
 
-def require_untouched(checkout: Checkout, changes: Mapping[str, Change]) -> None:
-    """Nothing is under way there, and nothing uncommitted or ignored lies where the merge writes."""
-    state = tree_state(checkout.path, each_file=True)
+def _require_untouched(checkout: Checkout, move: Move, changes: Mapping[str, Change]) -> None:
+    """It is where it was, with nothing under way, and nothing of anybody's where the merge writes."""
+    state = _look_at(checkout)
+    if (state.branch, state.head) != (move.branch, move.before):
+        raise HeadMoved(f"{checkout.path} is no longer on {move.branch} at {move.before[:12]}")
     status = as_command("git", "-C", checkout.path, "status")
     if state.operation is not None:
         raise MergeRefused(f"A {state.operation} is in progress in {checkout.path}", hint=status)
@@ -123,19 +125,23 @@ def _others_in(checkout: Checkout, directory: str, gone: set[str]) -> list[str]:
     return others
 
 
-def _require_unmoved(checkout: Checkout, move: Move) -> None:
-    head = checkout.head()
-    if (head.branch, head.commit) != (move.branch, move.before):
-        raise HeadMoved(f"{checkout.path} is no longer on {move.branch} at {move.before[:12]}")
+def _look_at(checkout: Checkout) -> TreeState:
+    """By a copy of the index, which this brings up to date: what was only touched is no change."""
+    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout)), "GIT_OPTIONAL_LOCKS": "1"}
+    question = ("status", *STATUS, "--untracked-files=all", "--ignore-submodules=none")
+    output = checkout.git(*question, env=env).decode("utf-8", "surrogateescape")
+    return replace(parse_status(output), operation=operation_in(checkout.git_dir))
 
 
-def _move(checkout: Checkout, move: Move, hooks: Path | None, fds: Sequence[int]) -> None:
-    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
+def _copy_index(checkout: Checkout) -> None:
     try:
         copy_index(checkout)
     except OSError as error:
         raise cannot_write(next_index(checkout), error) from error
-    checkout.ask("update-index", "-q", "--refresh", env=env, pass_fds=fds, apart=True)
+
+
+def _move(checkout: Checkout, move: Move, hooks: Path | None, fds: Sequence[int]) -> None:
+    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
     _run(checkout, "read-tree", "-m", "-u", move.before, move.after, env=env, pass_fds=fds)
     branch = f"refs/heads/{move.branch}"
     lines = f"update ORIG_HEAD {move.before}\nupdate {branch} {move.after} {move.before}\n"

@@ -26,7 +26,7 @@ _OPERATIONS: tuple[tuple[str, Operation], ...] = (
 )
 
 
-_STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind")
+STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,9 @@ class TreeState:
 
     dirty: tuple[str, ...]
     untracked: tuple[str, ...]
-    unmerged: tuple[str, ...]
-    operation: Operation | None
     head: str | None
     branch: str | None
+    operation: Operation | None = None
     unread: tuple[str, ...] = ()
 
     @property
@@ -52,7 +51,7 @@ class TreeState:
 def changed_below(where: Path | BuilderTree, paths: Sequence[str]) -> TreeState:
     """Uncommitted changes in these files and directories, each file named."""
     named = (f":(top,literal){path}" for path in paths)
-    return _parsed(run_in(where, "status", *_STATUS, "--untracked-files=all", "--", *named), None)
+    return parse_status(run_in(where, "status", *STATUS, "--untracked-files=all", "--", *named))
 
 
 def tree_state(
@@ -64,7 +63,7 @@ def tree_state(
     """
     question = (
         "status",
-        *_STATUS,
+        *STATUS,
         "--untracked-files=all" if each_file else "--untracked-files=normal",
     )
     if isinstance(where, BuilderTree):
@@ -72,7 +71,7 @@ def tree_state(
     else:
         answer = ask_git(where, *question, "--ignore-submodules=none", timeout=timeout)
     output, warnings = with_warnings(question, answer)
-    return replace(_parsed(output, operation_of(where)), unread=warnings)
+    return replace(parse_status(output), operation=operation_of(where), unread=warnings)
 
 
 def operation_of(where: Path | BuilderTree) -> Operation | None:
@@ -81,12 +80,17 @@ def operation_of(where: Path | BuilderTree) -> Operation | None:
         admin = where.git_dir
     else:
         admin = linked_git_dir(where / ".git") or where / ".git"
-    return next((name for file, name in _OPERATIONS if os.path.lexists(admin / file)), None)
+    return operation_in(admin)
 
 
-def _parsed(output: str, operation: Operation | None) -> TreeState:
+def operation_in(git_dir: Path) -> Operation | None:
+    return next((name for file, name in _OPERATIONS if os.path.lexists(git_dir / file)), None)
+
+
+def parse_status(output: str) -> TreeState:
+    """What `git status` with `STATUS` printed; what is under way it does not say."""
     facts: dict[str, str] = {}
-    dirty, untracked, unmerged = [], [], []
+    dirty, untracked = [], []
     for entry in paths_of(output):
         kind, _, rest = entry.partition(" ")
         if kind == "#":
@@ -97,13 +101,11 @@ def _parsed(output: str, operation: Operation | None) -> TreeState:
         elif kind == "1":
             dirty.append(rest.split(" ", 7)[7])
         elif kind == "u":
-            unmerged.append(rest.split(" ", 9)[9])
+            dirty.append(rest.split(" ", 9)[9])
     head, branch = facts.get("branch.oid", "(initial)"), facts.get("branch.head", "(detached)")
     return TreeState(
-        dirty=tuple(dirty + unmerged),
+        dirty=tuple(dirty),
         untracked=tuple(untracked),
-        unmerged=tuple(unmerged),
-        operation=operation,
         head=None if head == "(initial)" else head,
         branch=None if branch == "(detached)" else branch,
     )

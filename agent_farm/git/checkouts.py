@@ -38,6 +38,10 @@ class Checkout:
         return self.git_dir.name if (self.git_dir / "commondir").exists() else None
 
     @property
+    def common_dir(self) -> Path:
+        return self.git_dir.parent.parent if self.worktree_name else self.git_dir
+
+    @property
     def index(self) -> Path:
         return self.git_dir / "index"
 

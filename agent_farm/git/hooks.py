@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkouts import Checkout
-from agent_farm.git.command import own_environment, run_git_bytes
+from agent_farm.git.command import own_environment, paths_of, run_git
 
 _LINES = 20  # of what a hook printed last
 
@@ -24,11 +24,15 @@ class HookRefused(AgentFarmError):
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Those in `directory`; none where it lies in a place that builders write to."""
+    """Those in `directory`; none where it lies in a place that builders write to.
+
+    `signs`: what the user commits is signed.
+    """
 
     checkout: Checkout
     directory: Path | None
     never_below: Path
+    signs: bool = False
 
     def find(self, name: str) -> Path | None:
         """git, too, passes over one that may not be executed."""
@@ -62,18 +66,20 @@ class Hooks:
 
 
 def find_hooks(checkout: Checkout, *, never_below: Path) -> Hooks:
-    """In `core.hooksPath`, else in the git directory; `never_below` is where builders write."""
-    output = run_git_bytes(
-        checkout.path,
-        f"--git-dir={checkout.git_dir}",
-        f"--work-tree={checkout.path}",
-        "rev-parse",
-        "--git-path",
-        "hooks",
-    )
-    directory = checkout.path / os.fsdecode(output).rstrip("\n")
+    """In `core.hooksPath`, else in the git directory; `never_below` is where builders write.
+
+    `signs`: whether the user's commits are signed, which is asked in the same breath.
+    """
+    asked = ("config", "-z", "--get-regexp", r"^(core\.hookspath|commit\.gpgsign)$")
+    given = (f"--git-dir={checkout.git_dir}", f"--work-tree={checkout.path}")
+    items = paths_of(run_git(checkout.path, *given, *asked, ok=(0, 1)))
+    named = (item.partition("\n") for item in items)  # a name alone means true
+    settings = {name: value if equals else "true" for name, equals, value in named}
+    path = os.path.expanduser(settings.get("core.hookspath", ""))
+    directory = checkout.path / path if path else checkout.common_dir / "hooks"
     usable = directory.is_dir() and not _is_below(directory, never_below)
-    return Hooks(checkout, directory if usable else None, never_below)
+    signs = settings.get("commit.gpgsign", "false").lower() not in ("false", "no", "off", "0", "")
+    return Hooks(checkout, directory if usable else None, never_below, signs)
 
 
 def _is_below(path: Path, place: Path) -> bool:

@@ -143,6 +143,9 @@ def branch_log(common_dir: Path, branch: str) -> Path:
 
 def branch_settings(repository: Repository, branch: str) -> list[tuple[str, str]]:
     """What `git push -u` and its like wrote about the branch."""
+    with suppress(OSError):  # git says what is wrong with it
+        if b"branch" not in (repository.common_dir / "config").read_bytes().lower():
+            return []
     status, output, _ = ask_git(repository.root, "config", "--local", "--null", "--list")
     pairs = (item.partition("\n") for item in output.decode("utf-8", "surrogateescape").split("\0"))
     own = f"branch.{branch}."

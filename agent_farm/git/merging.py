@@ -14,7 +14,7 @@ from agent_farm.git.advancing import HeadMoved, MergeRefused, Step, advance
 from agent_farm.git.checkouts import Checkout
 from agent_farm.git.command import GitError, ask_git, run_git, run_git_bytes
 from agent_farm.git.merge_trees import merged_trees
-from agent_farm.git.repository import Repository
+from agent_farm.git.repository import Head, Repository
 from agent_farm.launch import as_command
 from agent_farm.shield import Shield
 
@@ -71,6 +71,8 @@ def merge_commit(
     strategy: Strategy,
     message: str | None = None,
     *,
+    head: Head | None = None,
+    signed: bool = False,
     review: Review | None = None,
     hooks: Path | None = None,
     fds: Sequence[int] = (),
@@ -80,11 +82,12 @@ def merge_commit(
 
     Refused when it would conflict, or would touch a file that has uncommitted changes. The work's own branch
     stays as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of
-    landings, which git is given as one of `fds`.
+    landings, which git is given as one of `fds`. `head` is what was checked out a moment ago.
     """
-    making = _Making(repository, checkout, work, strategy, message, review or Review())
+    making = _Making(repository, checkout, work, strategy, message, review or Review(), signed)
+    found = head
     for _ in range(_TRIES):
-        head = checkout.head()
+        head, found = found or checkout.head(), None
         if head.branch is None:
             raise MergeRefused(
                 f"{checkout.path} is on no branch", hint=as_command("git", "-C", checkout.path, "branch")
@@ -117,6 +120,7 @@ class _Making:
     strategy: Strategy
     text: str | None
     review: Review
+    signed: bool
 
     def after(self, head: str) -> str:
         repository, work = self.repository, self.work
@@ -128,7 +132,7 @@ class _Making:
                 )
             return work.tip
         if self.strategy == "rebase":
-            return _replayed(repository, head, work.tip, work.name)
+            return _replayed(repository, head, work.tip, work.name, self.signed)
         tree = _merged_tree(repository, head, work.tip, work.name)
         if self.strategy == "squash" and tree == _tree(repository, head):
             return head
@@ -136,7 +140,7 @@ class _Making:
         text = (self.text or self._default(head)).rstrip() + "\n"
         message = self.review.message(text.encode("utf-8", "surrogateescape"), self.strategy)
         parents = [head] if self.strategy == "squash" else [head, work.tip]
-        return _commit(repository, tree, parents, message)
+        return _commit(repository, tree, parents, message, signed=self.signed)
 
     def _default(self, head: str) -> str:
         commits = _subjects(self.repository, head, self.work.tip) if self.strategy == "squash" else ""
@@ -151,7 +155,7 @@ def _merged_tree(repository: Repository, one: str, other: str, branch: str) -> s
     return result.tree
 
 
-def _replayed(repository: Repository, head: str, tip: str, branch: str) -> str:
+def _replayed(repository: Repository, head: str, tip: str, branch: str, signed: bool) -> str:
     """The branch's commits copied onto `head`; the ones whose change is there already are left out."""
     commits = run_git(
         repository.root, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{head}..{tip}"
@@ -162,20 +166,20 @@ def _replayed(repository: Repository, head: str, tip: str, branch: str) -> str:
         if not parent:
             raise MergeRefused(f"{branch} has a commit without a parent", why="It cannot be rebased.")
         # With the original's parent as its only one, a merge of this commit is a pick of the original.
-        here = _commit(repository, _tree(repository, current), [parent], b"replay\n", signed=False)
+        here = _commit(repository, _tree(repository, current), [parent], b"replay\n")
         tree = _merged_tree(repository, here, commit, branch)
         if tree != _tree(repository, current):
-            current = _copied(repository, commit, tree, current)
+            current = _copied(repository, commit, tree, current, signed)
     return current
 
 
-def _copied(repository: Repository, commit: str, tree: str, parent: str) -> str:
+def _copied(repository: Repository, commit: str, tree: str, parent: str, signed: bool) -> str:
     """The same author, date and message over another tree."""
     facts = run_git(repository.root, "log", "-1", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, "--")
     name, email, date = facts.rstrip("\n").split("\0")
     raw = run_git_bytes(repository.root, "log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
     author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
-    return _commit(repository, tree, [parent], raw.rstrip(b"\n") + b"\n", author=author)
+    return _commit(repository, tree, [parent], raw.rstrip(b"\n") + b"\n", author=author, signed=signed)
 
 
 def _commit(
@@ -185,20 +189,15 @@ def _commit(
     message: bytes,
     *,
     author: dict[str, str] | None = None,
-    signed: bool = True,
+    signed: bool = False,
 ) -> str:
     arguments = [argument for parent in parents for argument in ("-p", parent)]
-    if signed and _signs(repository):  # unlike `git commit`, `commit-tree` does not look this up
+    if signed:  # unlike `git commit`, `commit-tree` does not look into the settings
         arguments.append("-S")
     plain = ("-c", "i18n.commitEncoding=utf-8")
     return run_git(
         repository.root, *plain, "commit-tree", tree, *arguments, input=message, env=author
     ).strip()
-
-
-def _signs(repository: Repository) -> bool:
-    answer = run_git(repository.root, "config", "--type=bool", "commit.gpgSign", ok=(0, 1))
-    return answer.strip() == "true"
 
 
 def _subjects(repository: Repository, head: str, tip: str) -> str:

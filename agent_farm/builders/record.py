@@ -1,49 +1,76 @@
-"""BuilderRecord: what `af` decided about one builder, as `registry.json` keeps it."""
+"""One builder on record: what `af` decided about it, and how that is written down and believed again."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from agent_farm.builders.config import BuilderType
+from agent_farm.builders.ref_names import is_branch_name
+from agent_farm.errors import DamagedFile
+from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 
 RecordState = Literal["creating", "running", "stopped", "failed"]
 RECORD_STATES = ("creating", "running", "stopped", "failed")
 TASK_TEXT_KEPT = 500
 
+# Records are input from outside: what becomes a path, a ref or an argument has the form that af gives it.
+_Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")]
+_Moment = Annotated[str, Meta(pattern=r"\A[0-9T:.+Z-]+\Z")]
+_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+_Run = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8,64}\Z")]
+_Port = Annotated[int, Meta(ge=1, le=65535)]
 
-@dataclass(frozen=True, slots=True)
-class BuilderRecord:
+
+class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     type: BuilderType
     branch: str
     worktree: str
-    session: str
-    runtime: str
+    session: _Word
+    runtime: _Word
     model: str | None
     base: str
-    base_commit: str
+    base_commit: _Commit
     prompt_file: str | None
     role: str | None
     task_text: str | None
     protocol_name: str | None
-    protocol_args: Mapping[str, Any] | None
+    protocol_args: dict[str, Any] | None
     spec: str | None
     files: tuple[str, ...]
-    ports: tuple[int, ...]
+    ports: tuple[_Port, ...]
     conversation_id: str | None
-    created_at: str
+    created_at: _Moment
     state: RecordState
     reason: str | None
     # What a later start of the same builder needs to be like the first.
-    run: str
+    run: _Run
     socket: str
     permissions: str
     subdirectory: str
     new_branch: bool
     ephemeral: bool
+
+    def __post_init__(self) -> None:
+        """What could do harm where it is used, and is no matter of its letters alone."""
+        options = {"base": self.base, "model": self.model, "conversation_id": self.conversation_id}
+        sound = {
+            "branch": is_branch_name(self.branch),
+            "subdirectory": self.subdirectory == "" or is_below(self.subdirectory),
+            "socket": os.path.isabs(self.socket) and "\0" not in self.socket,
+            **{
+                name: text is None or (text.isprintable() and not text.startswith("-"))
+                for name, text in options.items()
+            },
+        }
+        for name, good in sound.items():
+            if not good:
+                raise ValueError(f"{getattr(self, name)!r:.60} cannot be its {name}")
 
     @property
     def worktree_path(self) -> Path:
@@ -56,15 +83,53 @@ class BuilderRecord:
             return " ".join(self.task_text.split())
         if self.spec:
             return Path(self.spec).stem
-        return " ".join([self.protocol_name or "shell", *_told(self.protocol_args or {})])
+        return " ".join([self.protocol_name or "shell", *_shown(self.protocol_args or {})])
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
-        return replace(self, state=state, reason=reason)
+        return structs.replace(self, state=state, reason=reason)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return structs.asdict(self)
 
 
-def _told(args: Mapping[str, Any]) -> list[str]:
+def stored_record(record: BuilderRecord, paths: FarmPaths) -> dict[str, Any]:
+    """What is written down of it: no path that the farm's place and the id give, since farms are moved."""
+    document = record.to_json()
+    del document["worktree"]
+    if record.prompt_file is not None:
+        document["prompt_file"] = RunPaths(Path()).prompt.name
+    if record.role is not None and Path(record.role).is_relative_to(paths.root):
+        document["role"] = os.path.relpath(record.role, paths.root)
+    return document
+
+
+def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderRecord:
+    """Refuses what it does not know, so that a damaged record is never half read."""
+    if not is_builder_id(id):
+        raise DamagedFile(f"{id!r:.80} cannot be the id of a builder")
+    if not isinstance(document, dict):
+        raise DamagedFile(f"The record of builder {id} is not an object")
+    try:
+        record = convert({"worktree": str(paths.worktree(id)), **document}, BuilderRecord)
+    except (ValidationError, RecursionError) as error:
+        raise DamagedFile(f"The record of builder {id} cannot be read: {error}") from error
+    if record.id != id:
+        raise DamagedFile(f"The record of builder {id} says that it is the one of {record.id!r:.80}")
+    return _here(record, paths)
+
+
+def _here(record: BuilderRecord, paths: FarmPaths) -> BuilderRecord:
+    """With what the farm's place gives; records of earlier versions hold it as it was back then."""
+    known = record.session in paths.sessions(record.id)
+    return structs.replace(
+        record,
+        worktree=str(paths.worktree(record.id)),
+        session=record.session if known else paths.session(record.id),
+        prompt_file=None if record.prompt_file is None else str(RunPaths(paths.run(record.id)).prompt),
+        role=None if record.role is None else str(paths.root / record.role),
+    )
+
+
+def _shown(args: Mapping[str, Any]) -> list[str]:
     """`issue=1515 title=Login fails`: what tells two builders of one protocol apart."""
     return [f"{name}={' '.join(str(value).split())}" for name, value in args.items()]

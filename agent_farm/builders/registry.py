@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.stored_record import record_from_json, stored_record
+from agent_farm.builders.ids import match_builder
+from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
 from agent_farm.disk import file_lock, load_json, replace_file
 from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
 from agent_farm.paths import FarmPaths
 
 VERSION = 1
 
-Records = dict[str, BuilderRecord]
+
+class Records(dict[str, BuilderRecord]):
+    """By builder id. `unreadable` are the ones that cannot be read, as they are stored, and why.
+
+    They are builders all the same: their ids are taken, and they are written back as they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: Mapping[str, object] = {}
+        self.unreadable: dict[str, DamagedFile] = {}
+
+    @property
+    def ids(self) -> set[str]:
+        """All that are taken."""
+        return {*self, *self.unreadable}
+
+    def match(self, prefix: str) -> BuilderRecord:
+        """The builder that an unambiguous prefix of its id means."""
+        id = match_builder(prefix, [*self, *self.unreadable])
+        if id in self.unreadable:
+            raise self.unreadable[id]
+        return self[id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +52,48 @@ class Registry:
 
     def read(self) -> Records:
         """All records as of one moment; no lock is needed, since the file is replaced whole."""
+        records = Records()
         try:
-            document = load_json(self.path)
+            records.stored = self._stored()
         except FileNotFoundError:
-            return {}
+            return records
+        for id, document in records.stored.items():
+            try:
+                records[id] = record_from_json(id, document, self.paths)
+            except DamagedFile as error:
+                why = f"It is in {self.path}, and stays there as it is. The other builders work."
+                records.unreadable[id] = DamagedFile(error.what, why=why, hint="af doctor --fix")
+        return records
+
+    @contextmanager
+    def edit(self) -> Iterator[Records]:
+        """The records under the lock; what the block left in them is stored when it ends well."""
+        with file_lock(self.path.with_suffix(".lock")):
+            records = self.read()
+            before = dict(records)
+            yield records
+            if records != before:
+                self._store(records)
+
+    def put(self, record: BuilderRecord) -> BuilderRecord:
+        with self.edit() as records:
+            records[record.id] = record
+        return record
+
+    def drop(self, id: str) -> None:
+        """Without an error where there is none."""
+        with self.edit() as records:
+            records.pop(id, None)
+
+    def _store(self, records: Records) -> None:
+        kept = {id: records.stored[id] for id in records.unreadable if id not in records}
+        stored = kept | {id: stored_record(record, self.paths) for id, record in records.items()}
+        document = {"version": VERSION, "builders": stored}
+        replace_file(self.path, json.dumps(document, indent=1) + "\n")
+
+    def _stored(self) -> Mapping[str, object]:
+        try:
+            document: Any = load_json(self.path)
         except ForeignFile:
             raise
         except DamagedFile as error:
@@ -48,28 +109,10 @@ class Registry:
                 why="A newer af wrote it.",
                 hint="pip install --upgrade codev-agent-farm",
             )
-        if not isinstance(document.get("builders"), dict):
+        builders = document.get("builders")
+        if not isinstance(builders, dict):
             raise self._damaged("It has no builders.")
-        try:
-            stored = document["builders"].items()
-            return {id: record_from_json(id, record, self.paths) for id, record in stored}
-        except DamagedFile as error:
-            raise self._damaged(error.what) from error
-
-    @contextmanager
-    def edit(self) -> Iterator[Records]:
-        """The records under the lock; what the block left in them is stored when it ends well."""
-        with file_lock(self.path.with_suffix(".lock")):
-            records = self.read()
-            before = dict(records)
-            yield records
-            if records != before:
-                self._store(records)
-
-    def _store(self, records: Records) -> None:
-        stored = {id: stored_record(record, self.paths) for id, record in records.items()}
-        document = {"version": VERSION, "builders": stored}
-        replace_file(self.path, json.dumps(document, indent=1) + "\n")
+        return builders
 
     def _damaged(self, why: str) -> DamagedFile:
         return DamagedFile(f"{self.path} is damaged", why=why, hint="af doctor")

@@ -38,7 +38,7 @@ class Board:
 
     farm: Farm
     rows: Rows = field(default_factory=dict)
-    records: Records = field(default_factory=dict)
+    records: Records = field(default_factory=Records)
     _statuses: dict[str, Status] = field(default_factory=dict)
     _usage: dict[str, Usage | None] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)

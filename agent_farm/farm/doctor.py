@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks import (
     builders,
     butlers,
@@ -70,8 +70,16 @@ def examine(farm: Farm, *, fix: bool = False) -> Iterator[Outcome]:
     for check in CHECKS:
         outcomes = [_heal(finding) if fix and finding.heal else Outcome(finding) for finding in check(farm)]
         yield from _looked_at_again(farm, check, outcomes)
-        if check is registry.check_registry and any(not outcome.healed for outcome in outcomes):
+        if check is registry.check_registry and not _is_readable(farm):
             return  # every check that follows reads it
+
+
+def _is_readable(farm: Farm) -> bool:
+    try:
+        farm.registry.read()
+    except DamagedFile:
+        return False
+    return True
 
 
 def _heal(finding: Finding) -> Outcome:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
 from agent_farm.errors import UsageError
@@ -49,6 +48,8 @@ class Farm:
     def records(self) -> Records:
         """All records; what a killed `af` left half done is finished or undone first."""
         records = self.registry.read()
+        for error in records.unreadable.values():
+            self.tell(f"{error.sentence}; run {error.hint}")
         if any(record.state == "creating" for record in records.values()):
             from agent_farm.farm.healing import settle_interrupted
 
@@ -61,17 +62,16 @@ class Farm:
 
     def require(self, prefix: str) -> BuilderRecord:
         """The builder an unambiguous prefix of its id means."""
-        records = self.records()
-        return records[match_builder(prefix, list(records))]
+        return self.records().match(prefix)
 
     def require_exact(self, id: str) -> BuilderRecord:
         """For what cannot be taken back lightly: the whole id."""
         records = self.records()
         if id in records:
             return records[id]
-        meant = match_builder(id, list(records))
+        meant = records.match(id)
         raise UsageError(
-            f"{id} is not a whole builder id", why="Removing wants the whole id.", hint=f"af prune {meant}"
+            f"{id} is not a whole builder id", why="Removing wants the whole id.", hint=f"af prune {meant.id}"
         )
 
 

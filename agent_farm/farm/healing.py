@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken, in_one_line
 from agent_farm.farm.farm import Farm
@@ -32,7 +32,7 @@ class Settled:
     done: bool = True
 
 
-def settle_interrupted(farm: Farm, records: Records, *, wait: float = 0) -> list[Settled]:
+def settle_interrupted(farm: Farm, records: Mapping[str, BuilderRecord], *, wait: float = 0) -> list[Settled]:
     """Finish or undo every builder whose maker is dead; says what was done.
 
     The maker and its git children hold the builder's lock; while one of them lives, it is left alone.
@@ -65,8 +65,7 @@ def _settle(farm: Farm, record: BuilderRecord) -> list[str]:
         return []  # a session that cannot be seen may be there
     pane = found.pane
     if pane is not None and not pane.dead:
-        with farm.registry.edit() as records:
-            records[record.id] = record.with_state("running")
+        farm.registry.put(record.with_state("running"))
         return [f"{record.id}: its start was cut short, but it runs"]
     return [f"{record.id}: its start was cut short; it is undone", *remove_traces(farm, record)]
 
@@ -86,15 +85,13 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
         drop_stale_ref_lock(farm.repository, record.branch)
     work = _own_work(farm, record)
     if work:
-        with farm.registry.edit() as records:
-            records[record.id] = record.with_state("failed", f"its start was cut short; it holds {work}")
+        farm.registry.put(record.with_state("failed", f"its start was cut short; it holds {work}"))
         return [f"{record.id} is kept, as failed: it holds {work}"]
     kept = _remove_tree(farm, record)
     _remove_branch(farm, record)
     shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
     release_ports(farm.root, [record.id])
-    with farm.registry.edit() as records:
-        records.pop(record.id, None)
+    farm.registry.drop(record.id)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     return kept
 

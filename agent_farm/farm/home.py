@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import structs
+
 from agent_farm.builders.registry import Registry
 from agent_farm.disk import file_lock, load_json, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
@@ -196,7 +198,7 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
             (directory / name).unlink(missing_ok=True)
     with Registry(paths).edit() as records:
         for id, record in records.items():
-            records[id] = replace(
+            records[id] = structs.replace(
                 record,
                 state="creating" if record.state == "creating" else "stopped",
                 reason=record.reason if record.state == "creating" else f"copied from {home.root}",

@@ -117,9 +117,7 @@ def require_prunable(farm: Farm, record: BuilderRecord, waived: Waived) -> Evide
 
 def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """Before it ends: what a crash leaves behind is a stopped builder, and no lost one."""
-    with farm.registry.edit() as records:
-        records[record.id] = record.with_state("stopped", "by af prune --stop")
-        return records[record.id]
+    return farm.registry.put(record.with_state("stopped", "by af prune --stop"))
 
 
 @dataclass(frozen=True, slots=True)

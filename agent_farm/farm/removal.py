@@ -146,8 +146,7 @@ def finish(farm: Farm, kept: Kept) -> Kept:
     goes = _let_go(farm, kept)
     if farm.paths.run(record.id).is_dir() and not kept.run.exists():
         os.rename(farm.paths.run(record.id), kept.run)
-    with farm.registry.edit() as records:
-        records.pop(record.id, None)
+    farm.registry.drop(record.id)
     release_ports(farm.root, [record.id])
     _require_gone(farm, kept, goes)
     for path in kept.left_out:

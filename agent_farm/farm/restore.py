@@ -7,7 +7,8 @@ trash a restore that was cut short is undone; after it, it is carried to its end
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory
@@ -89,7 +90,7 @@ def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
     """Intent before the effect: whoever finds this record knows what was begun."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     with farm.registry.edit() as records:
-        if old.id in records:
+        if old.id in records.ids:
             raise UsageError(
                 f"There is a builder {old.id} already",
                 why="Remove it first; what is restored comes back under the same id.",
@@ -142,8 +143,7 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord) -> BuilderRecord:
         os.rename(kept.run, farm.paths.run(old.id))
     ports = reserve_ports(farm.root, old.id, len(old.ports))
     record = replace(record, state="stopped", reason="restored", ports=ports)
-    with farm.registry.edit() as records:
-        records[old.id] = record
+    farm.registry.put(record)
     note(farm, record, "restored")
     delete_tree(kept.directory)
     return record
@@ -168,6 +168,5 @@ def _undo(farm: Farm, kept: Kept, record: BuilderRecord) -> None:
             return
         put_away(farm.repository, path, kept.worktree)
     release_ports(farm.root, [record.id])
-    with farm.registry.edit() as records:
-        records.pop(record.id, None)
+    farm.registry.drop(record.id)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_farm.builders.events import last_conversation, load_events
 from agent_farm.builders.record import BuilderRecord
@@ -52,11 +54,11 @@ def resume(
             state="running",
             reason=None,
         )
-        _store(farm, started)
+        farm.registry.put(started)
         try:
             _start(farm, started, chosen, say, continues=conversation is not None)
         except BaseException:
-            _store(farm, record)
+            farm.registry.put(record)
             raise
         return Resumed(started, conversation is not None)
 
@@ -132,8 +134,3 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *
         preparation=Preparation(setup=farm.settings.text("worktree.setup") if not continues else None),
         resume=continues,
     )
-
-
-def _store(farm: Farm, record: BuilderRecord) -> None:
-    with farm.registry.edit() as records:
-        records[record.id] = record

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.stored_record import stored_record
+from agent_farm.builders.record import BuilderRecord, stored_record
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen

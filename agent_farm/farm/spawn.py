@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from agent_farm.builders.config import BuilderConfig
 from agent_farm.builders.ids import Name, first_free
@@ -40,7 +41,7 @@ def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
             settle_home(farm.repository)  # the first spawn makes the directory it is written to
             _make_worktree(farm, plan, record, lock)
             _start(farm, plan, record)
-            record = _settle(farm, replace(record, state="running"))
+            record = farm.registry.put(record.with_state("running"))
         except BaseException as error:
             with _uninterrupted():
                 _undo(farm, record, error)
@@ -72,7 +73,7 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
         _require_no_builder(farm, plan, records)
 
     def is_taken(name: Name) -> bool:
-        if name.id in records or farm.paths.worktree(name.id).exists():
+        if name.id in records.ids or farm.paths.worktree(name.id).exists():
             return True
         return plan.start.existing_branch is None and farm.repository.branch_commit(name.branch) is not None
 
@@ -104,8 +105,7 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
 def _give_back(farm: Farm, id: str) -> None:
     """What was reserved for a builder of which nothing else exists. Best effort: the disk may be full."""
     with suppress(AgentFarmError):
-        with farm.registry.edit() as records:
-            records.pop(id, None)
+        farm.registry.drop(id)
         release_ports(farm.root, [id])
         farm.paths.builder_lock(id).unlink(missing_ok=True)
 
@@ -126,7 +126,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         role=str(config.role) if config.role else None,
         task_text=plan.work.task_text[:TASK_TEXT_KEPT] if plan.work.task_text is not None else None,
         protocol_name=plan.work.protocol_name,
-        protocol_args=config.protocol_args,
+        protocol_args=None if config.protocol_args is None else dict(config.protocol_args),
         spec=plan.work.spec,
         files=config.context_files,
         ports=ports,
@@ -155,6 +155,8 @@ def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
 
 def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
     spec_id = next(plan.work.names()).id
+    if spec_id in records.unreadable:
+        raise records.unreadable[spec_id]
     if spec_id in records:
         record = records[spec_id]
         raise UsageError(
@@ -200,12 +202,6 @@ def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
         mcp_server=builder_server(farm, record.id),
         preparation=plan.preparation(record.worktree_path),
     )
-
-
-def _settle(farm: Farm, record: BuilderRecord) -> BuilderRecord:
-    with farm.registry.edit() as records:
-        records[record.id] = record
-    return record
 
 
 def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:

@@ -29,11 +29,7 @@ def stop(farm: Farm, record: BuilderRecord) -> BuilderRecord:
 
 
 def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
-    with farm.registry.edit() as records:
-        if record.id not in records:
-            raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af status")
-        records[record.id] = records[record.id].with_state("stopped", "by af stop")
-        return records[record.id]
+    return farm.registry.put(record.with_state("stopped", "by af stop"))
 
 
 def program_in_shell(pane: PaneFacts | None) -> str | None:

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.stored_record import record_from_json, stored_record
+from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
 from agent_farm.disk import load_json, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.farm.deletion import delete_tree
@@ -236,7 +235,7 @@ def expire(farm: Farm, age: float) -> Expired:
                 if load_kept(kept.directory) == kept and kept not in begun_removals(farm, kept.record.id):
                     left += _expire(farm, kept)
                     gone.append(kept)
-                if kept.record.id not in farm.registry.read():
+                if kept.record.id not in farm.registry.read().ids:
                     farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
         except (AgentFarmError, OSError) as error:
             busy.append(error if isinstance(error, AgentFarmError) else AgentFarmError(str(error)))

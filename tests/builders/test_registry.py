@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from agent_farm.builders.config import BUILDER_TYPES
-from agent_farm.builders.record import RECORD_STATES, BuilderRecord
+from agent_farm.builders.record import RECORD_STATES, BuilderRecord, record_from_json, stored_record
 from agent_farm.builders.registry import Registry
-from agent_farm.builders.stored_record import record_from_json, stored_record
 from agent_farm.errors import DamagedFile
 from agent_farm.paths import FarmPaths
 from tests.builders.test_modes import JSON
@@ -241,20 +240,7 @@ def _ports_are_no_numbers(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        _newer,
-        _no_version,
-        _no_builders,
-        _unknown_field,
-        _lacking_field,
-        _unknown_type,
-        _unknown_state,
-        _other_id,
-        _no_object,
-        _files_are_no_list,
-        _branch_is_no_text,
-        _ports_are_no_numbers,
-    ],
+    [_newer, _no_version, _no_builders],
 )
 def test_what_it_cannot_read_it_names_and_never_overwrites(
     registry: Registry, damage: Callable[[dict[str, Any]], None]
@@ -270,6 +256,39 @@ def test_what_it_cannot_read_it_names_and_never_overwrites(
     with pytest.raises(DamagedFile, match=r"registry\.json"), registry.edit() as records:
         records["b"] = a_record("b")
     assert registry.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _unknown_field,
+        _lacking_field,
+        _unknown_type,
+        _unknown_state,
+        _other_id,
+        _no_object,
+        _files_are_no_list,
+        _branch_is_no_text,
+        _ports_are_no_numbers,
+    ],
+)
+def test_one_record_that_cannot_be_read_is_named_and_kept_and_the_others_work(
+    registry: Registry, damage: Callable[[dict[str, Any]], None]
+) -> None:
+    with registry.edit() as records:
+        records["a"], records["b"] = a_record("a"), a_record("b")
+    document = json.loads(registry.path.read_text())
+    damage(document)
+    registry.path.write_text(json.dumps(document))
+    found = registry.read()
+    assert (list(found), list(found.unreadable), found.ids) == (["b"], ["a"], {"a", "b"})
+    with pytest.raises(DamagedFile, match="builder a "):
+        found.match("a")
+    registry.put(a_record("c"))
+    registry.drop("b")
+    after = json.loads(registry.path.read_text())["builders"]
+    assert after["a"] == document["builders"]["a"]
+    assert set(after) == {"a", "c"}
 
 
 @pytest.mark.parametrize(

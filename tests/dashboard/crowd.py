@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from agent_farm.builders.record import record_from_json
 from agent_farm.builders.registry import Registry
-from agent_farm.builders.stored_record import record_from_json
 from agent_farm.paths import FarmPaths
 from tests.gitrepo import git
 

@@ -87,6 +87,25 @@ def test_a_damaged_registry_is_kept_aside_and_made_again(af: Af, spawn: Spawn, r
     assert len(aside.read_text()) == 200
 
 
+def test_one_record_that_cannot_be_read_leaves_the_others_usable(af: Af, spawn: Spawn, repo: Path) -> None:
+    good, bad = spawn(), spawn()
+    file = repo / ".agent-farm/registry.json"
+    document = json.loads(file.read_text())
+    document["builders"][bad.id]["branch"] = 7
+    file.write_text(json.dumps(document))
+    shown = af("status")
+    assert (shown.returncode, good.id in shown.stdout) == (0, True)
+    assert f"The record of builder {bad.id} cannot be read" in shown.stderr
+    assert "af doctor --fix" in shown.stderr
+    assert af("stop", good.id).returncode == 0
+    assert json.loads(file.read_text())["builders"][bad.id]["branch"] == 7
+    explained(af, f"The record of builder {bad.id} cannot be read")
+    healed(af)
+    assert (good.state, bad.state) == ("stopped", "idle")
+    (aside,) = file.parent.glob("registry.json.damaged-*")
+    assert json.loads(aside.read_text())["builders"][bad.id]["branch"] == 7
+
+
 def test_a_newer_registry_is_left_as_it_is(af: Af, spawn: Spawn, repo: Path) -> None:
     spawn()
     file = repo / ".agent-farm/registry.json"

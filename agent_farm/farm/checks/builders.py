@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_farm.builders.events import load_events
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.stored_record import record_from_json
+from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
@@ -25,6 +24,7 @@ from agent_farm.git.builder_tree import CheckedOut
 from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
+from agent_farm.paths import is_builder_id
 from agent_farm.ports import release_ports, reserve_ports
 
 _GIT_SECONDS = 120.0  # how long a git that outlived its af may take to end
@@ -117,8 +117,8 @@ def _add_again(farm: Farm, record: BuilderRecord) -> str:
 
 
 def _forget(farm: Farm, record: BuilderRecord) -> str:
-    with lock_of(farm, record.id), farm.registry.edit() as records:
-        records.pop(record.id, None)
+    with lock_of(farm, record.id):
+        farm.registry.drop(record.id)
     release_ports(farm.root, [record.id])
     return f"the record of {record.id} is removed; nothing else was left of it"
 
@@ -151,11 +151,11 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
     """One that af started has a record of its last start; any other is somebody else's."""
     paths = sorted(farm.paths.worktrees.glob("[!.]*"))
     registered = {str(tree.path) for tree in list_worktrees(farm.repository)}
-    known = {record.worktree for record in farm.registry.read().values()}  # last: a spawn stores it first
+    known = farm.registry.read().ids  # last: a spawn stores its record first
     for path in paths:
-        if str(path) in known:
+        if path.name in known:
             continue
-        record = _last_record(farm, path.name)
+        record = last_record(farm, path.name)
         if str(path) not in registered:
             yield Finding("note", f"{path} is not a worktree of this repository; it is left alone")
         elif record is None:
@@ -173,7 +173,8 @@ def _adopt(farm: Farm, record: BuilderRecord) -> str:
     return f"{record.id} has a record again ({record.state})"
 
 
-def _last_record(farm: Farm, id: str) -> BuilderRecord | None:
+def last_record(farm: Farm, id: str) -> BuilderRecord | None:
+    """As of its last start."""
     try:
         document = json.loads(read_own(farm.run(id).record))
         return record_from_json(id, document, farm.paths).with_state("running")
@@ -183,7 +184,9 @@ def _last_record(farm: Farm, id: str) -> BuilderRecord | None:
 
 def check_unknown_sessions(farm: Farm) -> Iterator[Finding]:
     panes = farm.tmux.panes().panes
-    sessions = {record.session for record in farm.registry.read().values()}  # last, as above
+    records = farm.registry.read()  # last, as above
+    sessions = {record.session for record in records.values()}
+    sessions |= {name for id in records.unreadable if is_builder_id(id) for name in farm.paths.sessions(id)}
     prefix = f"af-{farm.paths.farm_name}-"
     for name, pane in panes.items():
         if name.startswith(prefix) and name not in sessions:

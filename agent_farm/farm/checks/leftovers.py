@@ -13,8 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.stored_record import record_from_json
+from agent_farm.builders.record import BuilderRecord, record_from_json
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
@@ -34,8 +33,9 @@ _PREFIX = "builder/"
 def check_branches(farm: Farm) -> Iterator[Finding]:
     """Branches of builders that have neither a record nor a worktree. Other tools make such names, too."""
     branches = farm.repository.branches()
-    made = {record.branch for record in _former(farm)}
-    known = {record.branch for record in farm.registry.read().values()}
+    former, records = list(_former(farm)), farm.registry.read()
+    made = {record.branch for record in former}
+    known = {record.branch for record in (*records.values(), *former) if record.id in records.ids}
     for branch in branches:
         if not branch.startswith(_PREFIX) or branch in known:
             continue
@@ -88,7 +88,7 @@ def _delete_branch(farm: Farm, branch: str, commit: str) -> str:
 def check_registrations(farm: Farm) -> Iterator[Finding]:
     """git remembers worktrees under .builders/, or in the trash, whose directory is gone."""
     trees = list_worktrees(farm.repository)
-    known = {record.worktree for record in farm.registry.read().values()}
+    known = {str(farm.paths.worktrees / id) for id in farm.registry.read().ids}
     made = {record.worktree for record in _former(farm)}
     for tree in trees:
         if os.path.lexists(tree.path) or str(tree.path) in known:
@@ -112,7 +112,7 @@ def check_run_directories(farm: Farm) -> Iterator[Finding]:
     paths = sorted(farm.paths.runs.glob("*"))
     records = farm.registry.read()
     for path in paths:
-        if path.name not in records:
+        if path.name not in records.ids:
             yield Finding(
                 "problem",
                 f"the run directory of {path.name} belongs to no builder",
@@ -133,7 +133,7 @@ def check_locks(farm: Farm) -> Iterator[Finding]:
     records = farm.registry.read()
     for path in paths:
         id = path.stem.partition("-")[2]
-        if id not in records and not is_locked(path):
+        if id not in records.ids and not is_locked(path):
             yield Finding(
                 "note",
                 f"the lock file {path.name} is of a builder that is gone",

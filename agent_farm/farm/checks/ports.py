@@ -15,7 +15,7 @@ def check_ports(farm: Farm) -> Iterator[Finding]:
     blocks = reserved_ports()
     records = farm.registry.read()
     mine = blocks.get(str(farm.root), {})
-    for id in sorted(mine.keys() - records.keys()):
+    for id in sorted(mine.keys() - records.ids):
         if not id.startswith("("):  # a server of the farm
             yield Finding(
                 "problem",
@@ -45,7 +45,7 @@ def _farms(roots: list[str]) -> str:
 
 def _release(farm: Farm, id: str) -> str:
     with farm.registry.edit() as records:  # a spawn reserves ports and stores its record under this lock
-        if id in records:
+        if id in records.ids:
             return f"{id} is there by now"
         release_ports(farm.root, [id])
     return f"the ports of {id} are free"

@@ -21,13 +21,15 @@ from typing import Any, Literal
 
 from msgspec import structs
 
+from agent_farm.builders.events import load_exit
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
 from agent_farm.disk import file_lock, load_json, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.git.moving import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.launch import as_command
-from agent_farm.paths import STATE_NAME, WORKTREES_NAME, FarmPaths
+from agent_farm.paths import STATE_NAME, WORKTREES_NAME, FarmPaths, RunPaths
 from agent_farm.ports import rename_farm, reserve_ports
 from agent_farm.processes import processes_of_runs
 
@@ -165,16 +167,26 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     names = (FarmPaths(place).farm_name for place in places)
     former = tuple(dict.fromkeys((*names, *home.former)))
     now = replace(paths, former=former)
-    with Registry(now).edit() as records:
-        running = sorted(id for id, record in records.items() if record.state == "running")
+    running = [record for record in Registry(now).read().values() if record.state == "running"]
     _store_home(now, Home(repository.root, home.farm, _namespace(), former))
     told = [f"The farm was moved from {next(iter(places), home.root)}; {_worktrees(len(trees))} followed."]
-    if running:
-        again = as_command("af", "stop", *running)
-        told.append(
-            f"Whatever still runs from before the move reports to the old place: {again}, then af resume."
-        )
-    return Place(repository, now, tuple(told))
+    return Place(repository, now, (*told, *_notes(now, running)))
+
+
+def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
+    """What a person does about builders that ran before the move, whether they still do or not."""
+    alive = processes_of_runs(record.run for record in records)
+    there = sorted(record.id for record in records if record.run in alive)
+    others = [record for record in records if record.run not in alive]
+    ends = {record.id: load_exit(RunPaths(paths.run(record.id)).exit) for record in others}
+    lost = [record.id for record in others if (end := ends[record.id]) is None or end.run != record.run]
+    notes = []
+    if there:
+        again = as_command("af", "stop", *there)
+        notes.append(f"Still running, and reporting to the old place: {again}, then af resume.")
+    if lost:
+        notes.append(f"No longer running: {', '.join(sorted(lost))}. af recover starts them again.")
+    return notes
 
 
 def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:

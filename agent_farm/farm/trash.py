@@ -29,7 +29,7 @@ from agent_farm.paths import FarmPaths, is_below
 _VERSION = 2
 _REFS = "refs/agent-farm/salvage"
 _AGE = re.compile(r"(\d+)([smhdw]?)")
-_ASIDE = re.compile(r"(run|half)-.+-\d{19}")
+_ASIDE = re.compile(r"run-.+-\d{19}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 
@@ -209,10 +209,10 @@ def drop_empty_place(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def set_aside(farm: Farm, kind: str, id: str) -> Path:
-    """A name in the trash for what cannot be restored by itself; it is expired like the rest."""
+def set_aside(farm: Farm, id: str) -> Path:
+    """A name in the trash for a run directory alone, which is expired like the rest."""
     make_directory(farm.paths.trash)
-    return farm.paths.trash / f"{kind}-{id}-{time.time_ns()}"
+    return farm.paths.trash / f"run-{id}-{time.time_ns()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.processes import processes_of_runs
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.killing import killed
 from tests.gitrepo import git, make_repo
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +96,19 @@ def test_what_runs_is_still_found_after_a_move(spawn: Spawn, af: Af, repo: Path)
     assert json.loads(af("status", "--json", cwd=moved).stdout)["builders"][0]["worktree"] == os.fspath(
         moved / ".builders" / builder.id
     )
+
+
+def test_what_was_lost_before_the_move_is_recovered(spawn: Spawn, af: Af, repo: Path) -> None:
+    builder = spawn("--shell")
+    run = json.loads((repo / ".agent-farm/registry.json").read_text())["builders"][builder.id]["run"]
+    subprocess.run(["tmux", "kill-server"], check=True)
+    wait_until(lambda: not processes_of_runs([run]), what="its processes to end")
+    moved = repo.rename(repo.parent / "moved")
+    done = af("status", cwd=moved)
+    assert f"No longer running: {builder.id}. af recover starts them again." in done.stderr
+    assert af("recover", "--yes", cwd=moved).returncode == 0
+    shown = json.loads(af("status", "--json", cwd=moved).stdout)["builders"][0]
+    assert shown["status"]["state"] not in ("lost", "unknown")
 
 
 def test_a_farm_that_is_made_in_the_old_place_is_another_one(spawn: Spawn, af: Af, repo: Path) -> None:

@@ -121,7 +121,7 @@ def check_run_directories(farm: Farm) -> Iterator[Finding]:
 
 
 def _to_trash(farm: Farm, path: Path) -> str:
-    target = set_aside(farm, "run", path.name)
+    target = set_aside(farm, path.name)
     os.rename(path, target)
     return f"it is moved to {target}"
 

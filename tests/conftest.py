@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,31 +30,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path: Path) -> Iterator[Path]:
     """The user's own home, git configuration and tmux server cannot be reached from a test."""
-    for name in list(os.environ):
-        if name not in _KEEP and not name.startswith(("PYTEST_", "COV_")):
-            monkeypatch.delenv(name)
-    private = tmp_path / "home"
-    private.mkdir()
+    with private_home(tmp_path) as private:
+        yield private
+
+
+@contextmanager
+def private_home(directory: Path) -> Iterator[Path]:
+    """Below `directory`; whatever was started with it ends with it."""
+    private = _made(directory / "home")
     sockets = Path(tempfile.mkdtemp(prefix="af-tmux-", dir="/tmp"))  # a socket's path has to be short
-    monkeypatch.setenv("HOME", str(private))
-    monkeypatch.setenv("TMUX_TMPDIR", str(sockets))
-    monkeypatch.setenv("TMPDIR", str(_made(tmp_path / "tmp")))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(private / ".config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(private / ".local/state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(private / ".cache"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(private / ".gitconfig"))
-    monkeypatch.setenv("SHELL", "/bin/bash")
-    monkeypatch.setenv("AF_SERVER", "off")  # tests of the server start one by themselves
-    (private / ".gitconfig").write_text(
-        "[user]\n\tname = Test\n\temail = test@example.invalid\n"
-        '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
-    )
-    yield private
-    _end_tmux_servers(sockets)
-    _end_processes(private)
+    with pytest.MonkeyPatch.context() as environment:
+        for name in list(os.environ):
+            if name not in _KEEP and not name.startswith(("PYTEST_", "COV_")):
+                environment.delenv(name)
+        environment.setenv("HOME", str(private))
+        environment.setenv("TMUX_TMPDIR", str(sockets))
+        environment.setenv("TMPDIR", str(_made(directory / "tmp")))
+        environment.setenv("XDG_CONFIG_HOME", str(private / ".config"))
+        environment.setenv("XDG_STATE_HOME", str(private / ".local/state"))
+        environment.setenv("XDG_CACHE_HOME", str(private / ".cache"))
+        environment.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        environment.setenv("GIT_CONFIG_GLOBAL", str(private / ".gitconfig"))
+        environment.setenv("SHELL", "/bin/bash")
+        environment.setenv("AF_SERVER", "off")  # tests of the server start one by themselves
+        (private / ".gitconfig").write_text(
+            "[user]\n\tname = Test\n\temail = test@example.invalid\n"
+            '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
+        )
+        yield private
+        end_tmux_servers(sockets)
+        _end_processes(private)
     shutil.rmtree(sockets, ignore_errors=True)
 
 
@@ -63,7 +70,7 @@ def _made(path: Path) -> Path:
     return path
 
 
-def _end_tmux_servers(sockets: Path) -> None:
+def end_tmux_servers(sockets: Path) -> None:
     for socket in sockets.glob("tmux-*/*"):
         subprocess.run(
             ["tmux", "-S", str(socket), "kill-server"], check=False, capture_output=True, timeout=120

@@ -9,14 +9,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_farm.disk import file_lock
-from tests.conftest import Af
+from tests.conftest import Af, private_home
 from tests.dashboard.browser import ARGUMENTS, Visit, visiting
-from tests.dashboard.stage import Dashboard, serving
-from tests.gitrepo import commit_files
+from tests.dashboard.stage import FIRST, Dashboard, clear
+from tests.gitrepo import git, make_repo
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
 TOP = HERE.parents[1]
@@ -51,45 +55,81 @@ def _fetch() -> None:
         subprocess.run(argv, cwd=HERE, check=True, timeout=300)
 
 
-@pytest.fixture
-def shop(repo: Path) -> Path:
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One home, one farm, one server and one browser for all tests of a module."""
+    with private_home(tmp_path_factory.mktemp("farm")) as private:
+        yield private
+
+
+@pytest.fixture(scope="module")
+def shop(home: Path) -> Path:
     """A farm with specs, protocols and a role to spawn from."""
-    commit_files(repo, FILES, "shop")
-    return repo
+    root = make_repo(home.parent / "repo", FILES)
+    git(root, "update-ref", FIRST, "HEAD")
+    return root
 
 
 @pytest.fixture
-def dashboard(shop: Path) -> Iterator[Dashboard]:
-    with serving(shop) as running:
-        yield running
+def repo(shop: Path) -> Path:
+    return shop
+
+
+@pytest.fixture(autouse=True)
+def _cleared(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
+    """No test sees the builders and sessions of the one before it."""
+    used = {"shop", "repo"} & set(request.fixturenames)
+    root = request.getfixturevalue("shop") if used else None
+    yield
+    if root:
+        clear(root, home)
+
+
+@pytest.fixture(scope="module")
+def server(shop: Path) -> Iterator[Dashboard]:
+    running = Dashboard(shop)
+    running.start()
+    yield running
+    running.end()
 
 
 @pytest.fixture
-def visit(dashboard: Dashboard, tmp_path: Path) -> Iterator[Callable[..., Visit]]:
-    """`visit(width=360, …)` is a logged-in page; a test fails when any of its pages said an error."""
+def dashboard(server: Dashboard) -> Dashboard:
+    server.require()
+    return server
+
+
+@pytest.fixture(scope="module")
+def chromium(home: Path) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
         if os.environ.get("CI"):
             pytest.fail("chromium is not installed")
         pytest.skip("chromium is not installed")
     with tempfile.TemporaryDirectory(prefix="af-chr-", dir="/tmp") as short, sync_playwright() as playwright:
         # Chromium makes a socket in TMPDIR, and a socket's path has to be short.
-        env = {**os.environ, "HOME": str(tmp_path), "TMPDIR": short}
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, env=env)
-        visits: list[Visit] = []
+        env = {**os.environ, "TMPDIR": short}
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, env=env)
+        yield browser
+        browser.close()
 
-        def make(**options: object) -> Visit:
-            visits.append(visiting(browser, dashboard, **options))
-            return visits[-1]
 
-        try:
-            yield make
-        finally:
-            browser.close()
-        for one in visits:
-            assert one.errors == [], one.errors
+@pytest.fixture
+def visit(dashboard: Dashboard, chromium: Browser) -> Iterator[Callable[..., Visit]]:
+    """`visit(width=360, …)` is a logged-in page; a test fails when any of its pages said an error."""
+    visits: list[Visit] = []
+
+    def make(**options: Any) -> Visit:
+        visits.append(visiting(chromium, dashboard, **options))
+        return visits[-1]
+
+    yield make
+    for one in visits:
+        one.page.context.close()
+    for one in visits:
+        assert one.errors == [], one.errors
 
 
 @pytest.fixture

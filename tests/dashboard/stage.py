@@ -1,24 +1,23 @@
-"""A dashboard of its own for a test: server process, ticket, and plain HTTP to it."""
+"""The farm's real server for a test module: started, asked over plain HTTP, and cleared between two tests."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import os
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.disk import replace_file
-from tests.waiting import wait_until
-
-TOKEN = "architect-of-the-test"
-_HOME = Path(__file__).parents[2]
+from tests.conftest import end_tmux_servers
+from tests.gitrepo import git
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +33,44 @@ class Answer:
 
 @dataclass(slots=True)
 class Dashboard:
-    """The listening socket is the test's, so that the server can end and come back under its port."""
+    """The farm's server, as `af dash` starts it."""
 
     root: Path
-    listening: socket.socket
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def port(self) -> int:
-        return int(self.listening.getsockname()[1])
+    port: int = 0
 
     def start(self) -> None:
-        with open(self.log, "ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.dashboard.serve", str(self.root), str(self.listening.fileno())],
-                cwd=_HOME,
-                env=dict(os.environ),
-                pass_fds=[self.listening.fileno()],
-                stdout=output,
-                stderr=output,
-            )
-        wait_until(self._answers, timeout=120, what="the farm's server")
+        done = self._af("dash", "--no-browser", "--json")
+        assert done.returncode == 0, done.stderr
+        self.port = int(json.loads(done.stdout)["address"].split(":")[2].split("/")[0])
 
     def end(self) -> None:
-        assert self.process is not None
-        self.process.terminate()
-        self.process.wait(60)
+        done = self._af("butler", "stop")
+        assert done.returncode == 0, done.stderr
 
-    def _answers(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, self.log.read_text()
+    def require(self) -> None:
+        """A test may have ended it."""
         try:
-            return self.ask("GET", "/login").status == 200
+            assert self.ask("GET", "/login").status == 200
         except OSError:
-            return False
+            self.start()
+
+    @property
+    def pid(self) -> int:
+        return int(json.loads((self.root / ".agent-farm/server.json").read_text())["pid"])
+
+    @property
+    def token(self) -> str:
+        return (self.root / ".agent-farm/architect.token").read_text().strip()
+
+    @property
+    def log(self) -> Path:
+        return self.root / ".agent-farm/butler.log"
+
+    def _af(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "agent_farm", *args],
+            cwd=self.root, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
 
     @property
     def address(self) -> str:
@@ -87,7 +89,7 @@ class Dashboard:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         standard: dict[str, str | None] = {
             "Host": f"localhost:{self.port}",
-            "Authorization": f"Bearer {TOKEN}",
+            "Authorization": f"Bearer {self.token}",
         }
         chosen = standard | dict(headers or {})
         content = json.dumps(body).encode() if data is None and body is not None else data
@@ -124,18 +126,43 @@ class Dashboard:
         return {"Authorization": f"Bearer {answer.json['login']}", "Origin": self.address}
 
 
-@contextmanager
-def serving(root: Path, *, token: str = TOKEN) -> Iterator[Dashboard]:
+FIRST = "refs/test/first"
+
+
+def clear(root: Path, home: Path) -> None:
+    """The farm as it was when `FIRST` was set, under a server that goes on."""
     state = root / ".agent-farm"
-    state.mkdir(mode=0o700, exist_ok=True)
-    (root / ".git/info").mkdir(exist_ok=True)
-    replace_file(state / "architect.token", token)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(128)
-        dashboard = Dashboard(root, listening, root.parent / "dashboard.log")
-        dashboard.start()
-        try:
-            yield dashboard
-        finally:
-            dashboard.end()
+    end_tmux_servers(Path(os.environ["TMUX_TMPDIR"]))
+    for place in (
+        root / ".builders",
+        root / ".git/worktrees",
+        state / "runs",
+        state / "trash",
+        home / ".config",
+    ):
+        shutil.rmtree(place, ignore_errors=True)
+    (state / "registry.json").unlink(missing_ok=True)
+    git(root, "checkout", "-qf", "main")
+    git(root, "reset", "-q", "--hard", FIRST)
+    git(root, "clean", "-qfd")
+    for ref in git(root, "for-each-ref", "--format=%(refname)").splitlines():
+        if ref not in ("refs/heads/main", FIRST):
+            git(root, "update-ref", "-d", ref)
+    if (state / "butler.db").exists():
+        _empty(state / "butler.db")
+
+
+def _empty(file: Path) -> None:
+    with closing(sqlite3.connect(file, timeout=60)) as database, database:
+        for name in ("sessions", "served_calls", "schedules", "fires"):
+            database.execute(f"DELETE FROM {name}")
+
+
+@contextmanager
+def listening_at(port: int) -> Iterator[socket.socket]:
+    """Somebody else at a port that the server has left."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen(128)
+        yield other

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Af
-from tests.dashboard.stage import TOKEN, Dashboard
+from tests.dashboard.stage import Dashboard
 
 Spawn = Callable[..., str]
 
@@ -173,7 +173,8 @@ def test_no_input_makes_the_api_fail(dashboard: Dashboard, spawn: Spawn, af: Af,
         [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(config),
             "run", f"{dashboard.address}/api/openapi.json",
-            "--header", f"Authorization: Bearer {TOKEN}", "--checks", checks, "--max-examples", "12",
+            "--header", f"Authorization: Bearer {dashboard.token}", "--checks", checks,
+            "--max-examples", "12",
             "--phases", "examples,coverage,fuzzing", "--no-color", "--generation-deterministic",
             # It would start sessions and servers that outlive the test.
             "--exclude-operation-id", "trigger_session",

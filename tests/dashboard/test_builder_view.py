@@ -55,15 +55,17 @@ def opened(visit: Visit, id: str) -> Visit:
     return visit
 
 
-def test_the_terminal_shows_the_pane_and_watching_types_nothing(idle: str, session: str, visit: Open) -> None:
+def test_the_terminal_shows_the_pane_and_watching_types_nothing(
+    idle: str, session: str, af: Af, visit: Open
+) -> None:
     one = opened(visit(), idle)
     assert [line.split()[1] for line in clients()] == ["1"]  # tmux itself lets it only look
-    before = screen_of(session)
     one.page.click("#terminal")
     one.page.keyboard.type("rm -rf everything")
     one.page.keyboard.press("Enter")
-    one.page.wait_for_timeout(300)
-    assert screen_of(session) == before
+    assert af("send", idle, "[[say:what came later]]").returncode == 0
+    wait_until(lambda: "answer: what came later" in terminal_text(one), what="what came later")
+    assert "rm -rf" not in screen_of(session)
 
 
 def test_typing_on_request_reaches_the_pane(idle: str, session: str, visit: Open) -> None:
@@ -296,7 +298,7 @@ def test_a_hostile_task_is_text(text: str, spawn: Spawn, visit: Open) -> None:
     for where in ("", f"builder/{id}", f"builder/{id}/timeline", f"builder/{id}/prompt"):
         one.open(where)
         one.page.wait_for_selector(".builder, .builder-head")
-        one.page.wait_for_timeout(200)
+        one.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert one.page.locator("main script, main img").count() == 0
         assert "owned" not in one.page.title()
         shown = one.page.inner_text("main")

@@ -16,7 +16,7 @@ import pytest
 
 from agent_farm.dashboard.app import OPERATIONS
 from tests.conftest import Af
-from tests.dashboard.stage import Answer, Dashboard
+from tests.dashboard.stage import Answer, Dashboard, listening_at
 
 NOBODY = {"Authorization": None}
 READS = sorted({operation.path for operation in OPERATIONS if operation.method == "GET"})
@@ -93,18 +93,13 @@ def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path)
     """Who took the port while the server did not run may have been shown it."""
     page = dashboard.log_in()
     assert dashboard.ask("GET", "/api/farm", headers=page).status == 200
+    before = dashboard.port
     dashboard.end()
-    first = dashboard.listening
-    with socket.socket() as second:
-        second.bind(("127.0.0.1", 0))
-        second.listen(128)
-        dashboard.listening = second
+    with listening_at(before):
         dashboard.start()
-        moved = page | {"Origin": dashboard.address}
-        assert dashboard.ask("GET", "/api/farm", headers=moved).status == 401
-        dashboard.end()
-    dashboard.listening = first
-    dashboard.start()
+    assert dashboard.port != before
+    moved = page | {"Origin": dashboard.address}
+    assert dashboard.ask("GET", "/api/farm", headers=moved).status == 401
 
 
 def test_a_page_of_another_site_cannot_even_read(dashboard: Dashboard) -> None:
@@ -282,7 +277,7 @@ def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
     dashboard.ask("GET", f"/api/farm?ticket={secret}", headers={"Authorization": None, "Cookie": "x=y"})
     shake_hands(dashboard, {"Sec-WebSocket-Protocol": f"agent-farm, login.{secret}"}, "/api/events")
     log = dashboard.log.read_text()
-    assert "architect-of-the-test" not in log
+    assert dashboard.token not in log
     assert f"login.{secret}" not in log
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from agent_farm.disk import replace_file
 from tests.conftest import Af
-from tests.dashboard.stage import TOKEN, Dashboard
+from tests.dashboard.stage import Dashboard
 from tests.dashboard.test_board import report
 from tests.waiting import wait_until
 
@@ -57,7 +57,7 @@ class Stream:
 @contextmanager
 def stream(dashboard: Dashboard) -> Iterator[Stream]:
     connection = http.client.HTTPConnection("127.0.0.1", dashboard.port, timeout=120)
-    headers = {"Host": f"localhost:{dashboard.port}", "Authorization": f"Bearer {TOKEN}"}
+    headers = {"Host": f"localhost:{dashboard.port}", "Authorization": f"Bearer {dashboard.token}"}
     connection.request("GET", "/api/events", headers=headers)
     try:
         yield Stream(connection.getresponse())
@@ -137,8 +137,7 @@ def test_removed_builders_are_named(dashboard: Dashboard, idle: str, af: Af) -> 
 
 
 def test_nothing_runs_while_nobody_watches(dashboard: Dashboard, idle: str) -> None:
-    assert dashboard.process is not None
-    process = psutil.Process(dashboard.process.pid)
+    process = psutil.Process(dashboard.pid)
 
     def inotify() -> int:
         fds = Path(f"/proc/{process.pid}/fd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import stat
 import sys
 import threading
@@ -19,7 +20,7 @@ import pytest
 
 from tests.conftest import Af
 from tests.dashboard.browser import Visit
-from tests.dashboard.stage import Dashboard
+from tests.dashboard.stage import Dashboard, listening_at
 from tests.dashboard.test_farm_server import log_in
 from tests.waiting import wait_until
 
@@ -180,11 +181,11 @@ def test_who_takes_the_port_is_shown_no_login(dashboard: Dashboard, visit: Calla
     heard: list[bytes] = []
     over = threading.Event()
 
-    def impostor() -> None:
-        dashboard.listening.settimeout(0.2)
+    def impostor(at: socket.socket) -> None:
+        at.settimeout(0.2)
         while not over.is_set():
             with suppress(OSError):
-                connection, _ = dashboard.listening.accept()
+                connection, _ = at.accept()
                 connection.settimeout(2)
                 with connection:
                     heard.append(connection.recv(65536))
@@ -195,15 +196,15 @@ def test_who_takes_the_port_is_shown_no_login(dashboard: Dashboard, visit: Calla
                     connection.sendall(body)
 
     dashboard.end()
-    thread = threading.Thread(target=impostor)
-    thread.start()
-    try:
-        one.page.wait_for_url("**/login", timeout=60000, wait_until="commit")
-        wait_until(lambda: any(b"GET /login" in each for each in heard), timeout=60, what="the page to leave")
-    finally:
-        over.set()
-        thread.join()
-        dashboard.listening.settimeout(None)
+    with listening_at(dashboard.port) as at:
+        thread = threading.Thread(target=impostor, args=(at,))
+        thread.start()
+        try:
+            one.page.wait_for_url("**/login", timeout=60000, wait_until="commit")
+            asked = lambda: any(b"GET /login" in each for each in heard)  # noqa: E731
+            wait_until(asked, timeout=60, what="the page to leave")
+        finally:
+            over.set()
+            thread.join()
     assert any(b"/api/session?login=" in each for each in heard)
     assert not [each for each in heard if login.encode() in each]
-    dashboard.start()

@@ -11,8 +11,9 @@ from tests.conftest import Af
 from tests.dashboard.browser import Visit
 from tests.dashboard.conftest import FILES
 from tests.dashboard.crowd import gather
+from tests.dashboard.stage import FIRST
 from tests.dashboard.test_forms import record_sessions
-from tests.gitrepo import commit_files, make_repo
+from tests.gitrepo import commit_files, git, make_repo
 from tests.waiting import wait_until
 
 Open = Callable[..., Visit]
@@ -31,16 +32,13 @@ CHANGED = """def login(user: str, password: str) -> str:
 """
 
 
-@pytest.fixture
-def shop(tmp_path: Path, home: Path) -> Path:
+@pytest.fixture(scope="module")
+def shop(home: Path) -> Path:
     """The same in every picture, whatever the machine is called."""
     (home / ".tmux.conf").write_text('set -g status-right ""\n')
-    return make_repo(tmp_path / "shop", FILES)
-
-
-@pytest.fixture
-def repo(shop: Path) -> Path:
-    return shop
+    root = make_repo(home.parent / "shop", FILES)
+    git(root, "update-ref", FIRST, "HEAD")
+    return root
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

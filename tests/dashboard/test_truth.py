@@ -15,7 +15,7 @@ from tests.conftest import Af
 from tests.dashboard.browser import Visit
 from tests.dashboard.stage import Dashboard
 from tests.dashboard.test_board import report
-from tests.dashboard.test_builder_view import opened, screen_of, tmux
+from tests.dashboard.test_builder_view import clients, opened, screen_of, tmux
 from tests.gitrepo import git
 from tests.waiting import wait_until
 
@@ -66,8 +66,8 @@ def test_a_glance_from_a_phone_leaves_the_size_as_it_was(idle: str, session: str
     wait_until(lambda: size() != before, timeout=60, what="the pane to become narrow")
     narrow = size()
     other.page.close()
-    phone.page.wait_for_timeout(300)  # somebody still looks
-    assert size() == narrow
+    wait_until(lambda: len(clients()) == 1, timeout=60, what="one of them to leave")
+    assert size() == narrow  # somebody still looks
     phone.page.close()
     wait_until(lambda: size() == before, timeout=60, what="the size to be given back")
     again = opened(visit(width=390, height=740), idle)
@@ -219,7 +219,7 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     for route in held:
         with suppress(Error):  # the page asks no more
             route.continue_()
-    one.page.wait_for_timeout(500)
+    assert one.page.evaluate("import('/static/js/api.js').then(api => api.get('/api/farm'))")["farm"]
     assert one.page.locator(f'.rows [data-id="{idle}"]').count() == 1
     assert "No session" not in one.page.inner_text("main")
 
@@ -233,8 +233,7 @@ def test_many_tabs_are_live_over_one_connection(shop: Path, idle: str, visit: Op
     for tab in tabs:
         tab.wait_for_selector(f'.rows [data-id="{idle}"]', timeout=60000)
     assert one.page.evaluate("import('/static/js/api.js').then(api => api.get('/api/farm'))")["farm"]
-    assert one.dashboard.process is not None
-    server = psutil.Process(one.dashboard.process.pid)
+    server = psutil.Process(one.dashboard.pid)
     open_now = [each for each in server.net_connections() if each.status == psutil.CONN_ESTABLISHED]
     assert len(open_now) < len(tabs)
     one.page.close()  # which the stream was begun for

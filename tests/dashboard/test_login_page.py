@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import stat
 import sys
@@ -111,10 +112,13 @@ def test_a_link_in_the_place_of_its_directory_leads_nowhere(dashboard: Dashboard
     elsewhere = shop.parent / "elsewhere"
     elsewhere.mkdir(mode=0o755)
     (elsewhere / "mine.html").write_text("mine")
-    (shop / ".agent-farm/dashboard-login").symlink_to(elsewhere)
+    pages = shop / ".agent-farm/dashboard-login"
+    shutil.rmtree(pages, ignore_errors=True)
+    pages.symlink_to(elsewhere)
     dashboard.end()
     dashboard.start()
     answer = dashboard.ask("POST", "/api/tickets", {"page": True})
+    pages.unlink()
     assert (answer.status, answer.json["error"]["code"]) == (409, "foreign-file")
     assert [file.name for file in elsewhere.iterdir()] == ["mine.html"]
     assert elsewhere.stat().st_mode & 0o777 == 0o755

@@ -22,7 +22,7 @@ def dash(no_browser: bool, as_json: bool) -> None:
     \b
       ssh -L 8123:localhost:8123 HOST
     """
-    from agent_farm.dashboard.tickets import invite
+    from agent_farm.server.invitation import invite
 
     invitation = invite(current_farm().root, with_page=not (no_browser or as_json))
     if as_json:

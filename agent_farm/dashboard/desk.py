@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.dashboard.pane_sizes import PaneSizes
 from agent_farm.errors import NotFound
 from agent_farm.farm.farm import Farm, open_farm
 
@@ -38,7 +37,6 @@ def _threads() -> ThreadPoolExecutor:
 class Desk:
     root: Path
     clock: Callable[[], float] = time.time
-    sizes: PaneSizes = field(default_factory=PaneSizes)
     _threads: ThreadPoolExecutor = field(default_factory=_threads)
     _database: Database | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)

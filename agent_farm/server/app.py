@@ -27,7 +27,7 @@ from agent_farm.sessions.run_request import RunRequest
 from agent_farm.sessions.service import ButlerService
 
 if TYPE_CHECKING:
-    from agent_farm.dashboard.app import Page
+    from agent_farm.server.page_routes import Page
 
 MOST_BYTES = 16 * 1024 * 1024
 # Auth has looked at Host and Origin already, for every route alike.

@@ -25,7 +25,7 @@ from agent_farm.sessions.telemetry import continued
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_farm.dashboard.logins import Logins
+    from agent_farm.server.logins import Logins
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 PROTOCOL = "agent-farm"  # of the page's WebSockets, which can carry no header but their protocols

@@ -32,7 +32,7 @@ from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
 
 if TYPE_CHECKING:
-    from agent_farm.dashboard.app import Page
+    from agent_farm.server.page_routes import Page
 
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
@@ -120,7 +120,7 @@ class RunningServer:
 
     def _page(self) -> Page | None:
         """The farm's own server shows it; a butler of the roster has a server for its sessions alone."""
-        from agent_farm.dashboard.app import open_page
+        from agent_farm.server.page_routes import open_page
 
         return None if self.files.butler else open_page(self.root, self.files.token)
 

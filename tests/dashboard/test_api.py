@@ -149,7 +149,7 @@ def test_text_that_would_type_keys_is_refused(dashboard: Dashboard, spawn: Spawn
 
 
 def test_the_description_names_every_route(dashboard: Dashboard) -> None:
-    from agent_farm.dashboard.app import OPERATIONS
+    from agent_farm.server.page_routes import OPERATIONS
 
     description = dashboard.ask("GET", "/api/openapi.json").json
     described = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.dashboard.app import OPERATIONS
+from agent_farm.server.page_routes import OPERATIONS
 from tests.conftest import Af
 from tests.dashboard.stage import Answer, Dashboard, listening_at
 
@@ -282,7 +282,7 @@ def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
 
 
 def test_an_old_ticket_and_an_old_login_are_good_no_more(tmp_path: Path) -> None:
-    from agent_farm.dashboard.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
+    from agent_farm.server.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
 
     now = [1000.0]
     logins = Logins(tmp_path / "logins.json", tmp_path / "token", lambda: now[0])

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agent_farm.dashboard.app import open_page
 from agent_farm.server.app import build_app
+from agent_farm.server.page_routes import open_page
 from tests.conftest import Af
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop

@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent_farm.dashboard.login_pages import LoginPages
-from agent_farm.dashboard.logins import TICKET_SECONDS, Logins
 from agent_farm.errors import AgentFarmError
 from agent_farm.server.answers import answer, answer_error, refuse
 from agent_farm.server.auth import caller_of, listening_port
+from agent_farm.server.login_pages import LoginPages
+from agent_farm.server.logins import TICKET_SECONDS, Logins
 
 _MOST_BYTES = 10_000
 
 
-def entry_routes(logins: Logins, pages: LoginPages) -> list[Route]:
+def login_routes(logins: Logins, pages: LoginPages) -> list[Route]:
     async def issue(request: Request) -> Response:
         """Only with the architect's token: a page that is logged in cannot make further logins."""
         caller = caller_of(request.scope)

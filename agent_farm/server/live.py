@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from agent_farm.dashboard.board import Board, Difference
-from agent_farm.dashboard.watching import Changes, Watch, open_watch
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
@@ -19,6 +18,10 @@ from agent_farm.git.ignoring import exclude
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.address import load_address, server_files
 from agent_farm.server.answers import encode
+from agent_farm.server.file_watch import Changes, Watch, open_watch
+from agent_farm.server.live_board import Board, Difference
+
+T = TypeVar("T")
 
 GATHER_SECONDS = 0.02
 PANE_SECONDS = 2.0
@@ -69,7 +72,7 @@ class Live:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _git_wanted: set[str] = field(default_factory=set)
     _git_asked: asyncio.Event = field(default_factory=asyncio.Event)
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "live"))
     _number: int = 0
     _problem: AgentFarmError | None = None
 
@@ -98,9 +101,13 @@ class Live:
         finally:
             self._pages.discard(page)
             if not self._pages:
-                self.close()
+                self._rest()
 
     def close(self) -> None:
+        self._rest()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _rest(self) -> None:
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -140,7 +147,7 @@ class Live:
         """A settings file that is broken may be mended while the page waits."""
         while True:
             try:
-                return await asyncio.to_thread(_prepared_farm, self.root)
+                return await self._aside(partial(_prepared_farm, self.root))
             except (AgentFarmError, OSError) as error:
                 self._say_problem(error)
             await asyncio.sleep(PANE_SECONDS)
@@ -199,14 +206,17 @@ class Live:
                 {id for id, row in board.rows.items() if row["status"]["state"] in ("working", "preparing")}
             )
 
+    async def _aside(self, function: Callable[[], T]) -> T:
+        """On a thread of its own: no look meets another one, none waits for other work of the server."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
     async def _look(self, look: Callable[[], Difference]) -> Difference:
         """A farm that cannot be read for a moment (a full disk, a damaged registry) is said, not fatal."""
-        async with self._looking:
-            try:
-                difference = await asyncio.to_thread(look)
-            except (AgentFarmError, OSError) as error:
-                self._say_problem(error)
-                return Difference()
+        try:
+            difference = await self._aside(look)
+        except (AgentFarmError, OSError) as error:
+            self._say_problem(error)
+            return Difference()
         if self._problem is not None:
             self._problem = None
             self._tell("problem", {"what": None, "hint": None})

@@ -18,22 +18,22 @@ from agent_farm import __version__
 from agent_farm.dashboard.builder_acts import ACTS
 from agent_farm.dashboard.builder_reads import READS
 from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.entry import entry_routes
-from agent_farm.dashboard.event_streams import serve_events, server_sent
-from agent_farm.dashboard.live import Live
-from agent_farm.dashboard.login_pages import LoginPages
-from agent_farm.dashboard.logins import Logins
 from agent_farm.dashboard.openapi import describe
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.session_calls import SESSION_CALLS
 from agent_farm.dashboard.spawning import SPAWNING
-from agent_farm.dashboard.terminal import serve_terminal
 from agent_farm.dashboard.views import ANYTHING
 from agent_farm.farm.farm import Farm
 from agent_farm.paths import FarmPaths
 from agent_farm.server.answers import encode
+from agent_farm.server.event_streams import serve_events, server_sent
+from agent_farm.server.live import Live
+from agent_farm.server.login_pages import LoginPages
+from agent_farm.server.login_routes import login_routes
+from agent_farm.server.logins import Logins
+from agent_farm.server.terminal import Terminals
 
-STATIC = Path(__file__).parents[1] / "server/page"
+STATIC = Path(__file__).with_name("page")
 VENDOR = STATIC / "vendor"
 
 
@@ -68,24 +68,23 @@ class Page:
 
     routes: list[BaseRoute]
     logins: Logins
-    desk: Desk
-    live: Live
+    parts: tuple[Desk, Live, Terminals]
 
     def close(self) -> None:
-        self.live.close()
-        self.desk.close()
+        for part in self.parts:
+            part.close()
 
 
 def open_page(root: Path, token_file: Path, clock: Callable[[], float] = time.time) -> Page:
     """The page of the farm whose main checkout is `root`."""
     paths = FarmPaths(root)
     logins = Logins(paths.state / "dashboard-logins.json", token_file, clock)
-    desk, live = Desk(root, clock), Live(root, farm_facts)
-    pages = LoginPages(paths.state / "dashboard-login")
-    return Page(_routes(desk, live, logins, pages), logins, desk, live)
+    desk, live, terminals = Desk(root, clock), Live(root, farm_facts), Terminals(root)
+    entry = login_routes(logins, LoginPages(paths.state / "dashboard-login"))
+    return Page([*entry, *_routes(desk, live, terminals)], logins, (desk, live, terminals))
 
 
-def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages) -> list[BaseRoute]:
+def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
     description = describe(OPERATIONS)
 
     async def events(request: Request) -> Response:
@@ -97,9 +96,6 @@ def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages) -> list[B
     async def openapi(request: Request) -> Response:
         return Response(encode(description), media_type="application/json")
 
-    async def terminal(socket: WebSocket) -> None:
-        await serve_terminal(desk, socket)
-
     return [
         Route("/", _page("index.html")),
         Route("/login", _page("login.html")),
@@ -108,8 +104,7 @@ def _routes(desk: Desk, live: Live, logins: Logins, pages: LoginPages) -> list[B
         Route("/api/openapi.json", openapi),
         Route("/api/events", events),
         WebSocketRoute("/api/events", events_socket),
-        WebSocketRoute("/api/builders/{id}/terminal", terminal),
-        *entry_routes(logins, pages),
+        WebSocketRoute("/api/builders/{id}/terminal", terminals.serve),
         *(operation.route(desk) for operation in OPERATIONS),
     ]
 

@@ -9,57 +9,79 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.pane_sizes import Attachment
-from agent_farm.dashboard.pty_client import PtyClient, start_on_pty
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.server.auth import chosen_protocol
+from agent_farm.server.pane_sizes import Attachment, PaneSizes
+from agent_farm.server.pty_client import PtyClient, start_on_pty
 from agent_farm.tmux.client import clean_environment
 from agent_farm.tmux.viewing import TERM, client_size, give_back_size, viewer_argv, window_size
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = 4
 _LEAST, _MOST = 10, 500
 _NO_TERMINAL, _BAD_MESSAGE = 4404, 4400
 
 
-async def serve_terminal(desk: Desk, socket: WebSocket) -> None:
-    await socket.accept(chosen_protocol(socket.scope))
-    typing = socket.query_params.get("typing") == "true"
-    columns, rows = _size(socket.query_params)
-    try:
-        found = await desk.run(_attachment, desk, socket.path_params["id"], typing, columns, rows)
-    except AgentFarmError as error:
-        await _end(socket, error)
-        return
-    desk.sizes.enter(found)
-    client = start_on_pty(found.argv, _environment(), columns=found.columns, rows=found.rows)
-    try:
-        await socket.send_json(
-            {
-                "type": "attached",
-                "typing": typing,
-                "fixed": found.ignores_size,
-                "columns": found.columns,
-                "rows": found.rows,
-            }
-        )
-        await _bridge(socket, client, typing=typing, resizes=not found.ignores_size)
-    finally:
-        await asyncio.shield(_leave(desk, client, found))
+@dataclass(slots=True)
+class Terminals:
+    """All that are open; what asks tmux or the registry runs on threads of theirs."""
 
+    root: Path
+    _sizes: PaneSizes = field(default_factory=PaneSizes)
+    _threads: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, _THREADS, "terminal"))
 
-async def _leave(desk: Desk, client: PtyClient, found: Attachment) -> None:
-    await client.close()
-    size = desk.sizes.leave(found)
-    if size is not None:
-        with suppress(AgentFarmError):  # a session that is gone needs none
-            await desk.run(give_back_size, found.socket, found.session, size)
+    async def serve(self, socket: WebSocket) -> None:
+        await socket.accept(chosen_protocol(socket.scope))
+        typing = socket.query_params.get("typing") == "true"
+        size = _size(socket.query_params)
+        try:
+            found = await self._run(_attachment, self.root, socket.path_params["id"], typing, size)
+        except AgentFarmError as error:
+            await _end(socket, error)
+            return
+        self._sizes.enter(found)
+        client = start_on_pty(found.argv, _environment(), columns=found.columns, rows=found.rows)
+        try:
+            await socket.send_json(
+                {
+                    "type": "attached",
+                    "typing": typing,
+                    "fixed": found.ignores_size,
+                    "columns": found.columns,
+                    "rows": found.rows,
+                }
+            )
+            await _bridge(socket, client, typing=typing, resizes=not found.ignores_size)
+        finally:
+            await asyncio.shield(self._leave(client, found))
+
+    async def _leave(self, client: PtyClient, found: Attachment) -> None:
+        await client.close()
+        size = self._sizes.leave(found)
+        if size is not None:
+            with suppress(AgentFarmError):  # a session that is gone needs none
+                await self._run(give_back_size, found.socket, found.session, size)
+
+    async def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def _bridge(socket: WebSocket, client: PtyClient, *, typing: bool, resizes: bool) -> None:
@@ -107,16 +129,17 @@ def _parsed(text: str | None) -> Any:
         return None
 
 
-def _attachment(desk: Desk, id: str, typing: bool, columns: int, rows: int) -> Attachment:
-    """A viewer does not change the size that somebody else works at."""
-    farm = desk.farm()
-    record = desk.require(farm, id)
-    server, pane = require_pane(record)
+def _attachment(root: Path, id: str, typing: bool, wished: tuple[int, int]) -> Attachment:
+    """A viewer does not change the size that somebody else works at. Only a whole id names a builder."""
+    records = open_farm(root).records()
+    if id not in records:
+        raise NotFound(f"No builder {id}", hint="af status")
+    server, pane = require_pane(records[id])
     ignores_size = not typing and pane.attached > 0
     argv = viewer_argv(server.socket, pane.session_id, read_only=not typing, ignores_size=ignores_size)
     size = client_size(server.socket, pane.session_id) if ignores_size else None
     before = window_size(server.socket, pane.session_id)
-    return Attachment(server.socket, pane.session_id, before, argv, ignores_size, *(size or (columns, rows)))
+    return Attachment(server.socket, pane.session_id, before, argv, ignores_size, *(size or wished))
 
 
 def _environment() -> dict[str, str]:

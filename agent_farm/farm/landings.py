@@ -15,8 +15,7 @@ from functools import partial
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.asking import Asking
-from agent_farm.git.landed import have_landed
-from agent_farm.git.landed_at_once import landed_plainly
+from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.git.repository import Repository
 
 

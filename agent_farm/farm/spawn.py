@@ -23,9 +23,8 @@ from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.room import require_room
 from agent_farm.farm.running import draw_run, start_runtime
 from agent_farm.farm.server import builder_server
+from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
-from agent_farm.git.restoring import restore_state
-from agent_farm.git.salvage import snapshot_commit
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
@@ -189,7 +188,7 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> 
             upstream=upstream.ref if upstream else None,
         )
     if plan.carry:
-        restore_state(snapshot_commit(farm.repository.persons_checkout()), farm.tree(record))
+        carry_changes(farm.repository.persons_checkout(), farm.tree(record))
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:

@@ -1,24 +1,35 @@
-"""Which commits exist nowhere but on a builder's branch.
+"""Which commits exist nowhere but on a builder's branch: the only place that decides it.
 
 A commit has landed when a target contains it, or has its change: picked or squashed into another commit, or
-so that merging the branch would change nothing.
-Each doubt (a conflict, a custom merge driver, a time limit) counts as not landed.
+so that merging the branch would change nothing. Each doubt (a conflict, a custom merge driver, a time limit)
+counts as not landed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agent_farm.errors import TimedOut
 from agent_farm.git.command import GitError, paths_of, run_git
 from agent_farm.git.divergence import merge_base, resolve_commits
-from agent_farm.git.equivalence import Candidates, commit_trees, landed_in_another_form
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.objects import open_repo
-from agent_farm.git.patches import changed_paths
+from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
+
+_MOST_COMMITS = 2000  # of which the files are asked for at once
+_MOST_TARGET_COMMITS = 5000
+_MOST_PATHS = 500
+_MOST_SPANS = 64
+_MOST_BASES = 8
+_MOST_TWINS = 4
+_NOBODY = {
+    f"GIT_{role}_{fact}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for fact, value in (("NAME", "agent-farm"), ("EMAIL", "agent-farm@localhost"), ("DATE", "@0 +0000"))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +57,11 @@ def unlanded_commits(
     resolved = resolve_commits(repository, [*targets, *tips])
     existing = sorted({commit for target in targets if (commit := resolved[target])})
     starts = [resolved[tip] or repository.resolve_commit(tip) for tip in tips]
-    candidates = find_candidates(repository, starts, existing)
-    remaining, _ = _compared(repository, candidates, starts, existing, timeout)
-    return _described(repository, remaining)
+    remaining, _ = _Comparison.of(repository, starts, existing, timeout).remaining()
+    if not remaining:
+        return []
+    with open_repo(repository.root, repository.common_dir) as repo:
+        return [Commit(sha, str(repo.commit(sha).summary)) for sha in remaining]
 
 
 def have_landed(
@@ -56,85 +69,225 @@ def have_landed(
 ) -> bool | None:
     """Whether `unlanded_commits` would name none, asked of commits; None where there was no time to tell."""
     try:
-        candidates = find_candidates(repository, tips, targets, timeout=timeout)
-        remaining, told = _compared(repository, candidates, tips, targets, timeout)
+        remaining, all_compared = _Comparison.of(repository, tips, targets, timeout).remaining()
     except (TimedOut, GitError):
         return None
-    return not remaining if told or not remaining else None
+    return not remaining if all_compared or not remaining else None
 
 
-def find_candidates(
-    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float | None = None
-) -> Candidates:
-    """The commits that may not have landed: no target contains them."""
-    question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)]).encode()
-    order = ("rev-list", "--parents", "--topo-order", "--stdin")
-    output = run_git(repository.root, *order, input=question, timeout=timeout)
-    return Candidates({words[0]: words[1:] for words in map(str.split, output.splitlines())})
-
-
-def _compared(
+def landed_plainly(
     repository: Repository,
-    candidates: Candidates,
-    tips: Sequence[str],
+    branches: Mapping[str, Sequence[str]],
     targets: Sequence[str],
+    *,
     timeout: float,
-) -> tuple[list[str], bool]:
-    """The candidates that have landed in no form, and whether every form could be compared."""
-    remaining, told = list(candidates.parents), True
-    for landed in (landed_in_another_form, _by_effect, _merges_without_content):
-        if not remaining or not targets:
-            break
-        try:
-            found = landed(repository, candidates, tips, targets, timeout)
-        except (TimedOut, GitError):  # an unreadable object, too, proves nothing
-            told = False
-            continue
-        remaining = [commit for commit in remaining if commit not in found]
-    return remaining, told
+) -> dict[str, bool]:
+    """The same for many branches at once, given as tips; what takes a comparison is left out.
 
-
-def _by_effect(
-    repository: Repository,
-    candidates: Candidates,
-    tips: Sequence[str],
-    targets: Sequence[str],
-    timeout: float,
-) -> set[str]:
-    """Tips whose merge would change nothing on a target, although they do change something."""
-    landed: set[str] = set()
-    pairs = [(target, tip) for tip in tips if tip in candidates.parents for target in targets]
-    trees = commit_trees(repository, [*tips, *targets])
-    for (target, tip), result in zip(pairs, merged_trees(repository, pairs, timeout=timeout), strict=True):
-        if result.conflicts or result.tree != trees[target]:
-            continue
-        base = merge_base(repository, target, tip)
-        if base is None:
-            continue
-        change = (commit_trees(repository, [base])[base], trees[tip])
-        changed = sorted(changed_paths(repository, [change], timeout=timeout).get(change, ()))
-        if changed and not _merged_by_driver(repository, changed):
-            landed |= candidates.below(tip)
-    return landed
-
-
-def _merges_without_content(
-    repository: Repository,
-    candidates: Candidates,
-    tips: Sequence[str],
-    targets: Sequence[str],
-    timeout: float,
-) -> set[str]:
-    """Merge commits that hold what git makes of their parents: they add nothing of their own."""
-    merges = [commit for commit, parents in candidates.parents.items() if len(parents) == 2]
-    pairs = [(candidates.parents[merge][0], candidates.parents[merge][1]) for merge in merges]
-    trees = commit_trees(repository, merges)
-    results = merged_trees(repository, pairs, timeout=timeout)
-    return {
-        merge
-        for merge, result in zip(merges, results, strict=True)
-        if not result.conflicts and result.tree == trees[merge]
+    A branch has landed when the targets contain it. It has not when no commit on a target since it left
+    touches a file that it touches: then nothing can have come there in another form.
+    """
+    ask = _Comparison.of
+    own = ask(repository, sorted({tip for tips in branches.values() for tip in tips}), targets, timeout)
+    commits = {name: set[str]().union(*map(own.below, tips)) for name, tips in branches.items()}
+    answers = {name: True for name, some in commits.items() if not some}
+    # after taking a target in, a branch has left in several places: that takes a comparison
+    forks = {
+        name: outer[0]
+        for name, some in commits.items()
+        if some and len(outer := sorted({one for commit in some for one in own.parents[commit]} - some)) == 1
     }
+    since = {fork: ask(repository, targets, [fork], timeout).parents for fork in set(forks.values())}
+    parents = {commit: few for some in (own.parents, *since.values()) for commit, few in some.items()}
+    if len(parents) > _MOST_COMMITS:
+        return answers
+    touched = _files_touched(repository, parents, timeout)
+
+    def files(some: Iterable[str]) -> frozenset[str]:
+        return frozenset[str]().union(*(touched.get(commit, frozenset()) for commit in some))
+
+    there = {fork: files(some) for fork, some in since.items()}
+    return answers | {name: False for name, fork in forks.items() if not files(commits[name]) & there[fork]}
+
+
+def _files_touched(
+    repository: Repository, parents: Mapping[str, Sequence[str]], timeout: float
+) -> dict[str, frozenset[str]]:
+    """What each commit changes against its first parent; for a merge, all that it brought."""
+    pairs = {commit: few[0] for commit, few in parents.items() if few}
+    trees = commit_trees(repository, [*pairs, *pairs.values()])
+    changes = {commit: (trees[parent], trees[commit]) for commit, parent in pairs.items()}
+    paths = changed_paths(repository, set(changes.values()), timeout=timeout)
+    return {commit: paths.get(change, frozenset()) for commit, change in changes.items()}
+
+
+def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, str]:
+    unique = list(dict.fromkeys(commits))
+    question = "".join(f"{commit}^{{tree}}\n" for commit in unique).encode()
+    output = run_git(repository.root, "cat-file", "--batch-check=%(objectname)", input=question)
+    return dict(zip(unique, output.splitlines(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """What happened between two commits, as one change; `covers` are the commits it stands for."""
+
+    start: str
+    end: str
+    covers: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """`parents` are the commits that no target contains, newest first, with their parents."""
+
+    repository: Repository
+    tips: Sequence[str]
+    targets: Sequence[str]
+    timeout: float
+    parents: Mapping[str, Sequence[str]]
+    _trees: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, repository: Repository, tips: Sequence[str], targets: Sequence[str], timeout: float
+    ) -> _Comparison:
+        question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)]).encode()
+        order = ("rev-list", "--parents", "--topo-order", "--stdin")
+        rows = run_git(repository.root, *order, input=question, timeout=timeout).splitlines()
+        return cls(repository, tips, targets, timeout, {row[0]: row[1:] for row in map(str.split, rows)})
+
+    def remaining(self) -> tuple[list[str], bool]:
+        """The commits that have landed in no form, and whether every form could be compared."""
+        left, all_compared = list(self.parents), True
+        for landed in (self._in_another_form, self._by_effect, self._merges_without_content):
+            if not left or not self.targets:
+                break
+            try:
+                found = landed()
+            except (TimedOut, GitError):  # an unreadable object, too, proves nothing
+                all_compared = False
+                continue
+            left = [commit for commit in left if commit not in found]
+        return left, all_compared
+
+    def below(self, tip: str) -> set[str]:
+        """`tip` and its ancestors, as far as no target contains them."""
+        reached: set[str] = set()
+        waiting = [tip]
+        while waiting:
+            commit = waiting.pop()
+            if commit in self.parents and commit not in reached:
+                reached.add(commit)
+                waiting.extend(self.parents[commit])
+        return reached
+
+    def _in_another_form(self) -> set[str]:
+        """Commits whose change, alone or summed up from where the branch left, is one commit on a target.
+
+        Equal patches alone are no proof, since the same lines may have been added at another place of the
+        file. So a match counts only if picking the change onto the parent of its twin gives the twin's tree.
+        """
+        spans = self._spans()
+        trees = commit_trees(self.repository, [commit for span in spans for commit in (span.start, span.end)])
+        wanted = {span: (trees[span.start], trees[span.end]) for span in spans}
+        paths = changed_paths(self.repository, wanted.values(), timeout=self.timeout)
+        others = self._changes_on_targets(frozenset().union(*paths.values()))
+        ids = patch_ids(self.repository, {*wanted.values(), *others.values()}, timeout=self.timeout)
+        twins: dict[str, list[Change]] = {}
+        for change in others.values():
+            twins.setdefault(ids.get(change, ""), []).append(change)
+        pairs = [
+            (span, twin)
+            for span, change in wanted.items()
+            if change in ids
+            for twin in twins.get(ids[change], [])[:_MOST_TWINS]
+        ]
+        # Two commits with the span's start as their parent: merging them is picking the span.
+        merges = [
+            (self._loose(twin[0], span.start), self._loose(wanted[span][1], span.start))
+            for span, twin in pairs
+        ]
+        results = merged_trees(self.repository, merges, timeout=self.timeout)
+        return {
+            commit
+            for (span, twin), result in zip(pairs, results, strict=True)
+            if not result.conflicts and result.tree == twin[1]
+            for commit in span.covers
+        }
+
+    def _spans(self) -> list[_Span]:
+        """Each commit by itself, and for each one of a tip's first-parent line all since the branch left."""
+        spans = {
+            _Span(parents[0], commit, frozenset({commit})): None
+            for commit, parents in self.parents.items()
+            if len(parents) == 1
+        }
+        for tip in dict.fromkeys(self.tips):
+            line = self._line(tip)
+            bases = {merge_base(self.repository, target, tip) for target in self.targets} if line else set()
+            for base in sorted(base for base in bases if base)[:_MOST_BASES]:
+                spans |= {_Span(base, commit, frozenset(self.below(commit))): None for commit in line}
+        return list(spans)
+
+    def _line(self, tip: str) -> list[str]:
+        """`tip` and its first parents."""
+        found = list[str]()
+        ahead = [tip]
+        while ahead and ahead[0] in self.parents and len(found) < _MOST_SPANS:
+            found.append(ahead[0])
+            ahead = list(self.parents[ahead[0]][:1])
+        return found
+
+    def _changes_on_targets(self, paths: Collection[str]) -> dict[str, Change]:
+        """The targets' commits since the branches forked off that touch one of the same files."""
+        if not paths:
+            return {}
+        limits = sorted(paths) if len(paths) <= _MOST_PATHS and not any("\n" in one for one in paths) else []
+        outer = {parent for few in self.parents.values() for parent in few} - self.parents.keys()
+        common = ("merge-base", "--octopus", *sorted(outer))
+        since = run_git(self.repository.root, *common, ok=(0, 1)).split() if outer else []
+        lines = [*self.targets, *(f"^{commit}" for commit in since), *(["--", *limits] if limits else [])]
+        plain = ("--literal-pathspecs", "rev-list", "--no-merges", "--full-history")
+        given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        most = f"--max-count={_MOST_TARGET_COMMITS}"
+        output = run_git(self.repository.root, *plain, most, "--stdin", input=given, timeout=self.timeout)
+        commits = output.split()  # with paths given, git's own word for a parent is another one
+        trees = commit_trees(self.repository, [name for one in commits for name in (f"{one}^", one)])
+        changes = {commit: (trees[f"{commit}^"], trees[commit]) for commit in commits}
+        # a first commit has no parent, and its answer is no hash
+        return {commit: change for commit, change in changes.items() if " " not in change[0]}
+
+    def _loose(self, tree: str, parent: str) -> str:
+        """A commit that no ref will name: git collects it in time."""
+        whole = ("commit-tree", tree, "-p", parent)
+        return run_git(self.repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
+
+    def _by_effect(self) -> set[str]:
+        """Tips whose merge would change nothing on a target, although they do change something."""
+        landed: set[str] = set()
+        pairs = [(target, tip) for tip in self.tips if tip in self.parents for target in self.targets]
+        trees = commit_trees(self.repository, [*self.tips, *self.targets])
+        results = merged_trees(self.repository, pairs, timeout=self.timeout)
+        for (target, tip), result in zip(pairs, results, strict=True):
+            if result.conflicts or result.tree != trees[target]:
+                continue
+            base = merge_base(self.repository, target, tip)
+            if base is None:
+                continue
+            change = (commit_trees(self.repository, [base])[base], trees[tip])
+            changed = sorted(changed_paths(self.repository, [change], timeout=self.timeout).get(change, ()))
+            if changed and not _merged_by_driver(self.repository, changed):
+                landed |= self.below(tip)
+        return landed
+
+    def _merges_without_content(self) -> set[str]:
+        """Merge commits that hold what git makes of their parents: they add nothing of their own."""
+        merges = [commit for commit, parents in self.parents.items() if len(parents) == 2]
+        pairs = [(self.parents[merge][0], self.parents[merge][1]) for merge in merges]
+        trees = commit_trees(self.repository, merges)
+        results = zip(merges, merged_trees(self.repository, pairs, timeout=self.timeout), strict=True)
+        return {merge for merge, one in results if not one.conflicts and one.tree == trees[merge]}
 
 
 def _merged_by_driver(repository: Repository, paths: Sequence[str]) -> bool:
@@ -144,10 +297,3 @@ def _merged_by_driver(repository: Repository, paths: Sequence[str]) -> bool:
     question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     output = run_git(repository.root, "check-attr", "-z", "--stdin", "merge", input=question)
     return any(value not in ("unspecified", "set", "unset") for value in paths_of(output)[2::3])
-
-
-def _described(repository: Repository, commits: Sequence[str]) -> list[Commit]:
-    if not commits:
-        return []
-    with open_repo(repository.root, repository.common_dir) as repo:
-        return [Commit(sha, str(repo.commit(sha).summary)) for sha in commits]

@@ -1,20 +1,17 @@
-"""Reading objects: through GitPython where speed is no matter, and many blobs at a time."""
+"""Reading objects through GitPython, where speed is no matter."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_farm.git.builder_tree import BuilderTree, place_of, run_in_bytes
 from agent_farm.git.command import GitError
 
 if TYPE_CHECKING:
     from git import Repo
-
-_BLOBS_AT_ONCE = 100
 
 
 @contextmanager
@@ -35,22 +32,3 @@ def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
             GIT_OBJECT_DIRECTORY=os.fspath(common_dir / "objects"),
         )
         yield repo
-
-
-def read_blobs(checkout: Path | BuilderTree, blobs: Sequence[str]) -> Iterator[bytes]:
-    """The content of each, in order; a hundred in memory at a time."""
-    for start in range(0, len(blobs), _BLOBS_AT_ONCE):
-        batch = blobs[start : start + _BLOBS_AT_ONCE]
-        question = "".join(f"{blob}\n" for blob in batch).encode()
-        output = run_in_bytes(checkout, "cat-file", "--batch=%(objectsize)", input=question)
-        place = 0
-        for blob in batch:
-            head = output.index(b"\n", place)
-            try:
-                size = int(output[place:head])
-            except ValueError:
-                raise GitError(
-                    f"The object {blob} is missing from {place_of(checkout)}", hint="git fsck"
-                ) from None
-            yield output[head + 1 : head + 1 + size]
-            place = head + size + 2

@@ -1,26 +1,25 @@
-"""A change's identity apart from where and when it was made: the text of its diff without line numbers."""
+"""What changes, of many changes in one process: the files, and an identity apart from where and when."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from agent_farm.git.command import paths_of, run_git_bytes
+from agent_farm.git.command import paths_of, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 
 # An old tree and a new one.
 Change = tuple[str, str]
 
 _AT_ONCE = 100
-_HEADER = re.compile(rb"[0-9a-f]{40} [0-9a-f]{40}\n")
-_HUNK = re.compile(rb"@@ -[0-9,]+ \+[0-9,]+ @@")
+# Lines of content begin with a sign or a blank, so bare hashes can only be the header of a change.
+_HEADER = re.compile(rb"^([0-9a-f]{40}) ([0-9a-f]{40})$", re.MULTILINE)
 
 
 def changed_paths(
     repository: Repository, changes: Iterable[Change], *, timeout: float | None = None
 ) -> dict[Change, frozenset[str]]:
-    """The files that differ; asked for all changes in one process."""
+    """The files that differ."""
     output = _diff(repository, list(changes), ("--raw", "-z"), timeout).decode("utf-8", "surrogateescape")
     found: dict[Change, set[str]] = {}
     files = set[str]()
@@ -37,18 +36,17 @@ def changed_paths(
 def patch_ids(
     repository: Repository, changes: Iterable[Change], *, timeout: float | None = None
 ) -> dict[Change, str]:
-    """Each change's patch identity; where nothing changes there is none.
-
-    White space counts, unlike in `git patch-id` and `git cherry`: an indentation is code.
-    """
+    """Each change's `git patch-id`, in which white space counts; where nothing changes there is none."""
     asked = list(dict.fromkeys(changes))
     found: dict[Change, str] = {}
     for start in range(0, len(asked), _AT_ONCE):
         diff = _diff(repository, asked[start : start + _AT_ONCE], ("-p", "--full-index"), timeout)
-        for header, lines in _sections(diff):
-            old, _, new = header.partition(" ")
-            if lines:
-                found[old, new] = hashlib.sha256(b"".join(_without_place(lines))).hexdigest()
+        headers = [(old.decode(), new.decode()) for old, new in _HEADER.findall(diff)]
+        # git names each patch by one hash, and two changes may share one: so they get numbers
+        first, *texts = _HEADER.split(diff)[::3]
+        given = first + b"".join(b"commit %040x%s" % (number, text) for number, text in enumerate(texts))
+        rows = run_git(repository.root, "patch-id", "--verbatim", input=given, timeout=timeout).splitlines()
+        found |= {headers[int(number, 16)]: id for id, number in map(str.split, rows)}
     return found
 
 
@@ -60,40 +58,7 @@ def _diff(
     plain = ("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none")
     return run_git_bytes(
         repository.root,
-        "diff-tree",
-        "--stdin",
-        "-r",
-        *form,
-        *plain,
+        *("diff-tree", "--stdin", "-r", *form, *plain),
         input="".join(f"{old} {new}\n" for old, new in changes).encode(),
         timeout=timeout,
     )
-
-
-def _sections(diff: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """By header line. Lines of content begin with a sign or a blank, so bare hashes can only be a header."""
-    header, lines = "", list[bytes]()
-    for line in diff.split(b"\n"):
-        if _HEADER.fullmatch(line + b"\n"):
-            if header:
-                yield header, lines
-            header, lines = line.decode(), []
-        elif line:
-            lines.append(line + b"\n")
-    if header:
-        yield header, lines
-
-
-def _without_place(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """The lines that make the change what it is; the hashes of whole files only where there is no text."""
-    blobs = b""
-    for line in lines:
-        if line.startswith(b"index "):
-            blobs = line
-        elif line.startswith(b"Binary files "):
-            yield blobs
-            yield line
-        elif line.startswith(b"@@ "):
-            yield b"@@\n" if _HUNK.match(line) else line
-        else:
-            yield line

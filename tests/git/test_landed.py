@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.landed import have_landed, landing_targets, unlanded_commits
-from agent_farm.git.landed_at_once import landed_plainly
+from agent_farm.git.landed import have_landed, landed_plainly, landing_targets, unlanded_commits
 from agent_farm.git.patches import changed_paths, patch_ids
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files

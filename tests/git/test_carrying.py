@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.builder_tree import linked_tree
+from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
-from agent_farm.git.restoring import restore_state
-from agent_farm.git.salvage import load_manifest, snapshot_commit
-from agent_farm.git.snapshot import Manifest
 from tests.gitrepo import commit_files, git, write_files
 
-REF = "refs/test/state"
 FILES = {
     "a.txt": "one\ntwo\nthree\n",
     "b.txt": "b\n",
@@ -28,11 +26,13 @@ FILES = {
 }
 
 
-def salvage(tree: Path, ref: str) -> Manifest:
-    """The state under a ref, so that it outlives what `rebuilt` does."""
-    commit = snapshot_commit(tree)
-    git(tree, "update-ref", ref, commit)
-    return load_manifest(tree, commit)
+def carried(repo: Path, source: Path) -> Path:
+    """A fresh worktree at the same commit, with what is uncommitted at `source`."""
+    git(repo, "worktree", "add", "-q", "-b", "builder/y", ".builders/y", git(source, "rev-parse", "HEAD"))
+    repository = find_repository(repo)
+    here = source if source == repo else linked_tree(repository, source)
+    carry_changes(here, linked_tree(repository, repo / ".builders/y"))
+    return repo / ".builders/y"
 
 
 @pytest.fixture
@@ -68,19 +68,6 @@ def fingerprint(tree: Path) -> tuple[object, ...]:
     index = hashlib.sha256((git_dir / "index").read_bytes()).hexdigest()
     times = sorted((name, (tree / name).lstat().st_mtime_ns) for name in everything(tree))
     return index, times, sorted(os.listdir(git_dir))
-
-
-def rebuilt(tree: Path, head: str | None = None) -> Path:
-    """The same worktree again, as it was right after a spawn."""
-    main = Path(git(tree, "rev-parse", "--path-format=absolute", "--git-common-dir")).parent
-    at = head or git(tree, "rev-parse", "HEAD")
-    git(main, "worktree", "unlock", str(tree), check=False)
-    git(main, "worktree", "remove", "--force", str(tree))
-    git(main, "branch", "-D", "builder/x", check=False)
-    git(main, "reflog", "expire", "--expire=now", "--all")
-    git(main, "gc", "-q", "--prune=now")
-    git(main, "worktree", "add", "-q", "-b", "builder/x", str(tree), at)
-    return tree
 
 
 def dirty(tree: Path) -> None:
@@ -122,7 +109,6 @@ def renamed(tree: Path) -> None:
 
 def modes(tree: Path) -> None:
     (tree / "run.sh").chmod(0o755)
-    (tree / "b.txt").chmod(0o600)
     (tree / "tool").write_text("x")
     (tree / "tool").chmod(0o700)
 
@@ -155,34 +141,12 @@ def directories_for_files(tree: Path) -> None:
     (tree / "dir").write_text("a file now\n")
 
 
-def empty_directories(tree: Path) -> None:
-    (tree / "hollow/inner").mkdir(parents=True)
-    (tree / "dir/hollow").mkdir()
-    write_files(tree, {"half/file": "x\n"})
-    (tree / "half/hollow").mkdir()
-
-
 def conflict(tree: Path) -> None:
     git(tree, "checkout", "-q", "-b", "other")
     commit_files(tree, {"a.txt": "theirs\n"}, "theirs")
     git(tree, "checkout", "-q", "builder/x")
     commit_files(tree, {"a.txt": "ours\n"}, "ours")
     git(tree, "merge", "-q", "other", check=False)
-
-
-def flags(tree: Path) -> None:
-    git(tree, "update-index", "--assume-unchanged", "a.txt")
-    git(tree, "update-index", "--skip-worktree", "b.txt")
-    (tree / "a.txt").write_text("unseen\n")
-    (tree / "b.txt").write_text("unseen as well\n")
-
-
-def flags_behind_a_link(tree: Path) -> None:
-    git(tree, "update-index", "--skip-worktree", "dir/c.txt")
-    outside = tree.parent / "outside"
-    shutil.copytree(tree / "dir", outside)
-    shutil.rmtree(tree / "dir")
-    (tree / "dir").symlink_to(outside)
 
 
 def intent_to_add(tree: Path) -> None:
@@ -208,43 +172,36 @@ CHANGES = [
     bytes_as_they_are,
     hostile_names,
     directories_for_files,
-    empty_directories,
     conflict,
-    flags,
-    flags_behind_a_link,
     intent_to_add,
     split_index,
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_state_comes_back_byte_for_byte(tree: Path, change: Callable[[Path], None]) -> None:
+def test_changes_arrive_byte_for_byte(tree: Path, repo: Path, change: Callable[[Path], None]) -> None:
     change(tree)
     before, index, untouched = everything(tree), index_of(tree), fingerprint(tree)
-    kept = salvage(tree, REF)
+    other = carried(repo, tree)
     assert fingerprint(tree) == untouched
-    rebuilt(tree, kept.head)
-    restore_state(REF, tree)
-    assert everything(tree) == before
-    assert index_of(tree) == index
+    assert everything(other) == before
+    assert index_of(other) == index
+    assert git(other, "status", "--porcelain") == git(tree, "status", "--porcelain")
 
 
-def test_filters_do_not_change_what_is_kept(tree: Path) -> None:
+def test_filters_do_not_change_what_is_carried(tree: Path, repo: Path) -> None:
     commit_files(tree, {"crlf.txt": "a\n"}, "crlf")
     git(tree, "config", "core.autocrlf", "true")
     git(tree, "config", "core.safecrlf", "true")
     (tree / "mixed.txt").write_bytes(b"a\r\nb\n")
     (tree / "crlf.txt").write_bytes(b"a\nb\r\n")
-    before = everything(tree)
-    kept = salvage(tree, REF)
-    rebuilt(tree, kept.head)
-    restore_state(REF, tree)
-    assert git(tree, "status", "--porcelain") == "M crlf.txt\n?? mixed.txt"
-    assert everything(tree)["mixed.txt"] == before["mixed.txt"]
-    assert everything(tree)["crlf.txt"] == before["crlf.txt"]
+    other = carried(repo, tree)
+    assert git(other, "status", "--porcelain") == "M crlf.txt\n?? mixed.txt"
+    for name in ("mixed.txt", "crlf.txt"):
+        assert everything(other)[name] == everything(tree)[name]
 
 
-def test_a_change_too_fast_for_the_clock_is_kept(tree: Path) -> None:
+def test_a_change_too_fast_for_the_clock_is_carried(tree: Path, repo: Path) -> None:
     index = Path(git(tree, "rev-parse", "--absolute-git-dir")) / "index"
     git(tree, "config", "core.trustctime", "false")
     os.utime(tree / "b.txt", (1000, 1000))
@@ -252,41 +209,41 @@ def test_a_change_too_fast_for_the_clock_is_kept(tree: Path) -> None:
     (tree / "b.txt").write_text("B\n")
     for file in (tree / "b.txt", index):
         os.utime(file, (1000, 1000))
-    salvage(tree, REF)
-    assert git(tree, "show", f"{REF}:worktree/b.txt") == "B"
+    assert (carried(repo, tree) / "b.txt").read_text() == "B\n"
 
 
-def test_a_nested_repository_is_reported_and_its_files_are_not_in_there(tree: Path) -> None:
+def test_a_nested_repository_and_ignored_files_stay_behind(tree: Path, repo: Path) -> None:
     git(tree, "init", "-q", "nested")
     commit_files(tree / "nested", {"x": "x\n"})
-    kept = salvage(tree, REF)
-    assert kept.nested == ["nested/"]
-    assert kept.untracked == []
-
-
-def test_ignored_files_are_not_kept(tree: Path) -> None:
     write_files(tree, {".gitignore": "*.log\n", "x.log": "x\n"})
-    assert salvage(tree, REF).untracked == [".gitignore"]
+    other = carried(repo, tree)
+    assert git(other, "status", "--porcelain") == "?? .gitignore"
+    assert not (other / "x.log").exists()
 
 
-def test_a_state_travels_to_another_checkout(tree: Path, repo: Path) -> None:
+def test_what_a_link_leads_to_stays_behind(tree: Path, repo: Path) -> None:
+    outside = repo.parent / "outside"
+    shutil.copytree(tree / "dir", outside)
+    shutil.rmtree(tree / "dir")
+    (tree / "dir").symlink_to(outside)
+    other = carried(repo, tree)
+    assert os.readlink(other / "dir") == os.fspath(outside)
+    assert sorted(os.listdir(outside)) == ["c.txt", "d.txt"]
+
+
+def test_from_the_main_checkout(repo: Path) -> None:
+    commit_files(repo, FILES, "files")
     staged_and_then_changed(repo)
     untracked(repo)
     exclude(find_repository(repo), ["/.builders/"])
-    restore_state(snapshot_commit(repo), tree)
-    assert git(tree, "status", "--porcelain") == git(repo, "status", "--porcelain") != ""
+    other = carried(repo, repo)
+    assert git(other, "status", "--porcelain") == git(repo, "status", "--porcelain") != ""
 
 
-def test_a_changed_worktree_and_another_commit_are_not_written_over(tree: Path) -> None:
+def test_another_commit_is_not_written_over(tree: Path, repo: Path) -> None:
     dirty(tree)
-    salvage(tree, REF)
-    with pytest.raises(AgentFarmError, match="changes of its own"):
-        restore_state(REF, tree)
-    git(tree, "commit", "-q", "-a", "-m", "on")
-    with pytest.raises(AgentFarmError, match="the salvage at"):
-        restore_state(REF, tree)
-
-
-def test_a_manifest_of_a_newer_version_is_refused(tree: Path) -> None:
-    with pytest.raises(DamagedFile, match="newer"):
-        Manifest.from_json(b'{"version": 2}', "x")
+    git(repo, "worktree", "add", "-q", "--detach", ".builders/z")
+    commit_files(repo / ".builders/z", {"a.txt": "on\n"}, "on")
+    repository = find_repository(repo)
+    with pytest.raises(AgentFarmError, match="got another commit"):
+        carry_changes(linked_tree(repository, tree), linked_tree(repository, repo / ".builders/z"))

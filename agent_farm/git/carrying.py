@@ -1,0 +1,90 @@
+"""A checkout's uncommitted changes, given to a fresh worktree at the same commit: its index and its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from agent_farm.disk import cannot_write
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.builder_tree import BuilderTree, place_of, run_in
+from agent_farm.git.changes import tree_state
+from agent_farm.git.command import paths_of
+from agent_farm.git.finding import linked_git_dir
+
+# An index that stands alone, and says nothing of a file monitor that watches another directory.
+_PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")
+
+
+def carry_changes(source: Path | BuilderTree, tree: BuilderTree) -> None:
+    """What git status names at `source` is the same in `tree` afterwards; `source` is not touched.
+
+    Ignored files, nested repositories and submodules' own changes stay behind.
+    """
+    state = tree_state(source, each_file=True)
+    if state.head != tree.head().commit:
+        raise AgentFarmError(f"{place_of(source)} got another commit while its changes were carried")
+    try:
+        _carry_index(source, tree)
+        paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]
+        for path in paths:
+            _remove(tree.path, path)
+        for path in paths:
+            _copy(place_of(source), tree.path, path)
+    except OSError as error:
+        raise cannot_write(tree.path, error) from error
+    _refresh(tree, set(paths))
+
+
+def _refresh(tree: BuilderTree, carried: set[str]) -> None:
+    """Have the index know the new files' times and sizes.
+
+    Where settings of line ends or filters changed since `source` was checked out, an unchanged file has
+    another size here, which git takes for a change; without the old size it compares the content.
+    """
+    tree.run("update-index", "-q", "--refresh", ok=(0, 1))
+    names = paths_of(tree.run("diff-files", "-z", "--name-only"))
+    if odd := set(names) - carried:
+        staged = paths_of(tree.run("ls-files", "--stage", "-z"))
+        lines = "".join(f"{line}\0" for line in staged if line.partition("\t")[2] in odd)
+        given = lines.encode("utf-8", "surrogateescape")
+        tree.run("update-index", "-z", "--index-info", input=given)
+        tree.run("update-index", "-q", "--refresh", ok=(0, 1))
+
+
+def _carry_index(source: Path | BuilderTree, tree: BuilderTree) -> None:
+    if isinstance(source, BuilderTree):
+        own = source.git_dir
+    else:
+        own = linked_git_dir(source / ".git") or source / ".git"
+    copy = tree.git_dir / "agent-farm-carried"
+    shutil.copy2(own / "index", copy)  # with its time: git compares it with the times of the files
+    run_in(source, *_PLAIN, "update-index", "--force-write-index", env={"GIT_INDEX_FILE": str(copy)})
+    os.replace(copy, tree.git_dir / "index")
+
+
+def _remove(root: Path, path: str) -> None:
+    place = root / path
+    if place.is_dir() and not place.is_symlink():
+        return  # a submodule's
+    with suppress(FileNotFoundError, NotADirectoryError):
+        place.unlink()
+    with suppress(OSError):
+        for parent in place.parents:
+            if parent == root:
+                break
+            parent.rmdir()
+
+
+def _copy(source: Path, root: Path, path: str) -> None:
+    """Files and links; nothing that a link on the way leads to."""
+    file, target = source / path, root / path
+    place = os.path.join(os.path.realpath(source), os.path.dirname(path))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = file.lstat().st_mode
+        if os.path.realpath(file.parent) == place.rstrip("/") and (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target, follow_symlinks=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import click
 from click.shell_completion import CompletionItem
 
@@ -33,7 +31,7 @@ def adapter(ctx: click.Context, name: str, words: tuple[str, ...]) -> None:
     The names are codex-cli, github-copilot and claude-mcp. Exit codes: 0 done, 1 failed, 2 wrong arguments,
     3 no such session, 4 the CLI is not installed, 5 the session is still at work.
     """
-    from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_command, executable_path
+    from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_path
 
     wanted = words[0] if name == "path" and len(words) == 1 else name
     if wanted not in EXECUTABLES:
@@ -46,4 +44,6 @@ def adapter(ctx: click.Context, name: str, words: tuple[str, ...]) -> None:
     if name == "path":
         answer(str(executable_path(wanted)))
         return
-    ctx.exit(subprocess.run([*executable_command(wanted), *words], check=False).returncode)
+    from agent_farm.runtimes.executables.commands import main
+
+    ctx.exit(main(wanted, words))

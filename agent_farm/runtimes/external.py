@@ -66,9 +66,7 @@ class ExternalAdapter(RuntimeAdapter):
 
     def program_problem(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
         if self.runtime.shipped:
-            from agent_farm.runtimes.executables.session_adapter.clis import CLIS
-
-            return CLIS[self.name].problem(env.get("PATH", os.defpath))
+            return get_adapter(EXECUTABLES[self.name]).problem(env)
         path = self.runtime.adapter
         if not path.is_file():
             return f"{path} does not exist; agent_runtime.json declares it as the adapter of {self.name}"

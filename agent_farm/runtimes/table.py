@@ -10,7 +10,6 @@ from agent_farm.runtimes.base import PERMISSIONS, RuntimeAdapter
 from agent_farm.runtimes.demo_agent.instructions import WORDS
 from agent_farm.runtimes.environment import ALWAYS, ALWAYS_PREFIXES, VENDOR_KEYS
 from agent_farm.runtimes.executables.paths import EXECUTABLES
-from agent_farm.runtimes.executables.session_adapter.clis import CLIS
 from agent_farm.runtimes.external_config import DEFAULT_MINUTES
 from agent_farm.runtimes.facts import Facts, require_facts
 
@@ -99,8 +98,9 @@ def _runtime(adapter: RuntimeAdapter) -> str:
 def _external() -> str:
     minutes = f"{DEFAULT_MINUTES:g}"
     shipped = [
-        (f"`{name}`", f"`{CLIS[name].binary}` (`{CLIS[name].install_hint}`)", runtime)
+        (f"`{name}`", f"`{adapter.binary_name}` (`{adapter.install_hint}`)", runtime)
         for name, runtime in EXECUTABLES.items()
+        for adapter in (get_adapter(runtime),)
     ]
     return f"""\
 ## External executables
@@ -114,7 +114,7 @@ def _external() -> str:
 NAME: small letters, digits, `-` and `_`, none of the runtimes above. `adapter`, relative to the root,
 stays inside the repository; only under the name of an executable that `af` ships can it be left out.
 `timeout_minutes` (default {minutes}) is above 0. `cleanup` (default true) removes a session's temporary
-files. Any other key is refused by name.
+files. Other keys are other programs'; one that looks like a misspelt key of these is refused.
 
 `ADAPTER spawn BRIEF STATE PROMPT` prints a session id, `ADAPTER resume ID STATE PROMPT` goes on with
 it, `ADAPTER check_status ID` prints `pending`, `active`, `completed` or `failed`. They run in the
@@ -134,16 +134,15 @@ For all three, with what is theirs by default:
 {{"runtimes": {{"claude-mcp": {{}}, "codex-cli": {{}}, "github-copilot": {{}}}}}}
 ```
 
-They are never chosen by default. As runtimes they get the keys of their CLI, use the farm's MCP server
-and switch off those of the user and the project. Each runs in the background with what its CLI allows
-headless: `--permission-mode acceptEdits` (claude), `-s workspace-write` (codex), `--allow-all-tools`
-(copilot), whatever `--permissions` says.
+They are never chosen by default. A turn of theirs is a headless run of the runtime behind them, with
+`edit` as its permissions (copilot runs commands, too), whatever `--permissions` says: the farm's MCP
+server alone, the same keys and logins, the same guard ([decision
+0071](decisions/0071-shipped-adapters-run-as-af-run-does.md)).
 
 By hand they need no declaration: `af adapter NAME spawn BRIEF STATE PROMPT`, or the file that `af
-adapter path NAME` prints, under Python 3.11 or newer. Then `claude-mcp` uses the servers of the
-project's `.mcp.json`, the others what their CLI is configured with; the session outlives its caller,
-and its limits are those of the entry of agent_runtime.json with their name, else of the one whose
-adapter is a file of their name.
+adapter path NAME` prints, which calls the same. Then `claude-mcp` uses the servers of the project's
+`.mcp.json`, the others none; the session outlives its caller, and its limits are those of the entry of
+agent_runtime.json with their name, else of the one whose adapter is a file of their name.
 
 Exit codes: 0 done, 1 could not be done, 2 wrong arguments, 3 no such session, 4 the CLI is not
 installed, 5 the session is still at work. Sessions live in `.agent-farm/sessions/<id>/` of the main
@@ -154,9 +153,9 @@ session lives, and begins a new one after that ([decision
 STATE is `{{"lego_name", "status", "current_substep", "completed_substeps", "failure_count",
 "artifacts"}}`, written whole or not at all; what the agent writes into it is kept, and one that is
 damaged is moved aside to `STATE.damaged`. `lego_name` is taken from `lego_state_<lego>.json`, else from
-`session_<lego>_brief.md`, else from the brief's heading. `artifacts` are the files that the session's
-turns wrote, committed or not, as paths from the top of the checkout; BRIEF, STATE, the farm's own
-files, what git ignores and what was there before do not count.
+`session_<lego>_brief.md`, else from the brief's heading. `artifacts` are the files that differ, committed
+or not, from the commit the session began at, as paths from the top of the checkout; BRIEF, STATE, the
+farm's own files, what git ignores and what differed before do not count.
 
 {_table(("", "External executable"), _fact_rows(require_facts("external")))}"""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,14 +15,30 @@ import psutil
 from agent_farm.runtimes.executables.paths import executable_path
 from tests.waiting import wait_until
 
-# Writes what it was asked into seen-*.json and does what the prompt says.
+# Writes what it was asked into seen-*.json and does what the prompt says; it speaks as its name has it.
 STAND_IN = """#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys, time
-prompt = sys.stdin.read()
+name = pathlib.Path(sys.argv[0]).name
+
+def say(**event):
+    print(json.dumps(event), flush=True)
+
+def heard_from_the_sdk():
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["type"] == "control_request":
+            answer = {"subtype": "success", "request_id": message["request_id"], "response": {}}
+            say(type="control_response", response=answer)
+        elif message["type"] == "user":
+            content = message["message"]["content"]
+            return content if isinstance(content, str) else content[0]["text"]
+
+prompt = heard_from_the_sdk() if name == "claude" else sys.stdin.read()
 place = pathlib.Path(os.environ["SEEN"])
 seen = place / f"seen-{len(list(place.glob('seen-*')))}.json"
 seen.write_text(json.dumps({"argv": sys.argv[1:], "prompt": prompt, "env": sorted(os.environ)}))
-print(json.dumps({"type": "thread.started", "thread_id": "thread-7"}), flush=True)
+if name == "codex":
+    say(type="thread.started", thread_id="thread-7")
 if "WAIT" in prompt:
     while not (place / "go").exists():
         time.sleep(0.02)
@@ -31,8 +48,21 @@ for line in prompt.splitlines():
     if line.startswith("SH "):
         subprocess.run(["sh", "-c", line[3:]])
 pathlib.Path("made.txt").write_text("made")
-sys.exit(3 if "FAIL" in prompt else 0)
+if "FAIL" in prompt:
+    sys.exit(3)
+if name == "codex":
+    say(type="item.completed", item={"id": "1", "type": "agent_message", "text": "all done"})
+    say(type="turn.completed", usage={})
+elif name == "copilot":
+    say(type="assistant.message", data={"content": "all done"})
+    say(type="result", exitCode=0)
+else:
+    known = [word.partition("=")[2] for word in sys.argv if word.startswith("--session-id=")]
+    facts = dict(duration_ms=1, duration_api_ms=1, num_turns=1, session_id=known[0], usage={})
+    say(type="result", subtype="success", is_error=False, result="all done", **facts)
 """
+# what each may have to be logged in
+KEYS = {"CODEX_API_KEY": "k", "GH_TOKEN": "k", "ANTHROPIC_API_KEY": "k"}
 BINARIES = {"codex-cli": "codex", "github-copilot": "copilot", "claude-mcp": "claude"}
 
 
@@ -51,7 +81,8 @@ class Bench:
         write_stand_in(self.binaries, BINARIES[runtime])
         self.env = {
             **os.environ,
-            "PATH": f"{self.binaries}:{os.environ['PATH']}",
+            **KEYS,
+            "PATH": f"{self.binaries}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "SEEN": str(self.seen_directory),
         }
         self.brief, self.state = root / "session_auth_brief.md", root / "lego_state_auth.json"
@@ -69,6 +100,10 @@ class Bench:
             check=False,
             timeout=120,
         )
+
+    def without_others(self) -> dict[str, str]:
+        """Where no CLI of the machine's own is found."""
+        return {**self.env, "PATH": f"{self.binaries}:{Path(sys.executable).parent}:{os.defpath}"}
 
     def spawn(self, prompt: str) -> str:
         done = self.call("spawn", str(self.brief), str(self.state), prompt)

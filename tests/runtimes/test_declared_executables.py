@@ -13,7 +13,7 @@ from agent_farm.runtimes.external_driver.contract import Session
 from agent_farm.runtimes.origin import repository_program
 from tests.conftest import Af
 from tests.gitrepo import git
-from tests.runtimes.bench import BINARIES, processes_that_see, write_stand_in
+from tests.runtimes.bench import BINARIES, KEYS, processes_that_see, write_stand_in
 from tests.waiting import wait_until
 
 
@@ -23,7 +23,7 @@ def bin_first(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "seen").mkdir()
     for name in BINARIES.values():
         write_stand_in(tmp_path / "bin", name)
-    return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SEEN": str(tmp_path / "seen")}
+    return {**KEYS, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SEEN": str(tmp_path / "seen")}
 
 
 def declare(repo: Path, *names: str, settings: str = "", **entry: object) -> None:
@@ -37,8 +37,9 @@ def test_it_is_listed_with_what_is_missing(af: Af, repo: Path) -> None:
         line.split(maxsplit=1) for line in af("runtimes", env={"PATH": "/usr/bin:/bin"}).stdout.splitlines()
     ]
     told = {words[0]: words[1] for words in lines}
-    for name, binary in BINARIES.items():
-        assert f"{binary} is not on PATH; npm install" in told[name]
+    for name in ("codex-cli", "github-copilot"):
+        assert f"{BINARIES[name]} is not installed; npm install" in told[name]
+    assert "claude is not logged in" in told["claude-mcp"]  # the SDK brings the CLI along
 
 
 def test_it_is_usable_where_its_cli_is_found(af: Af, repo: Path, bin_first: dict[str, str]) -> None:
@@ -92,7 +93,8 @@ def test_it_is_no_default_and_none_of_the_repositorys_programs(
     assert af("spawn", "--yes", "Fix auth", env=bin_first).returncode == 0
     declare(repo, "codex-cli")
     (Path(bin_first["PATH"].split(":")[0]) / "codex").unlink()
-    refused = af("spawn", "Fix auth", env={**bin_first, "PATH": "/usr/bin:/bin"})
+    nothing = {"PATH": "/usr/bin:/bin", **dict.fromkeys(KEYS, "")}
+    refused = af("spawn", "Fix auth", env={**bin_first, **nothing})
     assert "No runtime is usable" in refused.stderr
     assert "codex-cli" not in refused.stderr
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,34 +48,14 @@ def test_the_same_brief_and_state_give_the_same_session_while_it_lives(bench: Be
     assert bench.spawn("again") != first
 
 
-def test_the_log_says_when_it_began_what_the_cli_printed_and_how_it_ended(bench: Bench) -> None:
-    session = bench.spawn("FAIL")
-    bench.wait_for(session, "failed")
-    log = bench.repo / ".agent-farm" / "sessions" / session / "adapter.log"
-    began, printed, ended = [json.loads(line) for line in log.read_text().splitlines()]
-    assert began["adapter"].startswith(f"{BINARIES[bench.runtime]} begin")
-    assert printed == {"type": "thread.started", "thread_id": "thread-7"}
-    assert ended["adapter"] == f"{BINARIES[bench.runtime]} ended with 3"
+def test_the_log_says_when_it_began_what_was_said_and_how_it_ended(bench: Bench) -> None:
+    session = bench.spawn("done")
+    bench.wait_for(session, "completed")
+    began, said, ended = [json.loads(line) for line in bench.log(session).splitlines()]
+    assert began["adapter"] == f"{EXECUTABLES[bench.runtime]} begin, at most 30 minutes (timeout_minutes)"
+    assert said["output"] == "all done"
+    assert ended["adapter"] == "completed"
     assert began["at"] <= ended["at"]
-
-
-def test_a_farm_hands_it_its_one_mcp_server(bench: Bench, tmp_path: Path) -> None:
-    config = tmp_path / "farm.json"
-    server = {
-        "type": "http",
-        "url": "http://localhost:1/mcp?s=1",
-        "headers": {"Authorization": "Bearer ${T}"},
-    }
-    config.write_text(json.dumps({"mcpServers": {"farm": server}}))
-    bench.env["AF_MCP_CONFIG"] = str(config)
-    bench.wait_for(bench.spawn("done"), "completed")
-    words = " ".join(str(word) for word in bench.seen(0)["argv"])  # type: ignore[attr-defined]
-    expected = {
-        "claude-mcp": f"--strict-mcp-config --mcp-config {config} --allowedTools mcp__farm",
-        "codex-cli": 'bearer_token_env_var"="AF_MCP_TOKEN"',
-        "github-copilot": '--disable-builtin-mcps --additional-mcp-config {"mcpServers": {"farm": ',
-    }
-    assert expected[bench.runtime] in words
 
 
 def test_spawns_at_the_same_time_give_one_session(bench: Bench) -> None:
@@ -139,8 +117,10 @@ def test_wrong_arguments(bench: Bench, words: tuple[str, ...]) -> None:
 
 
 def test_without_its_cli_it_says_what_to_install(bench: Bench) -> None:
-    bare = {**bench.env, "PATH": os.defpath}
-    done = bench.call("spawn", str(bench.brief), str(bench.state), "p", env=bare)
+    if bench.runtime == "claude-mcp":
+        pytest.skip("its CLI comes along with the SDK")
+    (bench.binaries / BINARIES[bench.runtime]).unlink()
+    done = bench.call("spawn", str(bench.brief), str(bench.state), "p", env=bench.without_others())
     assert done.returncode == 4
     assert "npm install" in done.stderr
     assert not bench.state.exists()
@@ -207,14 +187,7 @@ def test_the_three_names() -> None:
         assert os.access(executable_path(name), os.X_OK)
 
 
-@pytest.mark.parametrize("name", sorted(EXECUTABLES))
-def test_an_old_python_says_so_in_one_line(name: str) -> None:
-    path = executable_path(name)
-    ast.parse(path.read_text(), feature_version=(3, 4))  # it is read whole before its first line runs
-    words = f"runpy.run_path({str(path)!r}, run_name='__main__')"
-    code = f"import runpy, sys; sys.version_info = (3, 9, 2); {words}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_without_af_it_says_so_in_one_line(bench: Bench) -> None:
+    done = bench.call("check_status", "x", env={**bench.env, "PATH": os.defpath})
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(
-        rf"{name}: Python 3\.11 or newer is needed, not 3\.9.*af adapter {name}\n", done.stderr
-    )
+    assert done.stderr == f"{bench.runtime}: af is not on PATH; this adapter is a part of it\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# name -> the runtime that starts the same CLI, whose keys it may have
+# name -> the runtime whose CLI it starts
 EXECUTABLES = {"claude-mcp": "claude-code", "codex-cli": "codex", "github-copilot": "copilot"}
 
 
@@ -17,5 +17,5 @@ def executable_path(name: str) -> Path:
 
 
 def executable_command(name: str) -> tuple[str, ...]:
-    """Under the Python that runs af: the `python3` that its first line asks for may be too old for it."""
-    return (sys.executable, "-I", "-S", str(executable_path(name)))
+    """Without the detour by a shell. -E -P instead of -I: the package may be installed for the user only."""
+    return (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.executables", name)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -35,6 +35,7 @@ class Desk:
     worktree: Path
     root: Path
     api: FakeApi
+    servers: dict[str, object] = field(default_factory=dict)  # by hand, of the project
 
     @property
     def env(self) -> dict[str, str]:
@@ -59,6 +60,7 @@ class Desk:
 
     def spawn(self, prompt: str) -> str:
         self.brief.write_text("# LEGO: Authentication\n\nBRIEF-MARK\n")
+        (self.worktree / ".mcp.json").write_text(json.dumps({"mcpServers": self.servers}))
         return self.call("spawn", str(self.brief), str(self.state), prompt)
 
     def wait_for(self, session: str, status: str) -> None:
@@ -121,6 +123,17 @@ def test_a_session_works_ends_and_goes_on(desk: Desk) -> None:
     assert "and once more" in newest
     assert hostile in newest
     wait_until(lambda: not desk.processes(), what="no process to be left")
+
+
+def test_by_hand_claude_uses_the_projects_own_servers(desk: Desk) -> None:
+    if desk.name != "claude-mcp":
+        pytest.skip("the others have none by hand")
+    headers = {"Authorization": f"Bearer {desk.api.token}"}
+    url = desk.api.mcp_url("S1")
+    desk.servers = {"own": {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}}
+    desk.wait_for(desk.spawn("[[mcp:hi]]"), "completed")
+    assert len(desk.api.mcp_calls()) == 1
+    assert desk.api.asked("/decoy") == []
 
 
 def test_an_api_error_is_a_failed_session(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""What a turn made, told from what was there before it."""
+"""What a session made, told from what was there before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.runtimes.executables.session_adapter.picture import take_picture
+from agent_farm.runtimes.executables.artifacts import commit_of, differing_files
 from tests.gitrepo import git
 
 
@@ -17,14 +17,12 @@ def tree(repo: Path) -> Path:
     (repo / ".gitignore").write_text("*.log\n")
     git(repo, "add", ".")
     git(repo, "commit", "-qm", "Files")
-    (repo / "dirty.txt").write_text("dirty before\n")
-    (repo / "new before.txt").write_text("new before\n")
     return repo
 
 
 def made(tree: Path, place: Path | None = None, apart_from: tuple[Path, ...] = ()) -> list[str]:
-    picture = take_picture(place or tree)
-    assert picture
+    base = commit_of(place or tree)
+    assert base
     (tree / "edited.txt").write_text("edited\n")
     (tree / "gone.txt").unlink()
     (tree / "sub").mkdir(exist_ok=True)
@@ -32,9 +30,9 @@ def made(tree: Path, place: Path | None = None, apart_from: tuple[Path, ...] = (
     (tree / "link").symlink_to("nowhere")
     (tree / "build.log").write_text("ignored\n")
     (tree / "committed.txt").write_text("committed\n")
-    git(tree, "add", "committed.txt", "new before.txt")
+    git(tree, "add", "committed.txt")
     git(tree, "commit", "-qm", "The turn's own")
-    return picture.made_since(apart_from)
+    return differing_files(place or tree, base, apart_from)
 
 
 MADE = ["committed.txt", "edited.txt", "link", "sub/nëw\n.txt"]
@@ -49,38 +47,27 @@ def test_from_a_directory_below_it_is_the_same(tree: Path) -> None:
     assert made(tree, tree / "sub") == MADE
 
 
-def test_what_was_changed_before_counts_once_it_is_changed_again(tree: Path) -> None:
-    picture = take_picture(tree)
-    assert picture
-    assert picture.made_since([]) == []
-    (tree / "dirty.txt").write_text("dirty again\n")
-    (tree / "new before.txt").chmod(0o755)
-    assert picture.made_since([]) == ["dirty.txt", "new before.txt"]
-
-
 def test_brief_state_and_the_farms_own_files_do_not_count(tree: Path) -> None:
     (tree / ".agent-farm").mkdir()
     (tree / ".agent-farm" / "state.json").write_text("{}")
-    assert made(tree, apart_from=(tree / "sub" / ".." / "edited.txt",)) == [
-        n for n in MADE if n != "edited.txt"
-    ]
+    apart = (tree / "sub" / ".." / "edited.txt",)
+    assert made(tree, apart_from=apart) == [name for name in MADE if name != "edited.txt"]
 
 
 def test_before_the_first_commit(tmp_path: Path, home: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     git(empty, "init", "-q")
-    (empty / "before.txt").write_text("before")
-    picture = take_picture(empty)
-    assert picture
+    base = commit_of(empty)
+    assert base
     (empty / "after.txt").write_text("after")
     git(empty, "add", ".")
     git(empty, "commit", "-qm", "First")
-    assert picture.made_since([]) == ["after.txt"]
+    assert differing_files(empty, base) == ["after.txt"]
 
 
 def test_outside_a_repository_there_is_none(tmp_path: Path) -> None:
-    assert take_picture(tmp_path) is None
+    assert commit_of(tmp_path) is None
 
 
 def test_a_git_hooks_variables_do_not_lead_elsewhere(
@@ -88,16 +75,15 @@ def test_a_git_hooks_variables_do_not_lead_elsewhere(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
-    picture = take_picture(tree)
-    assert picture
-    assert picture.top == tree.resolve()
+    base = commit_of(tree)
+    assert base
     (tree / "more.txt").write_text("more")
-    assert picture.made_since([]) == ["more.txt"]
+    assert differing_files(tree, base) == ["more.txt"]
 
 
 def test_the_agents_own_git_finds_no_lock_of_ours(tree: Path) -> None:
     (tree / ".git" / "index.lock").touch()
     (tree / "kept.txt").touch()
-    picture = take_picture(tree)
-    assert picture
-    assert picture.made_since([]) == []
+    base = commit_of(tree)
+    assert base
+    assert differing_files(tree, base) == []

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agent_farm.runtimes.executables.session_adapter.files import replace_json
+from agent_farm.disk import make_directory, replace_file
 
 _STARTING, _DONE = "starting", "done"
 
@@ -18,12 +18,12 @@ def begin_state(path: Path, brief: Path) -> None:
     state = _load(path, brief)
     if state["current_substep"] == _DONE:  # the substep of ours that ended the turn before
         state["current_substep"] = _STARTING
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_json(path, {**state, "status": "in-progress"})
+    make_directory(path.parent)
+    _write(path, {**state, "status": "in-progress"})
 
 
 def end_state(path: Path, brief: Path, *, failed: bool, artifacts: Sequence[str]) -> None:
-    """OSError where it cannot be written; a directory that has gone is not made anew."""
+    """A directory that has gone is not made anew: that it cannot be written is an error."""
     state = _load(path, brief)
     state["status"] = "failed" if failed else "completed"
     failures = state["failure_count"]
@@ -32,13 +32,17 @@ def end_state(path: Path, brief: Path, *, failed: bool, artifacts: Sequence[str]
     state["artifacts"] = list(dict.fromkeys([*map(str, known), *artifacts]))
     if not failed and state["current_substep"] == _STARTING:
         state["current_substep"] = _DONE
-    replace_json(path, state)
+    _write(path, state)
+
+
+def _write(path: Path, state: dict[str, Any]) -> None:
+    replace_file(path, json.dumps(state, indent=2) + "\n")
 
 
 def _load(path: Path, brief: Path) -> dict[str, Any]:
     """In the documented form, with what the file says where it says it."""
     said = _read(path)
-    named = said.get("lego_name")
+    named = said.pop("lego_name", None)
     form = {
         "lego_name": named if isinstance(named, str) and named else _lego_name(path, brief),
         "status": "in-progress",
@@ -47,7 +51,7 @@ def _load(path: Path, brief: Path) -> dict[str, Any]:
         "failure_count": 0,
         "artifacts": [],
     }
-    return {**form, **{key: value for key, value in said.items() if key != "lego_name"}}
+    return {**form, **said}
 
 
 def _lego_name(path: Path, brief: Path) -> str:
@@ -73,10 +77,6 @@ def _read(path: Path) -> dict[str, Any]:
         loaded = None
     if isinstance(loaded, dict):
         return loaded
-    path.rename(_free_name(path))
-    return {}
-
-
-def _free_name(path: Path) -> Path:
     names = (f"{path.name}.damaged{f'.{number}' if number else ''}" for number in count())
-    return next(aside for name in names if not (aside := path.with_name(name)).exists())
+    path.rename(next(aside for name in names if not (aside := path.with_name(name)).exists()))
+    return {}

@@ -1,0 +1,167 @@
+"""Sessions on disk: `.agent-farm/sessions/<id>/`, found from any directory of the repository."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.paths import STATE_NAME
+from agent_farm.runtimes.worktree_files import main_checkout, top_of
+
+
+class UnknownSession(Exception):
+    pass
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What was asked for, the commit it began at, and which files differed from that already.
+
+    `conversation` is None until the CLI has told the id that it chose.
+    """
+
+    runtime: str
+    brief: str
+    state: str
+    cwd: str
+    base: str | None = None
+    before: tuple[str, ...] = ()
+    conversation: str | None = None
+    version: int = 1
+
+
+class _Outcome(msgspec.Struct):
+    status: str = "pending"
+
+
+@dataclass(frozen=True)
+class Session:
+    """`outcome.json` is what came of it, `alive.lock` says whether its turn goes on."""
+
+    directory: Path
+    told: Told
+
+    @property
+    def id(self) -> str:
+        return self.directory.name
+
+    @property
+    def brief(self) -> Path:
+        return Path(self.told.brief)
+
+    @property
+    def state(self) -> Path:
+        return Path(self.told.state)
+
+    @property
+    def prompt_file(self) -> Path:
+        return self.directory / "prompt.txt"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "adapter.log"
+
+    @property
+    def alive_lock(self) -> Path:
+        return self.directory / "alive.lock"
+
+    def is_alive(self) -> bool:
+        """Its turn holds the lock for as long as it lives, however it dies.
+
+        Asked for in a way that any number can ask at once without taking each other for the turn.
+        """
+        descriptor = os.open(self.alive_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def status(self) -> str:
+        told = self._noted()
+        if told in ("completed", "failed") or self.is_alive():
+            return told
+        again = self._noted()  # it may have ended in between
+        return again if again in ("completed", "failed") else "failed"
+
+    def note(self, status: str) -> None:
+        replace_file(self.directory / "outcome.json", msgspec.json.encode(_Outcome(status)))
+
+    def changed(self, **facts: str) -> Session:
+        session = Session(self.directory, msgspec.structs.replace(self.told, **facts))
+        session.save()
+        return session
+
+    def save(self) -> None:
+        replace_file(self.directory / "session.json", msgspec.json.encode(self.told))
+
+    def _noted(self) -> str:
+        try:
+            return msgspec.json.decode((self.directory / "outcome.json").read_bytes(), type=_Outcome).status
+        except (OSError, ValueError):
+            return "pending"
+
+
+@dataclass(frozen=True)
+class Sessions:
+    root: Path
+    directory: Path
+
+    @classmethod
+    def of(cls, cwd: Path) -> Sessions:
+        top = top_of(cwd)
+        root = main_checkout(top) or top  # a linked worktree shares the sessions of its repository
+        return cls(root, root / STATE_NAME / "sessions")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Held while a session is looked for and begun; makes the directory where there is none."""
+        make_directory(self.directory)
+        ignore = self.directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        with file_lock(self.directory / ".lock"):
+            yield
+
+    def living(self, runtime: str, brief: Path, state: Path) -> Session | None:
+        """The session of this brief and state that is not at its end."""
+        for directory in self.directory.glob(f"{runtime}-{_key(brief, state)}-*"):
+            with suppress(UnknownSession):  # whoever began that one died over it
+                session = self.load(directory.name, runtime)
+                if session.is_alive():
+                    return session
+        return None
+
+    def create(self, told: Told) -> Session:
+        key = _key(Path(told.brief), Path(told.state))
+        directory = self.directory / f"{told.runtime}-{key}-{os.urandom(3).hex()}"
+        directory.mkdir(mode=0o700)
+        session = Session(directory, told)
+        session.save()
+        return session
+
+    def load(self, identity: str, runtime: str) -> Session:
+        """UnknownSession also for a session of another runtime than the one that asks."""
+        directory = self.directory / identity
+        try:
+            told = msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
+        except (OSError, ValueError) as error:
+            raise UnknownSession(identity) from error
+        if "/" in identity or told.runtime != runtime:
+            raise UnknownSession(identity)
+        return Session(directory, told)
+
+
+def _key(brief: Path, state: Path) -> str:
+    content = hashlib.sha256(brief.read_bytes()).hexdigest()
+    text = "\0".join((str(brief.resolve()), content, str(state.resolve())))
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:10]

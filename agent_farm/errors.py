@@ -19,7 +19,7 @@ Anything else that reaches `cli/` is a bug and ends with exit code 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class AgentFarmError(Exception):
@@ -44,6 +44,22 @@ class AgentFarmError(Exception):
     def sentence(self) -> str:
         """Where one line has to do: what, and why."""
         return f"{self.what}: {self.why}" if self.why else self.what
+
+
+def error_of(
+    code: str, what: str, *, why: str | None, hint: str | None, evidence: Iterable[str]
+) -> AgentFarmError:
+    """The error that was told of by its code and words, with its exit code."""
+    error = AgentFarmError(what, why=why, hint=hint, evidence=evidence)
+    kind = next((kind for kind in _kinds(AgentFarmError) if kind.code == code), AgentFarmError)
+    error.code, error.exit_code = code, kind.exit_code
+    return error
+
+
+def _kinds(kind: type[AgentFarmError]) -> Iterator[type[AgentFarmError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
 
 
 def in_one_line(error: Exception) -> str:

@@ -19,8 +19,11 @@ from agent_farm.butler.session_tools import add_schedule_tools, add_session_tool
 from agent_farm.butler.source_tools import add_source_tools
 from agent_farm.butler.tool_answers import Progress, Words
 from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Context, Operation
+from agent_farm.operations.table import MODULES, may
 from agent_farm.server.auth import caller_in
 from agent_farm.server.tokens import Caller
+from agent_farm.server.tools import call_tool, tools_for
 from agent_farm.sessions.order import Progress as SessionProgress
 from agent_farm.sessions.service import ButlerService
 from agent_farm.sessions.tool_calls import ServedCall, record_served_call
@@ -46,7 +49,13 @@ def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        middleware=[_Permissions(), _Recording(service), Progress(), Words()],
+        middleware=[
+            _Permissions(),
+            _Recording(service),
+            Progress(),
+            Words(),
+            _Table(lambda: open_farm(service.root)),
+        ],
     )
     _add_tools(server, lambda: service, lambda: open_farm(service.root))
     return server
@@ -61,7 +70,7 @@ def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
         version=__version__,
         instructions=ARCHITECT_INSTRUCTIONS,
         log_level="WARNING",
-        middleware=[_Permissions(), Progress(), Words()],
+        middleware=[_Permissions(), Progress(), Words(), _Table(open_farm)],
     )
 
     @cache
@@ -88,13 +97,43 @@ class _Permissions:
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "tools/call":
             caller, name = caller_in(ctx), _tool_name(ctx.params)
-            if not caller.may(name):
+            if not _may(caller, name):
                 _logger().warning("Refused %s %s the tool %r", caller.kind, caller.id, name)
                 article = "an" if caller.kind == "architect" else "a"
                 return _error(f"{name!r} is not a tool for {article} {caller.kind}")
         result = await call_next(ctx)
         if ctx.method == "tools/list":
             return _listed_for(caller_in(ctx), result)
+        return result
+
+
+def _may(caller: Caller, name: str) -> bool:
+    return caller.may(name) or may(caller.kind, name)
+
+
+class _Table:
+    """The tools that are derived from the table of operations."""
+
+    def __init__(self, open_farm: Callable[[], Farm]) -> None:
+        self._open_farm = open_farm
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        caller, name = caller_in(ctx), _tool_name(ctx.params)
+        if ctx.method == "tools/call" and name in MODULES:
+
+            def open_context(operation: Operation[Any, Any]) -> Context:
+                farm = self._open_farm()
+                if not operation.tolerant:
+                    farm.settings.require_good()
+                return Context(farm, caller.kind, caller.id)
+
+            return await call_tool(name, (ctx.params or {}).get("arguments"), open_context)
+        result = await call_next(ctx)
+        if ctx.method == "tools/list" and isinstance(result, ListToolsResult):
+            return result.model_copy(update={"tools": [*result.tools, *tools_for(caller.kind)]})
+        if ctx.method == "tools/list" and isinstance(result, dict):
+            derived = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools_for(caller.kind)]
+            return {**result, "tools": [*result["tools"], *derived]}
         return result
 
 
@@ -137,9 +176,9 @@ def _outcome(result: HandlerResult) -> tuple[str | None, bool]:
 
 def _listed_for(caller: Caller, result: HandlerResult) -> HandlerResult:
     if isinstance(result, ListToolsResult):
-        return result.model_copy(update={"tools": [tool for tool in result.tools if caller.may(tool.name)]})
+        return result.model_copy(update={"tools": [tool for tool in result.tools if _may(caller, tool.name)]})
     if isinstance(result, dict) and "tools" in result:
-        return {**result, "tools": [tool for tool in result["tools"] if caller.may(tool["name"])]}
+        return {**result, "tools": [tool for tool in result["tools"] if _may(caller, tool["name"])]}
     return result
 
 

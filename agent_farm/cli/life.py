@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import click
 
-from agent_farm.builders.ids import match_builder
 from agent_farm.builders.prompts import GO_ON
 from agent_farm.cli.cells import counted, cut
+from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import (
     F,
     asker,
@@ -16,57 +16,21 @@ from agent_farm.cli.options import (
     confirm,
     current_farm,
     id_argument,
-    ids_argument,
     json_option,
     yes_option,
 )
 from agent_farm.cli.output import answer, answer_json, is_interactive, narrate, narrate_hint, show_error
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.launch import as_command
+from agent_farm.operations.stop import Stopped
 
 
-@click.command()
-@ids_argument(required=False)
-@click.option("--all", "every", is_flag=True, help="Stop every builder that runs.")
-@json_option
-def stop(ids: tuple[str, ...], every: bool, as_json: bool) -> int:
-    """End runtimes; worktree, branch and conversation stay.
+def _conclude(found: Stopped) -> None:
+    if not (found.stopped or found.failed):
+        narrate("No builder is running.")
 
-    `af resume ID` goes on with the same conversation.
-    """
-    from agent_farm.builders.status import ALIVE
-    from agent_farm.farm.listing import read_statuses
-    from agent_farm.farm.stop import stop as end
 
-    if bool(ids) == every:
-        raise UsageError("Name builders, or --all", hint="af stop --help")
-    farm = current_farm(tolerant=True)
-    records = farm.records()
-    if every:
-        statuses = read_statuses(farm, records.values())
-        may_run = (*ALIVE, "unknown")  # what could not be asked is not gone
-        chosen = [record for record in records.values() if statuses[record.id].state in may_run]
-    else:
-        chosen = [records[match_builder(id, list(records))] for id in dict.fromkeys(ids)]
-    stopped: list[str] = []
-    failed: list[dict[str, str | None]] = []
-    try:
-        for record in chosen:
-            try:
-                end(farm, record)
-            except AgentFarmError as error:
-                failed.append({"id": record.id, "error": error.what, "why": error.why})
-                show_error(error, as_json=False)  # the others are stopped all the same
-                continue
-            stopped.append(record.id)
-            if not as_json:
-                answer(f"{record.id} stopped")
-    finally:
-        if as_json:
-            answer_json({"stopped": stopped, "failed": failed})
-    if not chosen and not as_json:
-        narrate("No builder runs.")
-    return 1 if failed else 0
+stop = command_of(Way("stop", lambda id: answer(f"{id} stopped"), _conclude))
 
 
 def continue_option(help: str) -> Callable[[F], F]:

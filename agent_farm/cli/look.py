@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_farm.cli.choice import choose_builder
+from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import complete_ids, current_farm, id_argument, json_option
 from agent_farm.cli.output import answer, answer_json, printable, require_terminal
 from agent_farm.launch import as_command
@@ -62,23 +63,11 @@ def path(id: str) -> None:
     answer(current_farm(tolerant=True).require(id).worktree)
 
 
-@click.command()
-@id_argument
-@click.option("--history", "-n", metavar="LINES", type=click.IntRange(0), default=0, help="Lines above it.")
-@click.option("--escapes", "-e", is_flag=True, help="Keep colours.")
-@json_option
-def capture(id: str, history: int, escapes: bool, as_json: bool) -> None:
-    """Print what a builder's screen shows now."""
-    farm = current_farm(tolerant=True)
-    record = farm.require(id)
-    from agent_farm.farm.panes import require_pane
-
-    server, pane = require_pane(record)
-    text = server.capture(pane.pane_id, history=history, escapes=escapes)
-    if as_json:
-        answer_json({"id": record.id, "screen": text})
-    else:
-        answer(text.rstrip("\n"))
+capture = command_of(
+    Way("capture", lambda found: answer(found.screen.rstrip("\n"))),
+    short={"history": "-n", "escapes": "-e"},
+    metavars={"history": "LINES"},
+)
 
 
 @click.command()

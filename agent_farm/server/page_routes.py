@@ -24,8 +24,12 @@ from agent_farm.dashboard.session_calls import SESSION_CALLS
 from agent_farm.dashboard.spawning import SPAWNING
 from agent_farm.dashboard.views import ANYTHING
 from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Context
+from agent_farm.operations.operation import Operation as Verb
+from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
 from agent_farm.server.answers import encode
+from agent_farm.server.api import route_of
 from agent_farm.server.event_streams import serve_events, server_sent
 from agent_farm.server.live import Live
 from agent_farm.server.login_pages import LoginPages
@@ -87,6 +91,12 @@ def open_page(root: Path, token_file: Path, clock: Callable[[], float] = time.ti
 def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
     description = describe(OPERATIONS)
 
+    def open_context(operation: Verb[Any, Any]) -> Context:
+        farm = desk.farm()
+        if not operation.tolerant:
+            farm.settings.require_good()
+        return Context(farm, whole_ids=True)
+
     async def events(request: Request) -> Response:
         return StreamingResponse(server_sent(live.stream()), media_type="text/event-stream")
 
@@ -106,6 +116,7 @@ def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
         WebSocketRoute("/api/events", events_socket),
         WebSocketRoute("/api/builders/{id}/terminal", terminals.serve),
         *(operation.route(desk) for operation in OPERATIONS),
+        *(route_of(operation, open_context) for operation in load_all() if "architect" in operation.who),
     ]
 
 

@@ -32,9 +32,9 @@ BUILDER_TOOLS = frozenset(
 FARM_TOOLS = frozenset(
     {
         *("spawn", "status", "send", "send_keys", "wait"),
-        *("capture", "logs", "path"),
+        *("logs", "path"),
         *("diff", "merge", "conflicts"),
-        *("stop", "resume", "prune"),
+        "resume",
     }
 )
 

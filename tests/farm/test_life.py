@@ -67,7 +67,7 @@ def test_stop_all_stops_those_that_run(af: Af, spawn: Spawn) -> None:
     one, two = spawn(), spawn()
     assert af("stop", "--all").returncode == 0
     assert (one.state, two.state) == ("stopped", "stopped")
-    assert "No builder runs" in af("stop", "--all").stderr
+    assert "No builder is running" in af("stop", "--all").stderr
 
 
 def test_resume_goes_on_with_the_conversation_and_the_role(spawn: Spawn, af: Af) -> None:

@@ -65,4 +65,4 @@ def test_each_kind_of_token_is_good_for_its_own_tools() -> None:
     assert Caller("builder", "b").may("ask_architect")
     assert not Caller("session", "s").may("ask_architect")
     assert not Caller("session", "s").may("prune")
-    assert TOOLS_OF["architect"] >= {"spawn", "status", "send", "wait", "diff", "prune", "trigger"}
+    assert TOOLS_OF["architect"] >= {"spawn", "status", "send", "wait", "diff", "trigger"}

@@ -1,0 +1,191 @@
+"""A verb's command: options from its request's fields, its answer as it comes or as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import msgspec
+from msgspec import inspect
+
+from agent_farm.cli.options import asker, complete_ids, current_farm
+from agent_farm.cli.output import answer_json, narrate, printable, show_error
+from agent_farm.errors import UsageError
+from agent_farm.operations.operation import Answer, Context, Failure, Operation
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.table import load
+
+_NAMES_BUILDERS = ("id", "ids")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One verb at the terminal.
+
+    `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` makes
+    the request's fields of what was typed, where they are not the same.
+    """
+
+    verb: str
+    show: Callable[[Any], None]
+    conclude: Callable[[Any], None] | None = None
+    build: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+
+def command_of(
+    way: Way,
+    *,
+    others: Mapping[str, Way] | None = None,
+    params: Mapping[str, click.Parameter | None] | None = None,
+    also: Sequence[click.Parameter] = (),
+    short: Mapping[str, str] | None = None,
+    metavars: Mapping[str, str] | None = None,
+    epilog: str | None = None,
+) -> click.Command:
+    """The command of a verb.
+
+    `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own.
+    An option named in `others` has another verb done instead.
+    """
+    operation, own = load(way.verb), params or {}
+    derived = [
+        own[field.name]
+        if field.name in own
+        else _parameter(field, (short or {}).get(field.name), (metavars or {}).get(field.name))
+        for field in fields_of(operation)
+    ]
+    shown = [*(param for param in derived if param is not None), *also]
+
+    def carry_out(as_json: bool, **values: Any) -> int:
+        given = {str(param.name): param for param in shown if _is_given(param, values)}
+        option = next((name for name in others or () if name in given), None)
+        chosen = (others or {})[option] if option else way
+        verb = load(chosen.verb)
+        if option:
+            _require_together(verb, given, option, way.verb)
+        fields = chosen.build(values) if chosen.build else _known(verb, given, values)
+        return _carry_out(verb, read_request(verb, fields), chosen, as_json=as_json)
+
+    return click.Command(
+        way.verb, params=[*shown, _json()], callback=carry_out, help=operation.text, epilog=epilog
+    )
+
+
+def _is_given(param: click.Parameter, values: Mapping[str, Any]) -> bool:
+    return values[str(param.name)] not in (None, False, ())
+
+
+def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in given if name in operation.request.__struct_fields__}
+
+
+def _require_together(
+    operation: Operation[Any, Any], given: Mapping[str, click.Parameter], option: str, command: str
+) -> None:
+    """What was typed belongs to the verb that the option stands for."""
+    for name, param in given.items():
+        if name != option and name not in operation.request.__struct_fields__:
+            what = f"{given[option].opts[0]} does not go with {param.opts[0]}"
+            raise UsageError(what, hint=f"af {command} --help")
+
+
+def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> click.Option:
+    """The option of another verb's field, under a word of the terminal's own."""
+    (found,) = (one for one in fields_of(load(verb)) if one.name == field)
+    of, help = _described(found.type)
+    flag = isinstance(of, inspect.BoolType)
+    return click.Option([word, field], is_flag=flag, metavar=metavar, help=help)
+
+
+def context_of(operation: Operation[Any, Any]) -> Context:
+    """The person at this terminal."""
+    farm = current_farm(tolerant=operation.tolerant)
+    return Context(farm, ask=asker(), naming_agrees=True, tell=lambda text: narrate(printable(text)))
+
+
+def _carry_out(operation: Operation[Any, Any], request: Any, way: Way, *, as_json: bool) -> int:
+    parts: list[Any] = []
+    try:
+        for part in operation.run(context_of(operation), request):
+            parts.append(part)
+            if isinstance(part, Failure):
+                show_error(part.error, as_json=False)  # the others go on
+            elif not as_json:
+                way.show(part)
+    except KeyboardInterrupt:
+        if as_json and parts:  # what became of some is not lost
+            _answer(operation.collect(parts))
+        raise
+    found: Answer = operation.collect(parts)
+    if as_json:
+        _answer(found)
+    elif way.conclude is not None:
+        way.conclude(found)
+    return found.exit_code
+
+
+def _answer(found: Answer) -> None:
+    answer_json(msgspec.to_builtins(found, str_keys=True))
+
+
+def fields_of(operation: Operation[Any, Any]) -> Iterator[inspect.Field]:
+    found = inspect.type_info(operation.request)
+    assert isinstance(found, inspect.StructType)
+    return iter(found.fields)
+
+
+def _json() -> click.Option:
+    return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of text.")
+
+
+def _parameter(field: inspect.Field, short: str | None, metavar: str | None) -> click.Parameter:
+    of, help = _described(field.type)
+    if field.name in _NAMES_BUILDERS:
+        return _builders(field, many=field.name == "ids")
+    words = [f"--{field.name.replace('_', '-')}", field.name, *([short] if short else [])]
+    if isinstance(of, inspect.BoolType):
+        return click.Option(words, is_flag=True, help=help)
+    many = isinstance(of, inspect.VarTupleType)
+    return click.Option(
+        words,
+        type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
+        multiple=many,
+        required=field.required,
+        metavar=metavar,
+        help=help,
+    )
+
+
+def _builders(field: inspect.Field, *, many: bool) -> click.Argument:
+    word = field.name.removesuffix("s").upper()
+    return click.Argument(
+        [field.name],
+        metavar=(word if field.required else f"[{word}]") + ("..." if many else ""),
+        nargs=-1 if many else 1,
+        required=field.required,
+        shell_complete=complete_ids,
+    )
+
+
+def _described(of: inspect.Type) -> tuple[inspect.Type, str]:
+    """A field's type without its description and without null, and the description as help."""
+    text = ""
+    while isinstance(of, (inspect.Metadata, inspect.UnionType)):
+        if isinstance(of, inspect.Metadata):
+            text = str((of.extra_json_schema or {}).get("description", text))
+            of = of.type
+        else:
+            (of,) = (one for one in of.types if not isinstance(one, inspect.NoneType))
+    return of, f"{text}." if text else ""
+
+
+def _type(of: inspect.Type) -> click.ParamType[Any]:
+    if isinstance(of, inspect.LiteralType):
+        return click.Choice([str(value) for value in of.values])
+    if isinstance(of, inspect.IntType):
+        return click.INT if of.ge is None and of.le is None else click.IntRange(of.ge, of.le)
+    if isinstance(of, inspect.FloatType):
+        return click.FLOAT if of.ge is None and of.le is None else click.FloatRange(of.ge, of.le)
+    return click.STRING

@@ -1,0 +1,1 @@
+"""One file a verb: what it is asked, what it does, what it answers; the doors derive from `table.py`."""

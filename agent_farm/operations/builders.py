@@ -1,0 +1,84 @@
+"""What the verbs over builders share: whom an id means, and going on with the others when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from agent_farm.builders.ids import match_builder
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.operations.operation import Context, Failure
+
+BuilderId = Annotated[str, Meta(description="Id of a builder, or a prefix that only one has")]
+BuilderIds = Annotated[
+    tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each")
+]
+Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
+
+T = TypeVar("T")
+
+
+def choose(context: Context, id: str) -> BuilderRecord:
+    """The builder `id` means to this caller."""
+    if not context.whole_ids:
+        return context.farm.require(id)
+    records = context.farm.records()
+    if id in records:
+        return records[id]
+    if any(known.startswith(id) for known in records):
+        raise NotFound(f"No builder {id}", hint="af status")
+    return records[match_builder(id, list(records))]
+
+
+def choose_each(
+    context: Context, ids: Iterable[str], find: Callable[[Context, str], BuilderRecord] = choose
+) -> tuple[list[BuilderRecord], tuple[Failure, ...]]:
+    """The builders that `ids` mean, each once, and what is wrong with the other ids.
+
+    One id alone that means nothing is an error, and so are ids none of which means anything.
+    """
+    found: dict[str, BuilderRecord] = {}
+    failures: list[Failure] = []
+    error: AgentFarmError | None = None
+    for id in dict.fromkeys(ids):
+        try:
+            record = find(context, id)
+        except AgentFarmError as problem:
+            error = error or problem
+            failures.append(Failure.of(id, problem))
+        else:
+            found[record.id] = record
+    if error and not found:
+        raise error
+    return list(found.values()), tuple(failures)
+
+
+def each(
+    records: Sequence[BuilderRecord], act: Callable[[BuilderRecord], T], *, alone: bool = True
+) -> Iterator[T | Failure]:
+    """What came of each, as it comes: what stops one stops none of the others.
+
+    With one record only (and nothing else to tell of, `alone`) its error is the answer.
+    """
+    for record in records:
+        try:
+            yield act(record)
+        except (AgentFarmError, OSError) as problem:
+            error = problem
+            if not isinstance(error, AgentFarmError):
+                error = AgentFarmError(f"{record.id} cannot be reached", why=str(problem))
+            if alone and len(records) == 1:
+                raise error from None
+            yield Failure.of(record.id, error)
+
+
+def failures_of(parts: Iterable[object]) -> tuple[Failure, ...]:
+    return tuple(part for part in parts if isinstance(part, Failure))
+
+
+def exit_code_of(failures: Sequence[Failure]) -> int:
+    """The gravest one's."""
+    return max((failure.error.exit_code for failure in failures), default=0)

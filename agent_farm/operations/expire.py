@@ -1,0 +1,66 @@
+"""`expire`: what was removed long ago is deleted for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.farm.trash import expire, parse_age
+from agent_farm.operations.builders import failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+
+
+class Expire(Request):
+    age: Annotated[str, Meta(description="Delete for good what was removed longer ago than AGE, as in 30d")]
+
+
+class Expired(Answer):
+    id: str
+    epoch: int
+
+
+class Left(Answer):
+    """What cannot be deleted, since it holds files of another user."""
+
+    path: str
+
+
+class AllExpired(Answer):
+    expired: tuple[Expired, ...]
+    left: tuple[str, ...] = ()
+    refused: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.left or self.refused else 0
+
+
+Part = Expired | Left | Failure
+
+
+def _run(context: Context, request: Expire) -> Iterator[Part]:
+    found = expire(context.farm, parse_age(request.age))
+    yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)
+    yield from (Failure.of("", error) for error in found.busy)
+    yield from (Left(path=str(path)) for path in found.left)
+
+
+def _collect(parts: Sequence[Part]) -> AllExpired:
+    return AllExpired(
+        expired=tuple(part for part in parts if isinstance(part, Expired)),
+        left=tuple(part.path for part in parts if isinstance(part, Left)),
+        refused=failures_of(parts),
+    )
+
+
+OPERATION = Operation(
+    "expire",
+    "Delete for good what was removed long ago",
+    Expire,
+    AllExpired,
+    _run,
+    _collect,
+    effect="destroys",
+)

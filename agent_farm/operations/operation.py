@@ -1,0 +1,137 @@
+"""Operation: a verb as every door offers it.
+
+A request is a frozen Struct whose fields carry their own descriptions: the terminal makes options of them,
+MCP a tool's parameters, HTTP a body. `run` yields parts as they come (one for each builder, say), and
+`collect` makes the answer of them, whose JSON is the same at every door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from agent_farm.consent import Ask
+from agent_farm.errors import AgentFarmError, error_of
+from agent_farm.farm.farm import Farm
+
+Effect = Literal["reads", "changes", "destroys"]
+CallerKind = Literal["architect", "session", "builder"]
+
+ARCHITECT: frozenset[CallerKind] = frozenset({"architect"})
+EVERYBODY: frozenset[CallerKind] = frozenset({"architect", "session", "builder"})
+
+
+# Inherited at run time; mypy would have each of their subclasses say it again.
+_FROZEN: Any = {"frozen": True}
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True, **_FROZEN):
+    """What a verb is asked."""
+
+
+class Answer(msgspec.Struct, **_FROZEN):
+    """What a verb answers. Its fields are its JSON, after `version`."""
+
+    @property
+    def exit_code(self) -> int:
+        return 0
+
+
+class Failure(msgspec.Struct, **_FROZEN):
+    """What became of one of several: an expected error, in the words it has alone."""
+
+    id: str
+    code: str
+    what: str
+    why: str | None = None
+    hint: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, id: str, error: AgentFarmError) -> Failure:
+        return cls(id, error.code, error.what, error.why, error.hint, error.evidence)
+
+    @property
+    def error(self) -> AgentFarmError:
+        """To be shown, or raised where it is all there is to say."""
+        return error_of(self.code, self.what, why=self.why, hint=self.hint, evidence=self.evidence)
+
+
+R = TypeVar("R", bound=Request)
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who asks, and for which farm.
+
+    `ask` puts the question of consent and is None where nobody can answer. A person who types a runtime's
+    name agrees to it (`naming_agrees`); a program does not. With `whole_ids` a prefix means no builder.
+    """
+
+    farm: Farm
+    caller: CallerKind = "architect"
+    caller_id: str = "architect"
+    ask: Ask | None = None
+    naming_agrees: bool = False
+    whole_ids: bool = False
+    tell: Callable[[str], None] = field(default=lambda text: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[R, A]):
+    """`summary` is one sentence, `details` what else whoever calls it should know.
+
+    `tolerant`: it works with settings that hold a mistake. `repeats`: twice is as good as once.
+
+    `waits`: its request has a `timeout`; with 0 it looks once and raises TimedOut where it is not there yet.
+    `outside`: it has an AI CLI, and so the network, do something. `pool`: calls of the same pool share a few
+    threads in the server, so that slow ones hold up their own kind and no other.
+    """
+
+    name: str
+    summary: str
+    request: type[R]
+    answer: type[A]
+    run: Callable[[Context, R], Iterator[Any]]
+    collect: Callable[[Sequence[Any]], A]
+    effect: Effect
+    who: frozenset[CallerKind] = ARCHITECT
+    tolerant: bool = False
+    repeats: bool = False
+    waits: bool = False
+    outside: bool = False
+    pool: str | None = None
+    details: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.summary}.\n\n{self.details}".rstrip()
+
+    def answer_to(self, context: Context, request: R) -> A:
+        """All of it at once."""
+        return self.collect(list(self.run(context, request)))
+
+
+def single(function: Callable[[Context, R], A]) -> Callable[[Context, R], Iterator[A]]:
+    """`run` of a verb whose answer comes in one piece."""
+
+    def run(context: Context, request: R) -> Iterator[A]:
+        yield function(context, request)
+
+    return run
+
+
+def only(parts: Sequence[A]) -> A:
+    """`collect` of a verb whose answer comes in one piece."""
+    (answer,) = parts
+    return answer
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON of an answer at every door."""
+    found: dict[str, Any] = msgspec.to_builtins(answer, str_keys=True)
+    return {"version": 1, **found}

@@ -1,0 +1,63 @@
+"""Requests from outside: what a program or a page says, or an error that names the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from agent_farm.errors import UsageError, nearest
+from agent_farm.operations.operation import Answer, Operation, Request
+
+R = TypeVar("R", bound=Request)
+A = TypeVar("A", bound=Answer)
+
+_PLACE = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: bool = False) -> R:
+    """What is null counts as not given. `lax` where numbers may be written as text, as in a query."""
+    given = {name: value for name, value in values.items() if value is not None}
+    try:
+        return msgspec.convert(given, operation.request, strict=not lax)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{operation.name} cannot be called like that", why=_reason(str(error), operation.request)
+        ) from None
+
+
+def _reason(text: str, request: type[Request]) -> str:
+    match = _PLACE.fullmatch(text)
+    what, place = match.groups() if match else (text, None)
+    if unknown := _UNKNOWN.fullmatch(what):
+        known = request.__struct_fields__
+        close = nearest(unknown[1], known)
+        return f"{unknown[1]} is unknown; " + (
+            f"did you mean {close}?" if close else f"it takes {_list(known)}"
+        )
+    if missing := _MISSING.fullmatch(what):
+        return f"{missing[1]} is missing"
+    return f"{place}: {what[:1].lower()}{what[1:]}" if place else what
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def list_fields(request: type[Request]) -> frozenset[str]:
+    """Fields that take several values."""
+    found = msgspec.inspect.type_info(request)
+    assert isinstance(found, msgspec.inspect.StructType)
+    return frozenset(field.name for field in found.fields if _is_list(field.type))
+
+
+def _is_list(of: msgspec.inspect.Type) -> bool:
+    if isinstance(of, msgspec.inspect.Metadata):
+        return _is_list(of.type)
+    if isinstance(of, msgspec.inspect.UnionType):
+        return any(map(_is_list, of.types))
+    return isinstance(of, (msgspec.inspect.VarTupleType, msgspec.inspect.ListType))

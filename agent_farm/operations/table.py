@@ -1,0 +1,32 @@
+"""All verbs in one literal table, so that a door which offers one imports no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from agent_farm.operations.operation import CallerKind, Operation
+
+# name -> module below operations/
+MODULES = {
+    "stop": "stop",
+    "capture": "capture",
+    "prune": "prune",
+    "expire": "expire",
+}
+
+
+def load(name: str) -> Operation[Any, Any]:
+    operation = import_module(f"agent_farm.operations.{MODULES[name]}").OPERATION
+    assert isinstance(operation, Operation)
+    assert operation.name == name
+    return operation
+
+
+def load_all() -> Iterator[Operation[Any, Any]]:
+    return map(load, MODULES)
+
+
+def may(caller: CallerKind, name: str) -> bool:
+    return name in MODULES and caller in load(name).who

@@ -1,0 +1,52 @@
+"""Carrying out an operation for a caller of the server, on a thread of its own kind."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from agent_farm.errors import TimedOut
+from agent_farm.operations.operation import Answer, Context, Operation, document
+
+LONGEST_WAIT = 600.0
+LOOK_SECONDS = 0.3
+_AT_ONCE = 8
+
+
+async def answer_to(operation: Operation[Any, Any], context: Context, request: Any) -> dict[str, Any]:
+    """The document of the answer; an expected error is raised."""
+    if operation.waits:
+        return document(await _wait(operation, context, request))
+    return document(await _in_thread(operation, context, request))
+
+
+async def _wait(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
+    """Asks again and again: no thread is held meanwhile, and there may be many who wait."""
+    seconds = LONGEST_WAIT if request.timeout is None else min(request.timeout, LONGEST_WAIT)
+    deadline = time.monotonic() + seconds
+    look = msgspec.structs.replace(request, timeout=0)
+    while True:
+        try:
+            return await _in_thread(operation, context, look)
+        except TimedOut as error:
+            if time.monotonic() >= deadline:
+                raise TimedOut(f"Not there after {seconds:g} s", evidence=error.evidence) from error
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _in_thread(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
+    work = functools.partial(operation.answer_to, context, request)
+    loop = asyncio.get_running_loop()
+    found: Answer = await loop.run_in_executor(_threads(operation.pool or operation.name), work)
+    return found
+
+
+@functools.cache
+def _threads(pool: str) -> ThreadPoolExecutor:
+    """Calls that take long hold up their own kind and no other."""
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"call {pool}")

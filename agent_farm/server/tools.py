@@ -1,0 +1,83 @@
+"""The MCP door: each operation as a tool, with its schema, its hints and the answer of every door."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.launch import as_command
+from agent_farm.operations.operation import CallerKind, Context, Operation
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.schemas import answer_schema, request_schema
+from agent_farm.operations.table import load, load_all
+from agent_farm.server.answering import answer_to
+
+# No program agrees to what a repository wants: that is for its user to do.
+NOT_FOR_PROGRAMS = ("yes",)
+
+
+def tools_for(caller: CallerKind) -> list[Tool]:
+    return [_tool(operation) for operation in load_all() if caller in operation.who]
+
+
+def _tool(operation: Operation[Any, Any]) -> Tool:
+    return Tool(
+        name=operation.name,
+        description=operation.text,
+        input_schema=request_schema(operation.request, without=NOT_FOR_PROGRAMS),
+        output_schema=answer_schema(operation.answer),
+        annotations=ToolAnnotations(
+            read_only_hint=operation.effect == "reads",
+            destructive_hint=operation.effect == "destroys",
+            idempotent_hint=operation.effect == "reads" or operation.repeats,
+            open_world_hint=operation.outside,
+        ),
+    )
+
+
+async def call_tool(
+    name: str, arguments: Mapping[str, Any] | None, open_context: Callable[[Operation[Any, Any]], Context]
+) -> CallToolResult:
+    operation = load(name)
+    try:
+        request = read_request(operation, _allowed(arguments or {}), lax=True)
+        found = await answer_to(operation, open_context(operation), request)
+    except AgentFarmError as error:
+        return _failed(_for_programs(error, operation, arguments or {}))
+    text = TextContent(type="text", text=json.dumps(found))
+    return CallToolResult(content=[text], structured_content=found)
+
+
+def _allowed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A field that no tool has is unknown here, whatever the terminal calls it."""
+    return {f"--{name}" if name in NOT_FOR_PROGRAMS else name: value for name, value in arguments.items()}
+
+
+def _for_programs(
+    error: AgentFarmError, operation: Operation[Any, Any], arguments: Mapping[str, Any]
+) -> AgentFarmError:
+    """Says who can agree, and by which command."""
+    if not isinstance(error, ConsentNeeded):
+        return error
+    id, ids = arguments.get("id"), arguments.get("ids")
+    named = [id] if isinstance(id, str) else [one for one in ids or () if isinstance(one, str)]
+    return ConsentNeeded(
+        error.what,
+        why="No tool agrees to that: ask the repository's user to read it and to agree once.",
+        hint=as_command("af", operation.name, "--yes", *named),
+        evidence=error.evidence,
+    )
+
+
+def _failed(error: AgentFarmError) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text_of(error))], is_error=True)
+
+
+def text_of(error: AgentFarmError) -> str:
+    """What, why, evidence and the next command, as `af` prints them."""
+    lines = [error.what, *([error.why] if error.why else []), *error.evidence]
+    return "\n".join([*lines, *([f"hint: {error.hint}"] if error.hint else [])])

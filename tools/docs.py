@@ -115,12 +115,9 @@ def _row(key: Key, name: str) -> str:
 
 
 def documents() -> dict[Path, str]:
-    from agent_farm.runtimes.table import render
-
     return {
         DOCS / "commands.md": commands(),
         DOCS / "settings.md": settings(),
-        DOCS / "runtimes.md": render(),
     }
 
 

@@ -19,8 +19,6 @@ REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "fail
 _TAIL_BYTES = 16384
 _FARTHEST_BYTES = 1 << 20
 QUESTION = "ask_architect"
-# The `submit_event` of every runtime.
-SUBMITTED = ("UserPromptSubmit", "BeforeAgent", "chat.message", "message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,11 @@ class Event:
     reason: str | None
     conversation_id: str | None
     detail: Any = None
+
+    @property
+    def is_submission(self) -> bool:
+        """A message reached the model."""
+        return isinstance(self.detail, dict) and "said" in self.detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def _open_question(events: list[Event]) -> Event | None:
     """A turn that asked and then ended waits for the answer, after a restart, too; the next turn is one."""
     told = (event for event in reversed(events) if event.source != "launcher")
     turn = dropwhile(lambda event: event.state not in ("working", "waiting"), told)
-    since = takewhile(lambda event: event.state != "idle" and event.event not in SUBMITTED, turn)
+    since = takewhile(lambda event: event.state != "idle" and not event.is_submission, turn)
     return next((event for event in since if event.event == QUESTION), None)
 
 

@@ -102,9 +102,7 @@ def _require_resumable(farm: Farm, record: BuilderRecord, status: Status) -> Non
 
 
 def _conversation(farm: Farm, record: BuilderRecord, chosen: Chosen) -> str | None:
-    if not chosen.adapter.resumes:
-        return None
-    return last_conversation(load_events(farm.run(record.id).events), chosen.adapter.submit_event)
+    return last_conversation(load_events(farm.run(record.id).events), chosen.adapter.cli.hooks.submitted)
 
 
 def _prompt_again(record: BuilderRecord, file: Path) -> str:

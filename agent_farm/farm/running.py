@@ -66,7 +66,8 @@ def start_runtime(
     for file in launch.files:
         make_directory(file.path.parent)
         replace_file(file.path, file.content, mode=file.mode)
-    document = _launch_document(farm, record, launch, chosen.adapter.states_for(order), preparation)
+    hooks = chosen.adapter.cli.hooks.to_json(prompted=prompt is not None)
+    document = _launch_document(farm, record, launch, hooks, preparation)
     document["prompted"] = prompt is not None
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
     replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
@@ -78,7 +79,7 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
     """What a builder may see: the names of the allow-list, and what tells it who it is."""
     env = allowed_environment(
         os.environ,
-        key_names=chosen.adapter.keys_for(record.model),
+        key_names=chosen.adapter.cli.own_variables(os.environ, record.model),
         declared=farm.settings.items("env.pass"),
     )
     for name in ("TMUX", "TMUX_PANE", "TERM", "COLORTERM"):  # the caller's terminal; the pane has its own
@@ -107,7 +108,6 @@ def _order(
 ) -> InteractiveOrder:
     run = farm.run(record.id)
     cwd = record.worktree_path / record.subdirectory
-    json_reply = chosen.adapter.hooks_want_json
     return InteractiveOrder(
         builder=record.id,
         run=record.run,
@@ -115,7 +115,7 @@ def _order(
         worktree=record.worktree_path,
         cwd=cwd if cwd.is_dir() else record.worktree_path,
         env=builder_environment(farm, record, chosen),
-        hook_argv=lambda event: report_argv(run.directory, record.run, event, json_reply=json_reply),
+        report=report_argv(run.directory, record.run, json_reply=chosen.adapter.cli.hooks.wants_reply),
         prompt=prompt,
         prompt_file=None if prompt is None else run.message if resume else run.prompt,
         role_text=role_text,
@@ -130,7 +130,11 @@ def _order(
 
 
 def _launch_document(
-    farm: Farm, record: BuilderRecord, launch: Launch, states: dict[str, str], preparation: Preparation
+    farm: Farm,
+    record: BuilderRecord,
+    launch: Launch,
+    hooks: dict[str, object],
+    preparation: Preparation,
 ) -> dict[str, object]:
     return {
         "version": 1,
@@ -147,7 +151,7 @@ def _launch_document(
         "shell": [_shell(), "-i"],
         "notify": _notice(farm),
         "at_end": list(_prune_argv(record)) if record.ephemeral else None,
-        "states": states,
+        "hooks": hooks,
     }
 
 

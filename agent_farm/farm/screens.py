@@ -15,7 +15,8 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import Found
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.base import RuntimeAdapter, ScreenPatterns
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.cli import Screen
 from agent_farm.tmux.screen import ScreenRules, last_match, plain, read_screen
 from agent_farm.tmux.server import TmuxServer
 
@@ -42,7 +43,7 @@ def correct_stale(
     for record in records:
         adapter = _adapter(farm, record.runtime)
         if adapter is not None and _can_be_read(adapter, statuses[record.id]):
-            patterns[record.id] = adapter.screen
+            patterns[record.id] = adapter.cli.screen
     screens = _screens([record for record in records if record.id in patterns], found)
     read = {
         id: _status(captured, patterns[id], statuses[id], now)
@@ -66,10 +67,10 @@ def _adapter(farm: Farm, runtime: str) -> RuntimeAdapter | None:
 
 def _can_be_read(adapter: RuntimeAdapter, status: Status) -> bool:
     """Whoever waits for something else goes on waiting, whatever the screen shows."""
-    return status.state == "working" or status.event in adapter.unsure_events
+    return status.state == "working" or status.event in adapter.cli.hooks.unsure
 
 
-def label_screen(captured: str, patterns: ScreenPatterns) -> tuple[str, str | None]:
+def label_screen(captured: str, patterns: Screen) -> tuple[str, str | None]:
     """dialog, draft, working, failed, ready or unknown, and the line that says so.
 
     A turn that runs shows an input line, too; so does one that ended with an error.
@@ -89,7 +90,7 @@ def label_screen(captured: str, patterns: ScreenPatterns) -> tuple[str, str | No
     return ("ready" if reading.ready else "unknown"), None
 
 
-def _status(captured: str, patterns: ScreenPatterns, reported: Status, now: float) -> Status | None:
+def _status(captured: str, patterns: Screen, reported: Status, now: float) -> Status | None:
     label, line = label_screen(captured, patterns)
     if label == "dialog" and reported.state == "waiting":
         return None

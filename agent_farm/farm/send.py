@@ -90,13 +90,13 @@ def _deliver(farm: Farm, record: BuilderRecord, found: Found, text: str) -> Deli
     except ValueError as error:
         reason = f"{record.runtime}, its runtime, is not declared any more: {error}"
         return Delivery("held", reason, hints=("$EDITOR agent_runtime.json",))
-    typed, patterns = as_text(text, adapter.own_words), adapter.screen
+    typed, patterns = as_text(text, adapter.cli.own_words), adapter.cli.screen
     delivery = found.server.deliver(
         found.pane.pane_id,
         typed,
         lock=farm.paths.delivery_lock(record.id),
         screen=ScreenRules(ready=patterns.ready, draft=patterns.draft, dialog=patterns.dialog),
-        watch=_watch(farm, record, adapter, typed) if adapter.submit_event else None,
+        watch=_watch(farm, record, adapter, typed) if adapter.cli.hooks.submitted else None,
         hesitate=_hesitation(farm, record, adapter),
         runtime_pid=load_runtime_pid(farm.run(record.id).processes, record.run),
     )
@@ -142,7 +142,7 @@ def _cannot_take(record: BuilderRecord, status: Status, found: Found) -> Deliver
 
 def _watch(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter, typed: str) -> Watch:
     events, digest = farm.run(record.id).events, digest_of_prompt(typed)
-    return lambda: _Reports.from_now(events, record.run, adapter.submit_event, digest).has_come
+    return lambda: _Reports.from_now(events, record.run, adapter.cli.hooks.submitted, digest).has_come
 
 
 def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> Hesitate:
@@ -154,7 +154,7 @@ def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> H
         newest = read_report(run.events, record.run).state
         if prompted and (newest is None or newest.source == "launcher"):
             return "it has not taken its first prompt yet"
-        if newest is not None and newest.state == "waiting" and newest.event in adapter.unsure_events:
+        if newest is not None and newest.state == "waiting" and newest.event in adapter.cli.hooks.unsure:
             return "a dialog is opening" if time.time() - newest.at < _DIALOG_SECONDS else None
         return None
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.runtimes.environment import VENDOR_KEYS, allowed_environment
+from agent_farm.runtimes import vendor_keys
+from agent_farm.runtimes.environment import allowed_environment
 
 INSIDE = "AF_INSIDE_ASK"
 
@@ -36,7 +37,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     ),
     "codex": ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_*"),
     "gemini": ("GEMINI_*", "GOOGLE_*"),
-    "opencode": ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_API_KEY", *VENDOR_KEYS, *_CLOUD),
+    "opencode": ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_API_KEY", *vendor_keys(), *_CLOUD),
     "cursor-agent": ("CURSOR_*",),
 }
 
@@ -72,11 +73,11 @@ def _names(source: Mapping[str, str], wanted: Iterable[str]) -> Iterator[str]:
 
 def _from_configuration(program: str, source: Mapping[str, str]) -> tuple[str, ...]:
     if program == "codex":
-        from agent_farm.lctx.codex_config import provider_keys
+        from agent_farm.runtimes.codex_lock import provider_keys
 
         return provider_keys(source)
     if program == "opencode":
-        from agent_farm.lctx.opencode_config import referenced_variables
+        from agent_farm.runtimes.opencode_config import referenced_variables
 
         return referenced_variables(source)
     return ()

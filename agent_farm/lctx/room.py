@@ -87,12 +87,12 @@ def prepared_room(sources: tuple[Source, ...], tmp: Path) -> Iterator[Room]:
 
 
 def _codex_servers_off(env: Mapping[str, str]) -> str:
-    from agent_farm.lctx.codex_config import servers_off
+    from agent_farm.runtimes.codex_lock import servers_off
 
     return servers_off(env)
 
 
 def _opencode_overlay(env: Mapping[str, str], directories: Sequence[str]) -> str:
-    from agent_farm.lctx.opencode_config import overlay
+    from agent_farm.runtimes.opencode_config import overlay
 
     return overlay(env, directories)

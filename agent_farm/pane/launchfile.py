@@ -39,7 +39,6 @@ class Plan:
     shell: tuple[str, ...]
     notice: Notice | None
     at_end: tuple[str, ...]
-    states: dict[str, str]
 
 
 def load_plan(directory: Path) -> Plan:
@@ -60,7 +59,6 @@ def load_plan(directory: Path) -> Plan:
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
             notice=Notice.load(raw.get("notify")),
             at_end=tuple(raw.get("at_end") or ()),
-            states=raw.get("states") or {},
         )
     except (KeyError, TypeError) as error:
         raise NotLaunchable(f"{directory / 'launch.json'} lacks {error}") from error

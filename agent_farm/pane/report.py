@@ -15,25 +15,20 @@ if __name__ == "__main__":  # started as a file: nothing but the standard librar
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from agent_farm.pane.journal import current_state, digest_of_prompt, record_event, write_json
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
-# Where runtimes say what kind of event it is: `Notification:permission_prompt`, `SessionStart:resume`.
-_KINDS = ("notification_type", "subtype", "type", "source", "reason", "error", "tool_name", "prompt_response")
-_CONVERSATIONS = ("session_id", "conversation_id", "sessionId", "thread_id", "thread-id")
-_REASONS = ("message", "error", "tool_name", "title", "prompt_response")
+# What of a tool's arguments says best what it is about to do.
 _SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
-
-# Tools of the CLIs that write one file, and how they name it.
-_WRITERS = frozenset(
-    {"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "write", "edit", "create"}
-)
-_PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path")
 
 
 def main(argv: list[str]) -> None:
@@ -47,7 +42,7 @@ def main(argv: list[str]) -> None:
         name = str(payload.get("hook_event_name") or "unknown")
     with open(os.path.join(directory, "launch.json"), "rb") as file:
         launch = json.load(file)
-    event = _event(run, name, payload, launch.get("states") or {})
+    event = _event(run, name, payload, launch.get("hooks") or {})
     if payload.get("agent_id") and event["state"] == "working" and current_state(directory, run) != "waiting":
         event["state"] = None  # a sub-agent in the background does not make an ended turn run again
     before = record_event(directory, event)
@@ -83,61 +78,50 @@ def _load_payload() -> dict[str, object]:
     return {}
 
 
-def _event(
-    run: str, name: str, payload: Mapping[str, object], states: Mapping[str, str]
-) -> dict[str, object]:
-    state = _state(name, payload, states)
+def _event(run: str, name: str, payload: Mapping[str, object], hooks: Mapping[str, Any]) -> dict[str, object]:
+    """`hooks` is what the runtime's description says of its payloads: runtimes/cli.py."""
+    state = _state(name, payload, hooks)
     event: dict[str, object] = {
         "at": time.time(),
         "run": run,
         "source": "hook",
         "event": name,
         "state": state,
-        "reason": _reason(payload) if state == "waiting" else None,
-        "conversation_id": _first(payload, _CONVERSATIONS),
+        "reason": _reason(payload, hooks) if state == "waiting" else None,
+        "conversation_id": _first(payload, hooks.get("conversation", ())),
     }
     detail = {field: value for field in _DETAILS if (value := _first(payload, (field,)))}
-    written = _written(payload)
+    written = _written(payload, hooks.get("writers", {}))
     if written:
         detail["file"] = written
-    if isinstance(payload.get("prompt"), str):  # `af send` looks for its own
+    if name == hooks.get("submitted") and isinstance(
+        payload.get("prompt"), str
+    ):  # `af send` looks for its own
         detail["said"] = digest_of_prompt(str(payload["prompt"]))
     return event | {"detail": detail} if detail else event
 
 
-def _reason(payload: Mapping[str, object]) -> str | None:
+def _reason(payload: Mapping[str, object], hooks: Mapping[str, Any]) -> str | None:
     """What a person is asked, and for a tool what it is about to be used on."""
-    if payload.get("error") and (said := _first(payload, ("last_assistant_message",))):
-        return said  # claude: its error is a word such as `unknown`
-    reason, given = _first(payload, _REASONS), payload.get("tool_input")
-    if isinstance(payload.get("details"), dict):  # gemini
-        given = payload["details"]
-    elif reason != payload.get("tool_name"):
-        return reason
-    if not isinstance(given, dict):
-        return reason
-    about = _first(given, _SUBJECTS)
+    reason, given = _first(payload, hooks.get("reason", ())), payload.get(hooks.get("asked_about", ""))
+    about = _first(given, _SUBJECTS) if isinstance(given, dict) else None
     return f"{reason}: {about}"[:_REASON_LENGTH] if about else reason
 
 
-def _written(payload: Mapping[str, object]) -> str | None:
+def _written(payload: Mapping[str, object], writers: Mapping[str, str]) -> str | None:
     """The absolute path of the file that a tool has just written: `af doctor` looks where it is."""
-    given = payload.get("tool_input")
-    if payload.get("tool_name") not in _WRITERS or not isinstance(given, dict):
-        return None
-    path = _first(given, _PATHS)
+    given, field = payload.get("tool_input"), writers.get(str(payload.get("tool_name")))
+    path = _first(given, (field,)) if field and isinstance(given, dict) else None
     return os.path.join(str(payload.get("cwd") or os.getcwd()), path) if path else None
 
 
-def _state(name: str, payload: Mapping[str, object], states: Mapping[str, str]) -> str | None:
-    for field in _KINDS:
-        state = states.get(f"{name}:{payload.get(field)}")
-        if state:
-            return state
-    return states.get(name)
+def _state(name: str, payload: Mapping[str, object], hooks: Mapping[str, Any]) -> str | None:
+    states: Mapping[str, str] = hooks.get("states", {})
+    told = (states.get(f"{name}:{payload.get(field)}") for field in hooks.get("kind", ()))
+    return next(filter(None, told), states.get(name))
 
 
-def _first(payload: Mapping[str, object], fields: tuple[str, ...]) -> str | None:
+def _first(payload: Mapping[str, object], fields: Iterable[str]) -> str | None:
     """The first that says something, on one printable line."""
     for field in fields:
         value = payload.get(field)

@@ -146,7 +146,7 @@ class _Builder:
                 }
                 with self.saying_trouble():
                     write_json(str(self.plan.directory), "processes.json", processes)
-                self.record("started", self.plan.states.get("started", "working"))
+                self.record("started", "working")
 
         try:
             status = wait_job(start_job(argv, self.env, cwd, started=started))

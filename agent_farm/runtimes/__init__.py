@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from agent_farm.errors import AgentFarmError
@@ -29,6 +30,8 @@ __all__ = [
     "RuntimeResult",
     "adapter_names",
     "get_adapter",
+    "vendor_keys",
+    "vendor_variables",
 ]
 
 _HOMES = {
@@ -42,12 +45,12 @@ _HOMES = {
 
 # name -> (module, class); the order is the order in which a default is looked for, demo never being one
 ADAPTERS = {
-    "claude-code": ("agent_farm.runtimes.claude_code", "ClaudeCodeAdapter"),
-    "codex": ("agent_farm.runtimes.codex", "CodexAdapter"),
-    "gemini": ("agent_farm.runtimes.gemini", "GeminiAdapter"),
-    "copilot": ("agent_farm.runtimes.copilot", "CopilotAdapter"),
-    "opencode": ("agent_farm.runtimes.opencode", "OpencodeAdapter"),
-    "demo": ("agent_farm.runtimes.demo", "DemoAdapter"),
+    "claude-code": ("claude_code", "ClaudeCodeAdapter"),
+    "codex": ("codex", "CodexAdapter"),
+    "gemini": ("gemini", "GeminiAdapter"),
+    "copilot": ("copilot", "CopilotAdapter"),
+    "opencode": ("opencode", "OpencodeAdapter"),
+    "demo": ("demo", "DemoAdapter"),
 }
 
 
@@ -59,7 +62,8 @@ def adapter_names(root: Path | None = None) -> tuple[str, ...]:
 def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
     """A new adapter; ValueError listing what exists when there is none of that name, or what hides it."""
     if name in ADAPTERS:
-        return _load(*ADAPTERS[name])
+        adapter: RuntimeAdapter = _load(*ADAPTERS[name])()
+        return adapter
     if name in _declared(root):
         from agent_farm.runtimes.external import ExternalAdapter
 
@@ -70,19 +74,31 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
     raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")
 
 
+def vendor_keys() -> frozenset[str]:
+    """The credentials of all AI vendors: a CLI keeps its own and gets none of the others'."""
+    return frozenset(key for name in ADAPTERS for key in get_adapter(name).cli.keys)
+
+
+def vendor_variables(environ: Iterable[str]) -> set[str]:
+    """Of these names the ones that a shipped CLI may read, in whichever way it is started."""
+    names, families = set[str](), list[str]()
+    for name in ADAPTERS:
+        cli = get_adapter(name).cli
+        for variable in (*cli.every_variable, *(cli.ask.variables if cli.ask else ())):
+            families.append(variable[:-1]) if variable.endswith("*") else names.add(variable)
+    return {name for name in environ if name in names or name.startswith(tuple(families))}
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _load(_HOMES[name], name)
+
+
+def _load(module: str, name: str) -> Any:
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def _load(module: str, class_name: str) -> RuntimeAdapter:
-    from importlib import import_module
-
-    adapter_class: type[RuntimeAdapter] = getattr(import_module(module), class_name)
-    return adapter_class()
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def _declared(root: Path | None) -> tuple[str, ...]:

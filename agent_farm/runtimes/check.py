@@ -70,12 +70,12 @@ def check_runtime(
     problem = adapter.problem(env, command=command, model=model)
     if problem:
         return Report(adapter.name, (Finding("usable", False, problem),))
-    own = allowed_environment(env, key_names=adapter.keys_for(model), declared=declared)
+    own = allowed_environment(env, key_names=adapter.cli.own_variables(env, model), declared=declared)
     with _probe_server() as probe, _private_directory() as directory:
         run = partial(_run, adapter, probe, env=own, directory=directory, command=command, model=model)
-        first = run(adapter.check_prompt or PROMPT.format(word=probe.word))
+        first = run(adapter.cli.check_prompt or PROMPT.format(word=probe.word))
         findings = [Finding("usable", True), *_findings(adapter, probe, first)]
-        if first.success and adapter.resumes and first.conversation_id:
+        if first.success and first.conversation_id:
             again = run(PROMPT_AGAIN, conversation_id=first.conversation_id, resume=True)
             findings.append(_resumed(first.conversation_id, again))
     return Report(adapter.name, tuple(findings))
@@ -120,7 +120,7 @@ def _resumed(conversation: str, result: RuntimeResult) -> Finding:
 
 def _findings(adapter: RuntimeAdapter, probe: Probe, result: RuntimeResult) -> list[Finding]:
     found = [Finding("ran", result.success, str(result.failure or f"in {result.seconds:g} s"))]
-    if adapter.calls_tools:
+    if adapter.cli.calls_tools:
         found += [
             Finding("reached its one MCP server", bool(probe.seen)),
             Finding("sent the token and the session id", probe.allowed > 0 and not probe.refused),

@@ -4,221 +4,42 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
 from pathlib import Path
-from typing import ClassVar
 
-from agent_farm.disk import replace_file
-from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
-from agent_farm.runtimes.hook_forms import argv_hooks, hook_events
-from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.checkout import main_checkout
+from agent_farm.runtimes.claude_headless import bounds_rules, worker_order
+from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
+from agent_farm.runtimes.conversations import spent_since
+from agent_farm.runtimes.engine import CliAdapter
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, text_of, turn_limit
+from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.prompts import argument_for
-from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.runtimes.worktree_files import main_checkout
+from agent_farm.runtimes.result import FailureKind, Usage
 
-_FIRST_PROMPT_WAITS = 0.7  # seconds; a local server has answered by then where nothing else is at work
-_AT_MOST = 6  # times as long
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # instead of a login of its own it uses the cloud's
 CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-MODES: Mapping[Permissions, str] = {"ask": "manual", "edit": "acceptEdits", "all": "bypassPermissions"}
+_FIRST_PROMPT_WAITS = 0.7  # seconds; a local server has answered by then where nothing else is at work
+_AT_MOST = 6  # times as long
 
 
-class ClaudeCodeAdapter(RuntimeAdapter):
-    name = "claude-code"
-    title = "Claude Code"
-    binary_name = "claude"
-    install_hint = "npm install -g @anthropic-ai/claude-code"
-    oldest = "2.1.326"
-    key_names = (*KEYS, *CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR")
-    # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
-    submit_event = "UserPromptSubmit"
-    conversation_files = ("claude/projects",)
-    unsure_events = ("PermissionRequest",)
-    states: ClassVar[Mapping[str, str]] = {
-        "UserPromptSubmit": "working",
-        "PermissionRequest": "waiting",
-        "PostToolUse": "working",
-        "PostToolUseFailure": "working",
-        "Stop": "idle",
-        "StopFailure": "waiting",
-    }
-    ready_states: ClassVar[Mapping[str, str]] = {
-        "SessionStart:startup": "idle",
-        "SessionStart:resume": "idle",
-        "SessionStart:clear": "idle",
-    }
-    own_words = INPUT_LINE
-    screen = ScreenPatterns(
-        ready=r"^\s*❯\s*$",
-        draft=r"^\s*❯\s+(?!\d\. )\S",
-        dialog=r"Esc to cancel|Enter to confirm|Do you want to",
-        working=r"esc to interrupt|^ *[·✢✳✶✻✽*] \S.*…",
-        shows_work=True,
-    )
-
-    def find_command(
-        self, env: Mapping[str, str], command: Sequence[str] | None = None
-    ) -> tuple[str, ...] | None:
-        """The configured command, else `claude` on PATH, else the one inside claude_agent_sdk."""
-        found = super().find_command(env, command)
-        if found or command:
-            return found
-        bundled = bundled_claude()
-        return (str(bundled),) if bundled else None
-
-    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
-        if has_key(env) or (config_home(env) / ".credentials.json").exists() or _keychain_login(env):
-            return None
-        return (
-            "claude is not logged in; run claude once and log in, or set ANTHROPIC_API_KEY, or for a cloud "
-            "CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_USE_VERTEX"
-        )
-
-    def new_conversation_id(self) -> str:
-        import uuid
-
-        return str(uuid.uuid4())
-
-    def permission_words(self, permissions: Permissions) -> str:
-        return f"`--permission-mode {MODES[permissions]}`"
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        from agent_farm.runtimes import claude_headless
-
-        skills = ", `skills/` scripts" if permissions == "edit" else ""
-        return f"`--permission-mode {claude_headless.MODES[permissions]}`{skills}"
-
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        files = [
-            self._mcp_file(order),
-            LaunchFile(order.run_directory / "claude-settings.json", json.dumps(self._settings(order))),
-        ]
-        env = {**order.env, **session_environment(order.permissions)}
-        if order.mcp_server:
-            env |= order.mcp_server.environment()
-        if has_key(order.env):
-            home = order.run_directory / "claude"
-            env["CLAUDE_CONFIG_DIR"] = str(home)
-            main = main_checkout(order.worktree)  # it keeps its answers under the repository's own checkout
-            places = (order.worktree, order.cwd, *([main] if main else []))
-            seeded = seeded_config(order.env, projects=places)
-            files.append(LaunchFile(home / ".claude.json", json.dumps(seeded)))
-        role = order.run_directory / "claude-role.md"
-        if order.role_text:
-            files.append(LaunchFile(role, order.role_text))
-        argv = [*self._command(order), *self._flags(order), *order.extra_args]
-        if order.role_text:
-            argv += ["--append-system-prompt-file", str(role), "--system-prompt-snapshot", "off"]
-        if order.conversation_id:
-            argv += ["--resume" if order.resume else "--session-id", order.conversation_id]
-        if order.prompt is not None:
-            argv += ["--", argument_for(order, self.own_words)]
-        return Launch(tuple(argv), order.cwd, env, tuple(files))
-
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        from agent_farm.runtimes.claude_headless import run_claude
-
-        env = session_environment(order.permissions)
-        if has_key(order.env):
-            home = order.home / "claude"
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(home / ".claude.json", json.dumps(seeded_config(order.env)))
-            env["CLAUDE_CONFIG_DIR"] = str(home)
-        servers = {order.mcp_server.name: order.mcp_server} if order.mcp_server else {}
-        return await run_claude(order, env, self.build_config_file(servers, order.scratch))
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        path = tmp_dir / "mcp.json"
-        replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
-        return path
-
-    def _command(self, order: InteractiveOrder) -> tuple[str, ...]:
-        return self.find_command(order.env, order.command) or order.command or (self.binary_name,)
-
-    def _flags(self, order: InteractiveOrder) -> list[str]:
-        """The lock: our MCP file alone, no user or project settings, yet the project's CLAUDE.md."""
-        flags = ["--strict-mcp-config", "--mcp-config", str(order.run_directory / "claude-mcp.json")]
-        flags += ["--setting-sources", "", "--settings", str(order.run_directory / "claude-settings.json")]
-        for directory in dict.fromkeys((order.worktree, order.cwd)):
-            flags += ["--add-dir", str(directory)]
-        flags += ["--permission-mode", MODES[order.permissions]]
-        if order.model:
-            flags += ["--model", order.model]
-        if order.mcp_server:
-            flags += ["--allowedTools", f"mcp__{order.mcp_server.name}"]
-        return flags
-
-    def _mcp_file(self, order: InteractiveOrder) -> LaunchFile:
-        servers = (order.mcp_server,) if order.mcp_server else ()
-        return LaunchFile(order.run_directory / "claude-mcp.json", json.dumps(claude_form(servers)))
-
-    def _settings(self, order: InteractiveOrder) -> dict[str, object]:
-        events = hook_events(self.states, ("SessionStart", "SessionEnd"))
-        hooks = argv_hooks(order, events)
-        if order.mcp_server and order.prompt is not None:
-            # It sends its first prompt before it has asked the server for its tools, unless a hook holds it.
-            wait = {"type": "command", "command": "sleep", "args": [_hold()], "timeout": 10}
-            hooks["SessionStart"] = [*hooks["SessionStart"], {"hooks": [wait]}]
-        return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
-
-
-def _hold() -> str:
-    """Seconds, more of them the more processes there are for each processor."""
-    try:
-        busy = os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:
-        busy = 1.0
-    return f"{_FIRST_PROMPT_WAITS * min(max(busy, 1.0), _AT_MOST):.1f}"
-
-
-def has_key(env: Mapping[str, str]) -> bool:
-    """Whether the environment alone logs it in; then a private configuration home is safe."""
+def has_key(env: Environment) -> bool:
     wants_cloud = any(env.get(name, "").lower() in ("1", "true", "yes", "on") for name in CLOUDS)
     return wants_cloud or any(env.get(name) for name in KEYS)
 
 
-def config_home(env: Mapping[str, str]) -> Path:
-    return Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "/")) / ".claude")
-
-
-def seeded_config(env: Mapping[str, str], projects: Sequence[Path] = ()) -> dict[str, object]:
-    """A `.claude.json` under which no theme, onboarding or key question waits.
-
-    Files outside of `projects` that their CLAUDE.md imports are left out, unasked.
-    """
-    answered = {
-        "hasClaudeMdExternalIncludesApproved": False,
-        "hasClaudeMdExternalIncludesWarningShown": True,
-    }
-    approved = [key[-20:] for key in [env.get("ANTHROPIC_API_KEY")] if key]
-    return {
-        "hasCompletedOnboarding": True,
-        "bypassPermissionsModeAccepted": True,
-        "customApiKeyResponses": {"approved": approved, "rejected": []},
-        "projects": {str(place): answered for place in projects},
-    }
-
-
-def session_environment(permissions: Permissions) -> dict[str, str]:
-    env = {
-        "CLAUDE_CODE_SANDBOXED": "1",  # the folder is trusted: the farm made it
-        "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # --setting-sources "" leaves CLAUDE.md out
-        "DISABLE_AUTOUPDATER": "1",
-    }
-    if permissions == "all" and os.geteuid() == 0:
-        env["IS_SANDBOX"] = "1"  # claude refuses bypassPermissions to root without it
-    return env
+def _login(env: Environment, model: str | None) -> str | None:
+    home = Path(env.get("HOME", os.sep))
+    config_home = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    # on macOS the login is in the keychain; what can be seen is that someone logged in once
+    in_keychain = sys.platform == "darwin" and (home / ".claude.json").exists()
+    if has_key(env) or (config_home / ".credentials.json").exists() or in_keychain:
+        return None
+    return (
+        "claude is not logged in; run claude once and log in, or set ANTHROPIC_API_KEY, or for a cloud "
+        "CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_USE_VERTEX"
+    )
 
 
 def bundled_claude() -> Path | None:
@@ -232,8 +53,265 @@ def bundled_claude() -> Path | None:
     return binary if os.access(binary, os.X_OK) else None
 
 
-def _keychain_login(env: Mapping[str, str]) -> bool:
-    """On macOS the login is in the keychain; what can be seen is that someone logged in once."""
-    import sys
+def _environment(start: Start) -> dict[str, str]:
+    env = {
+        "CLAUDE_CODE_SANDBOXED": "1",  # the folder is trusted: the farm made it
+        "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # --setting-sources "" leaves CLAUDE.md out
+        "DISABLE_AUTOUPDATER": "1",
+    }
+    if start.permissions == "all" and os.geteuid() == 0:
+        env["IS_SANDBOX"] = "1"  # claude refuses bypassPermissions to root without it
+    return env
 
-    return sys.platform == "darwin" and (Path(env.get("HOME", "/")) / ".claude.json").exists()
+
+def _flags(start: Start) -> list[str]:
+    """The lock: our MCP file alone, no user or project settings, yet the project's CLAUDE.md."""
+    flags = ["--strict-mcp-config", "--mcp-config", str(_file(start, "mcp.json"))]
+    flags += ["--setting-sources", "", "--settings", str(_file(start, "settings.json"))]
+    for directory in dict.fromkeys((start.top, start.cwd)):
+        flags += ["--add-dir", str(directory)]
+    if start.server:
+        flags += ["--allowedTools", f"mcp__{start.server.name}"]
+    if start.role:
+        flags += [
+            "--append-system-prompt-file",
+            str(_file(start, "role.md")),
+            "--system-prompt-snapshot",
+            "off",
+        ]
+    return flags
+
+
+def _file(start: Start, name: str) -> Path:
+    return start.place / (f"claude-{name}" if start.in_pane else name)
+
+
+def _files(start: Start) -> dict[Path, str]:
+    settings = _pane_settings(start) if start.in_pane else {"permissions": bounds_rules(start)}
+    files = {
+        _file(start, "mcp.json"): json.dumps(claude_form(start.servers)),
+        _file(start, "settings.json"): json.dumps(settings),
+    }
+    if start.role:  # as a file, since arguments are short and seen by all
+        files[_file(start, "role.md")] = start.role
+    if has_key(start.env):
+        files[start.home / ".claude.json"] = json.dumps(_seeded_config(start))
+    return files
+
+
+def _seeded_config(start: Start) -> dict[str, object]:
+    """A `.claude.json` under which no theme, onboarding or key question waits.
+
+    Files from outside that the CLAUDE.md of a pane's project imports are left out, unasked.
+    """
+    answered = {
+        "hasClaudeMdExternalIncludesApproved": False,
+        "hasClaudeMdExternalIncludesWarningShown": True,
+    }
+    main = main_checkout(start.top)  # it keeps its answers under the repository's own checkout
+    projects = (start.top, start.cwd, *([main] if main else [])) if start.in_pane else ()
+    return {
+        "hasCompletedOnboarding": True,
+        "bypassPermissionsModeAccepted": True,
+        "customApiKeyResponses": {
+            "approved": [key[-20:] for key in [start.env.get("ANTHROPIC_API_KEY")] if key],
+            "rejected": [],
+        },
+        "projects": {str(place): answered for place in projects},
+    }
+
+
+def _pane_settings(start: Start) -> dict[str, object]:
+    """Hooks with an argv: the command is executed directly, no shell reads a path of ours."""
+    command, *arguments = start.report
+    entry = {"type": "command", "command": command, "args": arguments, "timeout": HOOK_SECONDS}
+    hooks: dict[str, list[object]] = {event: [{"hooks": [entry]}] for event in HOOKS.events}
+    if start.server and start.prompt is not None:
+        # It sends its first prompt before it has asked the server for its tools, unless a hook holds it.
+        wait = {"type": "command", "command": "sleep", "args": [_hold()], "timeout": HOOK_SECONDS}
+        hooks["SessionStart"].append({"hooks": [wait]})
+    return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
+
+
+def _hold() -> str:
+    """Seconds, more of them the more processes there are for each processor."""
+    try:
+        busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        busy = 1.0
+    return f"{_FIRST_PROMPT_WAITS * min(max(busy, 1.0), _AT_MOST):.1f}"
+
+
+class ClaudeEvents(LineParser):
+    """`stream-json`, which the SDK's worker writes, too."""
+
+    counts_turns = False  # --max-turns
+    refusals = (
+        "No conversation found",
+        "already in use",
+        "unknown option",
+        "Invalid",
+        "must be",
+        "cannot be used",
+    )
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "system" and event.get("subtype") == "init":
+            self._begin(event)
+        elif kind == "system" and event.get("subtype") == "api_retry":
+            self._retry(event)
+        elif kind == "assistant":
+            self.turns += not event.get("parent_tool_use_id")
+            for block in _blocks(event):
+                if block["type"] == "text":
+                    self.output = block["text"]
+                elif block["type"] == "tool_use":
+                    self.call(block["id"], block["name"], block["input"])
+        elif kind == "user":
+            for block in _blocks(event):
+                if block["type"] == "tool_result":
+                    failed = bool(block.get("is_error"))
+                    self.answer(block["tool_use_id"], text_of(block.get("content")), is_error=failed)
+        elif kind == "failed":
+            said = last_line(event["stderr"]) or last_line(event["message"])
+            self.fail(self._kind(event["stderr"] + event["message"]), said)
+        elif kind == "result":
+            self._result(event)
+
+    def _begin(self, data: Event) -> None:
+        self.conversation_id = data.get("session_id")
+        for server in data.get("mcp_servers") or ():
+            if server.get("status") in ("failed", "needs-auth"):
+                reason = "refused the token" if server["status"] == "needs-auth" else "does not answer"
+                self.fail("mcp-unreachable", f"MCP server {server.get('name')} {reason}")
+
+    def _retry(self, data: Event) -> None:
+        """A refused key is tried ten times, for minutes; a login may have been renewed after the first."""
+        status = data.get("error_status")
+        if status in (401, 403) and number(data.get("attempt")) > 1:
+            self.is_hopeless = True
+            self.fail("not-logged-in", f"the API refuses the key or login: {status} {data.get('error')}")
+
+    def _kind(self, said: str, otherwise: FailureKind = "failed") -> FailureKind:
+        return "refused-argument" if any(word in said for word in self.refusals) else otherwise
+
+    def _cost(self, total: object) -> float | None:
+        """This run's part: the CLI's total counts the whole conversation."""
+        if not isinstance(total, int | float):
+            return None
+        spent = spent_since(self.start, self.conversation_id, {"cost": float(total)})
+        return None if spent is None else round(spent["cost"], 6)
+
+    def _result(self, event: Event) -> None:
+        usage = event.get("usage") or {}
+        self.finished = True
+        self.output = event.get("result") or self.output
+        self.conversation_id = event.get("session_id") or self.conversation_id
+        self.turns = number(event.get("num_turns")) or self.turns
+        self.cost = self._cost(event.get("total_cost_usd"))
+        self.usage = Usage(
+            input_tokens=number(usage.get("input_tokens")),
+            output_tokens=number(usage.get("output_tokens")),
+            cache_read_tokens=number(usage.get("cache_read_input_tokens")),
+            cache_write_tokens=number(usage.get("cache_creation_input_tokens")),
+        )
+        if event.get("subtype") == "error_max_turns":
+            self.fail("turn-limit", turn_limit(self.max_turns))
+        elif event.get("is_error"):
+            message = event.get("result") or "; ".join(event.get("errors") or ()) or str(event.get("subtype"))
+            found = api_failure(event.get("api_error_status"), message)
+            self.fail(self._kind(message, found.kind), found.message)
+
+
+def _blocks(event: Event) -> list[Event]:
+    content = event["message"].get("content")
+    return content if isinstance(content, list) else []
+
+
+HOOKS = Hooks(
+    # Auto-compaction starts a session too (SessionStart:compact): it is not listed, so it changes nothing.
+    states={
+        "UserPromptSubmit": "working",
+        "PermissionRequest": "waiting",
+        "PostToolUse": "working",
+        "PostToolUseFailure": "working",
+        "Stop": "idle",
+        "StopFailure": "waiting",
+    },
+    ready_states={
+        "SessionStart:startup": "idle",
+        "SessionStart:resume": "idle",
+        "SessionStart:clear": "idle",
+    },
+    submitted="UserPromptSubmit",
+    unsure=("PermissionRequest",),
+    # of an error the last message tells more: the error itself is a word such as `unknown`
+    reason=("last_assistant_message", "message", "error", "tool_name"),
+    writers={
+        "Write": "file_path",
+        "Edit": "file_path",
+        "MultiEdit": "file_path",
+        "NotebookEdit": "notebook_path",
+    },
+)
+
+CLAUDE_CODE = Cli(
+    name="claude-code",
+    title="Claude Code",
+    binary="claude",
+    install="npm install -g @anthropic-ai/claude-code",
+    oldest="2.1.326",
+    tried="2.1.326",
+    keys=KEYS,
+    variables=(*CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"),
+    login=_login,
+    has_key=has_key,
+    bundled=bundled_claude,
+    home=Home("CLAUDE_CONFIG_DIR", conversations=("projects",), only_with_key=True),
+    pane="{flags} {permissions} {model} {extra} {conversation} {prompt}",
+    worker=worker_order,
+    words=Words(begin=("--session-id", "{}"), resume=("--resume", "{}"), prompt=("--", "{}")),
+    permissions={
+        "ask": ("--permission-mode", "manual"),
+        "edit": ("--permission-mode", "acceptEdits"),
+        "all": ("--permission-mode", "bypassPermissions"),
+    },
+    ask=Ask(
+        # dontAsk refuses every read outside the directory and --add-dir; links out of a source included
+        command=(
+            'claude -p --strict-mcp-config --setting-sources "" --tools Read,Grep,Glob'
+            " --no-session-persistence --permission-mode dontAsk --output-format stream-json"
+            " --verbose --add-dir={directories}"
+        ),
+        chat=(
+            'claude --strict-mcp-config --setting-sources "" --permission-mode default'
+            " --add-dir={directories}"
+        ),
+        # a new directory each time, made by this program: the trust dialog would be asked each time
+        env={"CLAUDE_CODE_SANDBOXED": "1"},
+        output="claude",
+        variables=(
+            *("ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"),
+            *("CLAUDE_CODE_SKIP_*", "CLAUDE_CODE_MAX_RETRIES", "API_TIMEOUT_MS", "VERTEX_REGION_*", "AWS_*"),
+            *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"),
+        ),
+    ),
+    flags=_flags,
+    files=_files,
+    environment=_environment,
+    events=ClaudeEvents,
+    hooks=HOOKS,
+    screen=Screen(
+        ready=r"^\s*❯\s*$",
+        draft=r"^\s*❯\s+(?!\d\. )\S",
+        dialog=r"Esc to cancel|Enter to confirm|Do you want to",
+        working=r"esc to interrupt|^ *[·✢✳✶✻✽*] \S.*…",
+        shows_work=True,
+    ),
+    own_words=INPUT_LINE,
+)
+
+
+class ClaudeCodeAdapter(CliAdapter):
+    cli = CLAUDE_CODE

@@ -72,24 +72,28 @@ def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
 
 
 def _tell(message: object) -> None:
+    """In the form that claude itself prints."""
     if isinstance(message, SystemMessage):
-        _emit({"type": "system", "subtype": message.subtype, "data": _plain(message.data)})
+        _emit(_plain(message.data))
     elif isinstance(message, AssistantMessage):
-        _emit({"type": "assistant", "turn": not message.parent_tool_use_id})
-        for block in message.content:
-            if isinstance(block, ToolUseBlock):
-                _emit({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
-            elif isinstance(block, TextBlock):
-                _emit({"type": "text", "text": block.text})
+        blocks = [block for block in map(_block, message.content) if block]
+        parent = message.parent_tool_use_id
+        _emit({"type": "assistant", "message": {"content": blocks}, "parent_tool_use_id": parent})
     elif isinstance(message, UserMessage) and isinstance(message.content, list):
-        for block in message.content:
-            if isinstance(block, ToolResultBlock):
-                error = bool(block.is_error)
-                _emit(
-                    {"type": "tool_result", "id": block.tool_use_id, "content": block.content, "error": error}
-                )
+        _emit({"type": "user", "message": {"content": [b for b in map(_block, message.content) if b]}})
     elif isinstance(message, ResultMessage):
         _emit({"type": "result", **_plain(vars(message))})
+
+
+def _block(block: object) -> dict[str, object] | None:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+    if isinstance(block, ToolResultBlock):
+        told = {"content": block.content, "is_error": bool(block.is_error)}
+        return {"type": "tool_result", "tool_use_id": block.tool_use_id, **told}
+    return None
 
 
 def _plain(value: Any) -> Any:

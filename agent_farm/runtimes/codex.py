@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
 from agent_farm.runtimes.bounds import NONE
-from agent_farm.runtimes.codex_lock import FEATURES_OFF, foreign_settings_off
-from agent_farm.runtimes.codex_role import config_with_role, role_argument
+from agent_farm.runtimes.checkout import git_directories, main_checkout
+from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
+from agent_farm.runtimes.codex_lock import (
+    config_home,
+    foreign_settings_off,
+    inline_toml,
+    provider_keys,
+    servers_off,
+)
+from agent_farm.runtimes.codex_rollout import Rollout
+from agent_farm.runtimes.conversations import spent_since
+from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
-from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
-from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
-from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.prompts import argument_for
-from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.runtimes.toml_inline import inline_toml
-from agent_farm.runtimes.worktree_files import directories_between, git_directories, main_checkout
+from agent_farm.runtimes.foreign import directories_between
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, status_in, text_of
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer
+from agent_farm.runtimes.plain_text import INPUT_LINE, fits_argument, order_to_read_role
+from agent_farm.runtimes.result import Failure, Usage
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
-DEFAULT_URL = "https://api.openai.com/v1"
-SANDBOX: Mapping[Permissions, str] = {
-    "ask": "read-only",
-    "edit": "workspace-write",
-    "all": "danger-full-access",
-}
-
+# connectors and plugins bring MCP servers of their own
+_FEATURES_OFF = ("features.apps=false", "features.plugins=false")
 # Models for which it offers another one at the start, and Enter would take that; as asked, it does not ask.
 _OFFERED: Mapping[str, str] = {
     "gpt-5.5": "gpt-6-sol",
@@ -43,160 +36,59 @@ _OFFERED: Mapping[str, str] = {
     "gpt-5.6-sol": "gpt-6-sol",
     "gpt-5.6-terra": "gpt-6-sol",
 }
+# items that are calls of tools, and what they are called with
+_CALLS = {
+    "mcp_tool_call": "arguments",
+    "command_execution": "command",
+    "file_change": "changes",
+    "web_search": "query",
+}
 
 
-class CodexAdapter(RuntimeAdapter):
-    name = "codex"
-    title = "OpenAI Codex"
-    binary_name = "codex"
-    install_hint = "npm install -g @openai/codex"
-    oldest = "0.166.0"
-    key_names = (*KEYS, "OPENAI_BASE_URL", "CODEX_HOME")
-    states: ClassVar[Mapping[str, str]] = {
-        "UserPromptSubmit": "working",
-        "PermissionRequest": "waiting",
-        "PostToolUse": "working",
-        "Stop": "idle",
-    }
-    submit_event = "UserPromptSubmit"
-    conversation_files = ("codex/sessions",)
-    transports = ("http",)
-    unsure_events = ("PermissionRequest",)
-    own_words = INPUT_LINE
-    screen = ScreenPatterns(
-        ready=r"^› *$",
-        draft=r"^› (?!\d\. )\S",
-        dialog=r"^› 1\. |[Pp]ress enter to confirm|enter to (?:submit|continue)",
-        working=r"esc to interrupt",
-        failed=r"^■ (?!Conversation interrupted).*",
-        interrupted=r"^■ Conversation interrupted",
-    )
-
-    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
-        if key_of(env) or (config_home(env) / "auth.json").exists():
-            return None
-        return "codex is not logged in; run codex login, or set CODEX_API_KEY"
-
-    def permission_words(self, permissions: Permissions) -> str:
-        return f"`{' '.join(_approval(permissions))}`"
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        return f"`-s {SANDBOX[permissions]}`"
-
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
-        if order.resume and order.conversation_id:
-            argv.append("resume")
-        # without --no-daemon it leaves servers behind that outlive the builder
-        argv += ["--no-daemon", "--dangerously-bypass-hook-trust", *_approval(order.permissions)]
-        for setting in self._interactive_settings(order):
-            argv += ["-c", setting]
-        if order.model:
-            argv += ["-m", order.model]
-        argv += order.extra_args
-        if order.resume and order.conversation_id:
-            argv.append(order.conversation_id)
-        if order.prompt is not None:
-            argv += ["--", argument_for(order, self.own_words)]
-        env = {**order.env, **(order.mcp_server.environment() if order.mcp_server else {})}
-        role = order.role_text or ""
-        if key_of(order.env):
-            home = order.run_directory / "codex"
-            env["CODEX_HOME"] = str(home)
-            file = LaunchFile(home / "config.toml", config_with_role(role))
-        else:
-            file = LaunchFile(_role_file(order), role)
-        return Launch(tuple(argv), order.cwd, env, (file,))
-
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        from agent_farm.runtimes.codex_headless import run_codex
-
-        make_directory(order.scratch / "tmp")
-        # codex runs no sandboxed command while its home lies under TMPDIR
-        env = {"TMPDIR": str(order.scratch / "tmp")}
-        if key_of(order.env):
-            home = order.home / "codex"
-            make_directory(home)
-            replace_file(home / "config.toml", config_with_role(order.system_prompt))
-            env["CODEX_HOME"] = str(home)
-        settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
-        is_bound = order.permissions == "edit" and order.bounds != NONE
-        settings += _profile(order) if is_bound else ["sandbox_workspace_write.exclude_slash_tmp=true"]
-        settings += [] if is_bound else _may_commit(order.permissions, order.cwd)
-        if order.mcp_server:
-            settings.append(f"mcp_servers={inline_toml(server_form((order.mcp_server,), required=True))}")
-        if order.system_prompt and not key_of(order.env):
-            replace_file(order.scratch / "role.md", order.system_prompt)
-            settings.append(role_argument(order.system_prompt, order.scratch / "role.md"))
-        # a private home holds nothing of the user's, but the role
-        lock = [] if key_of(order.env) else ["--ignore-user-config"]
-        if not is_bound:
-            lock += ["-s", SANDBOX[order.permissions]]
-        return await run_codex(order, env, lock, settings)
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        import tomli_w
-
-        path = tmp_dir / "config.toml"
-        form = server_form(as_servers(mcp_servers), required=True)
-        replace_file(path, tomli_w.dumps({"mcp_servers": form}))
-        return path
-
-    def _interactive_settings(self, order: InteractiveOrder) -> list[str]:
-        ours = (order.mcp_server,) if order.mcp_server else ()
-        places = list(directories_between(order.worktree, order.cwd))
-        # hooks of a linked worktree are those of the main checkout
-        if main := main_checkout(order.worktree):
-            places += [main / place.relative_to(order.worktree) for place in places]
-        directories = [place / ".codex" for place in places]
-        if not key_of(order.env):
-            directories.append(config_home(order.env))
-        settings = [*key_settings(order.env), *FEATURES_OFF, *tool_environment()]
-        off = foreign_settings_off(directories, keep=[server.name for server in ours])
-        # whole tables: in a dotted key codex takes quotes for a part of the name
-        settings.append(f"mcp_servers={inline_toml({**off.servers, **server_form(ours)})}")
-        command = {"type": "command", "command": shell_command(order), "timeout": HOOK_SECONDS}
-        events = hook_events(self.states, ("SessionStart", "SessionEnd"))
-        hooks = {event: [{"hooks": [command]}] for event in events}
-        settings.append(f"hooks={inline_toml({**hooks, 'state': off.hook_states})}")
-        trusted = {str(place): {"trust_level": "trusted"} for place in (order.worktree, order.cwd)}
-        # notify is a program of the user's
-        settings.append(f"notice.model_migrations={inline_toml(_OFFERED)}")
-        settings += [f"projects={inline_toml(trusted)}", "check_for_update_on_startup=false", "notify=[]"]
-        settings += _may_commit(order.permissions, order.worktree)
-        if order.role_text and not key_of(order.env):
-            settings.append(role_argument(order.role_text, _role_file(order)))
-        return settings
-
-
-def _profile(order: HeadlessOrder) -> list[str]:
-    """`-s workspace-write` with bounds. It takes /tmp for its own unless told otherwise."""
-    bounds = order.bounds
-    files = {":slash_tmp": "read", **{str(place): "write" for place in git_directories(order.cwd)}}
-    files |= {str(place): "read" for place in bounds.keeps} | {str(place): "deny" for place in bounds.hides}
-    profile = {"extends": ":workspace", "filesystem": files}
-    return ['default_permissions="farm"', f"permissions={inline_toml({'farm': profile})}"]
-
-
-def key_of(env: Mapping[str, str]) -> str | None:
-    """The variable that holds a key; with one, a private configuration home is safe."""
+def _key_of(env: Environment) -> str | None:
     return next((name for name in KEYS if env.get(name)), None)
 
 
-def config_home(env: Mapping[str, str]) -> Path:
-    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", os.sep)) / ".codex")
+def _login(env: Environment, model: str | None) -> str | None:
+    if _key_of(env) or (config_home(env) / "auth.json").exists():
+        return None
+    return "codex is not logged in; run codex login, or set CODEX_API_KEY"
 
 
-def key_settings(env: Mapping[str, str]) -> list[str]:
-    """A provider of its own: a key in the environment does not log the terminal interface in."""
-    key = key_of(env)
+def server_forms(servers: Sequence[McpServer], *, required: bool) -> dict[str, dict[str, object]]:
+    """With `required` a run ends where its server is dead."""
+    form: dict[str, object] = {
+        "default_tools_approval_mode": "approve",
+        "omit_tools_from": ["deferred"],
+        "tool_timeout_sec": TOOL_SECONDS,
+        **({"required": True} if required else {}),
+    }
+    token = {"bearer_token_env_var": MCP_TOKEN}
+    return {server.name: {"url": server.url, **form, **(token if server.token else {})} for server in servers}
+
+
+def _flags(start: Start) -> list[str]:
+    settings = [*_provider(start.env), *_FEATURES_OFF]
+    # commands of the model need neither the key nor the token
+    settings.append(f"shell_environment_policy.exclude={inline_toml([*KEYS, MCP_TOKEN])}")
+    settings += _pane_settings(start) if start.in_pane else _headless_settings(start)
+    if start.role and not _key_of(start.env):
+        settings.append(_role_argument(start))
+    flags = []
+    if not start.in_pane:  # a private home holds nothing of the user's
+        flags += [] if _key_of(start.env) else ["--ignore-user-config"]
+        flags += [] if _is_bound(start) else ["-s", SANDBOX[start.permissions]]
+    return flags + [word for setting in settings for word in ("-c", setting)]
+
+
+def _provider(env: Environment) -> list[str]:
+    """One of its own: a key in the environment does not log the terminal interface in."""
+    key = _key_of(env)
     if key is None:
         return []
     provider = {
         "name": "OpenAI",
-        "base_url": env.get("OPENAI_BASE_URL") or DEFAULT_URL,
+        "base_url": env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1",
         "env_key": key,
         "wire_api": "responses",
         "request_max_retries": 3,
@@ -205,40 +97,229 @@ def key_settings(env: Mapping[str, str]) -> list[str]:
     return ["model_provider=farm_key", f"model_providers.farm_key={inline_toml(provider)}"]
 
 
-def server_form(servers: tuple[McpServer, ...], *, required: bool = False) -> dict[str, dict[str, object]]:
-    return {server.name: _server(server, required) for server in servers}
+def _pane_settings(start: Start) -> list[str]:
+    places = list(directories_between(start.top, start.cwd))
+    # hooks of a linked worktree are those of the main checkout
+    if main := main_checkout(start.top):
+        places += [main / place.relative_to(start.top) for place in places]
+    directories = [place / ".codex" for place in places]
+    if not _key_of(start.env):
+        directories.append(config_home(start.env))
+    off = foreign_settings_off(directories, keep=[server.name for server in start.servers])
+    hook = {"type": "command", "command": start.report_line, "timeout": HOOK_SECONDS}
+    hooks = {event: [{"hooks": [hook]}] for event in HOOKS.events}
+    trusted = {str(place): {"trust_level": "trusted"} for place in (start.top, start.cwd)}
+    return [
+        # whole tables: in a dotted key codex takes quotes for a part of the name
+        f"mcp_servers={inline_toml({**off.servers, **server_forms(start.servers, required=False)})}",
+        f"hooks={inline_toml({**hooks, 'state': off.hook_states})}",
+        f"notice.model_migrations={inline_toml(_OFFERED)}",
+        f"projects={inline_toml(trusted)}",
+        "check_for_update_on_startup=false",
+        "notify=[]",  # a program of the user's
+        *_may_commit(start),
+    ]
 
 
-def tool_environment() -> list[str]:
-    """Commands of the model need neither the key nor the token."""
-    return [f"shell_environment_policy.exclude={inline_toml([*KEYS, MCP_TOKEN])}"]
+def _headless_settings(start: Start) -> list[str]:
+    settings = _may_write(start)
+    if start.servers:
+        settings.append(f"mcp_servers={inline_toml(server_forms(start.servers, required=True))}")
+    return settings
 
 
-def _server(server: McpServer, required: bool) -> dict[str, object]:
-    form: dict[str, object] = {
-        "url": server.url,
-        "default_tools_approval_mode": "approve",
-        "omit_tools_from": ["deferred"],
-        "tool_timeout_sec": TOOL_SECONDS,
-    }
-    if server.token:
-        form["bearer_token_env_var"] = MCP_TOKEN
-    return {**form, **({"required": True} if required else {})}
+def _is_bound(start: Start) -> bool:
+    return start.permissions == "edit" and start.bounds != NONE
 
 
-def _may_commit(permissions: Permissions, checkout: Path) -> list[str]:
+def _may_write(start: Start) -> list[str]:
+    """`-s workspace-write`, with bounds too. It takes /tmp for its own unless told otherwise."""
+    if not _is_bound(start):
+        return ["sandbox_workspace_write.exclude_slash_tmp=true", *_may_commit(start)]
+    bounds = start.bounds
+    files = {":slash_tmp": "read", **{str(place): "write" for place in git_directories(start.cwd)}}
+    files |= {str(place): "read" for place in bounds.keeps} | {str(place): "deny" for place in bounds.hides}
+    profile = {"extends": ":workspace", "filesystem": files}
+    return ['default_permissions="farm"', f"permissions={inline_toml({'farm': profile})}"]
+
+
+def _may_commit(start: Start) -> list[str]:
     """Both git directories by name: each is read-only to it unless it is a writable root itself."""
-    if permissions != "edit":
+    if start.permissions != "edit":
         return []
-    writable = [str(place) for place in git_directories(checkout)]
+    writable = [str(place) for place in git_directories(start.top)]
     return [f"sandbox_workspace_write.writable_roots={inline_toml(writable)}"]
 
 
-def _role_file(order: InteractiveOrder) -> Path:
-    return order.run_directory / "codex-role.md"
+def _files(start: Start) -> dict[Path, str]:
+    """The role as a setting: in a private home of any length and seen by nobody, else as an argument."""
+    if _key_of(start.env):
+        role = f"{_role_setting(start.role)}\n" if start.role else "# everything is on the command line\n"
+        return {start.home / "config.toml": role}
+    return {_role_file(start): start.role}
 
 
-def _approval(permissions: Permissions) -> tuple[str, ...]:
-    if permissions == "all":
-        return ("--dangerously-bypass-approvals-and-sandbox",)
-    return ("-s", SANDBOX[permissions], "-a", "on-request")
+def _role_argument(start: Start) -> str:
+    """A role that fits no argument is to be read from its file."""
+    whole = _role_setting(start.role)
+    return whole if fits_argument(whole) else _role_setting(order_to_read_role(start.role, _role_file(start)))
+
+
+def _role_setting(role: str) -> str:
+    return f"developer_instructions={inline_toml(role)}"
+
+
+def _role_file(start: Start) -> Path:
+    return start.place / "codex-role.md"
+
+
+class CodexEvents(LineParser):
+    answered_is_done = True
+    refusals = (
+        "unexpected argument",
+        "error parsing",
+        "unknown configuration",
+        "no rollout found",
+        "invalid value",
+    )
+
+    def __init__(self, start: Start) -> None:
+        super().__init__(start)
+        self._rollout: Rollout | None = None
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if self._rollout:
+            self.turns = max(self.turns, self._rollout.answers())
+        if kind == "thread.started":
+            self._begin_thread(str(event["thread_id"]))
+        elif kind == "item.started" and event["item"]["type"] in _CALLS:
+            self._begin_call(event["item"])
+        elif kind == "item.completed":
+            self._end_item(event["item"])
+        elif kind == "turn.completed":
+            self.finished = True
+            self.turns = max(1, self.turns)
+            self.usage = self._usage(event.get("usage") or {})
+        elif kind == "turn.failed":
+            message = str(event["error"].get("message") or json.dumps(event["error"]))
+            failure = api_failure(status_in(message), message)
+            self.fail(failure.kind, failure.message)
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        if "required MCP" in stderr or "MCP server" in stderr:
+            return Failure("mcp-unreachable", last_line(stderr))
+        return super().explain(stderr, exit_code)
+
+    def _begin_thread(self, identity: str) -> None:
+        self.conversation_id = identity
+        wanted = self.start.conversation_id
+        home = self.start.home if _key_of(self.start.env) else config_home(self.start.env)
+        self._rollout = Rollout(home, identity, resumed=self.start.resume)
+        if self.start.resume and wanted != identity:  # an unknown name silently begins a new thread
+            self.fail("refused-argument", f"no conversation {wanted}")
+
+    def _begin_call(self, item: Event) -> None:
+        if item["type"] == "mcp_tool_call":
+            self.call(item["id"], f"mcp__{item.get('server')}__{item.get('tool')}", item.get("arguments"))
+        else:
+            given = _CALLS[item["type"]]
+            self.call(item["id"], str(item["type"]), {given: item.get(given)})
+
+    def _end_item(self, item: Event) -> None:
+        if item["type"] == "agent_message":
+            self.output = item["text"]
+        elif item["type"] in _CALLS:
+            if item["id"] not in self.calls:
+                self._begin_call(item)
+            told = (item.get(name) for name in ("aggregated_output", "result", "error", "status"))
+            failed = item.get("status") == "failed" or bool(item.get("error") or item.get("exit_code"))
+            self.answer(item["id"], text_of(next(filter(None, told), None)), is_error=failed)
+
+    def _usage(self, total: Event) -> Usage:
+        """This run's part of a total that counts the whole conversation."""
+        totals = {name: float(number(value)) for name, value in total.items()}
+        spent = spent_since(self.start, self.conversation_id, totals) or {}
+        cached = number(spent.get("cached_input_tokens"))
+        return Usage(
+            input_tokens=max(0, number(spent.get("input_tokens")) - cached),
+            output_tokens=number(spent.get("output_tokens")),
+            cache_read_tokens=cached,
+            cache_write_tokens=number(spent.get("cache_write_input_tokens")),
+        )
+
+
+HOOKS = Hooks(
+    states={
+        "UserPromptSubmit": "working",
+        "PermissionRequest": "waiting",
+        "PostToolUse": "working",
+        "Stop": "idle",
+    },
+    submitted="UserPromptSubmit",
+    unsure=("PermissionRequest",),
+)
+
+SANDBOX = {"ask": "read-only", "edit": "workspace-write", "all": "danger-full-access"}
+_LOCK = "-c 'mcp_servers={codex_mcp_off}' -c features.apps=false -c features.plugins=false"
+
+CODEX = Cli(
+    name="codex",
+    title="OpenAI Codex",
+    binary="codex",
+    install="npm install -g @openai/codex",
+    oldest="0.166.0",
+    tried="0.169.0",
+    keys=KEYS,
+    variables=("OPENAI_BASE_URL", "CODEX_HOME"),
+    login=_login,
+    has_key=lambda env: _key_of(env) is not None,
+    home=Home("CODEX_HOME", conversations=("sessions",), only_with_key=True),
+    # without --no-daemon it leaves servers behind that outlive the builder
+    pane=(
+        "--no-daemon --dangerously-bypass-hook-trust {permissions} {flags} {model} {extra}"
+        " {conversation} {prompt}"
+    ),
+    headless="exec --json --skip-git-repo-check {flags} {model} {extra} {conversation} -",
+    words=Words(model=("-m", "{}"), resume=("resume", "{}"), prompt=("--", "{}")),
+    permissions={
+        "ask": ("-s", SANDBOX["ask"], "-a", "on-request"),
+        "edit": ("-s", SANDBOX["edit"], "-a", "on-request"),
+        "all": ("--dangerously-bypass-approvals-and-sandbox",),
+    },
+    ask=Ask(
+        command=(
+            f"codex exec --skip-git-repo-check --ephemeral --json -s read-only {_LOCK}"
+            " -c notify=[] -c shell_environment_policy.inherit=core -"
+        ),
+        chat=(
+            f"codex --no-daemon -s read-only -a on-request {_LOCK}"
+            """ -c 'projects={"{directory}"={trust_level="trusted"}}'"""
+        ),
+        output="codex",
+        variables=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_*"),
+        placeholders={"codex_mcp_off": lambda env, directories: servers_off(env)},
+        more_variables=provider_keys,
+    ),
+    config=lambda servers: {"mcp_servers": server_forms(servers, required=True)},
+    config_file="config.toml",
+    transports=("http",),
+    flags=_flags,
+    files=_files,
+    events=CodexEvents,
+    temporary={"headless": "TMPDIR"},  # it runs no sandboxed command while its home lies under TMPDIR
+    hooks=HOOKS,
+    screen=Screen(
+        ready=r"^› *$",
+        draft=r"^› (?!\d\. )\S",
+        dialog=r"^› 1\. |[Pp]ress enter to confirm|enter to (?:submit|continue)",
+        working=r"esc to interrupt",
+        failed=r"^■ (?!Conversation interrupted).*",
+        interrupted=r"^■ Conversation interrupted",
+    ),
+    own_words=INPUT_LINE,
+)
+
+
+class CodexAdapter(CliAdapter):
+    cli = CODEX

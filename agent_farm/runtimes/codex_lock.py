@@ -1,17 +1,23 @@
-"""Codex merges user and project settings into a trusted session; here is what switches theirs off by name."""
+"""Codex merges user and project settings into a session; here is what switches theirs off by name."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# connectors and plugins bring MCP servers of their own
-FEATURES_OFF = ("features.apps=false", "features.plugins=false")
+from agent_farm.errors import DamagedFile
+from agent_farm.runtimes.foreign import load_json, load_toml, table
+
+_MACHINE = Path("/etc/codex/config.toml")
+
+
+def config_home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or Path(env.get("HOME", os.sep)) / ".codex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +36,12 @@ def foreign_settings_off(directories: Iterable[Path], *, keep: Iterable[str]) ->
     servers: dict[str, Mapping[str, object]] = {}
     hooks: dict[str, dict[str, bool]] = {}
     for directory in directories:
-        config = _load_toml(directory / "config.toml")
-        for name, server in _table(config, "mcp_servers").items():
+        config = load_toml(directory / "config.toml")
+        for name, server in table(config, "mcp_servers").items():
             if name not in keep and isinstance(server, Mapping):
                 servers[name] = _dummy(server)
-        hooks |= _hook_states(directory / "config.toml", _table(config, "hooks"))
-        hooks |= _hook_states(directory / "hooks.json", _table(_load_json(directory / "hooks.json"), "hooks"))
+        hooks |= _hook_states(directory / "config.toml", table(config, "hooks"))
+        hooks |= _hook_states(directory / "hooks.json", table(load_json(directory / "hooks.json"), "hooks"))
     return ForeignSettings(servers, hooks)
 
 
@@ -59,23 +65,53 @@ def _snake(event: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
 
 
-def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = config.get(name)
-    return table if isinstance(table, Mapping) else {}
+def servers_off(env: Mapping[str, str]) -> str:
+    """For `af ask`: each server that the user or the machine configured, disabled, as one inline table."""
+    names = dict.fromkeys(
+        name for document in _configurations(env) for name in table(document, "mcp_servers")
+    )
+    return inline_toml({name: {"enabled": False} for name in names})
 
 
-def _load_toml(path: Path) -> Mapping[str, Any]:
-    """Empty where there is none; one that cannot be read cannot be read by codex either."""
+def provider_keys(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of variables that hold the keys of the user's own providers."""
+    names: list[str] = []
+    for document in _configurations(env):
+        for provider in table(document, "model_providers").values():
+            if isinstance(provider, Mapping):
+                found = (provider.get("env_key"), *table(provider, "env_http_headers").values())
+                names += [name for name in found if isinstance(name, str)]
+    return tuple(names)
+
+
+def _configurations(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """One that cannot be read is an error: codex may read it all the same, with its servers."""
     import tomllib
 
-    with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    return {}
+    for path in (_MACHINE, config_home(env) / "config.toml"):
+        try:
+            yield tomllib.loads(path.read_bytes().decode())
+        except OSError:
+            continue
+        except ValueError as error:
+            raise DamagedFile(
+                f"{path} is not valid TOML",
+                why=f"{error}; its MCP servers cannot be switched off",
+                hint=f"$EDITOR {path}",
+            ) from error
 
 
-def _load_json(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError):
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(loaded, dict):
-            return loaded
-    return {}
+def inline_toml(value: object) -> str:
+    """A str, bool, number, list or mapping on one line; tomli-w writes documents only."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{inline_toml(str(key))}={inline_toml(inner)}" for key, inner in value.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(inline_toml(inner) for inner in value) + "]"
+    raise TypeError(f"no TOML for {type(value).__name__}")

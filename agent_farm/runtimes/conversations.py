@@ -1,12 +1,15 @@
-"""What is left in a runtime's private home when a run has ended: the conversation, so that it can go on."""
+"""What is kept of a headless conversation so that it can go on: its files, and what it has cost so far."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from agent_farm.runtimes.cli import Start
 
 
 def keep_conversation(home: Path, kept: Sequence[str]) -> None:
@@ -39,3 +42,37 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def spent_since(start: Start, conversation: str | None, totals: dict[str, float]) -> dict[str, float] | None:
+    """This run's part of `totals`, for CLIs that tell what all of a conversation has cost.
+
+    None when the conversation is resumed and its total before is unknown.
+    """
+    if conversation is None or start.mode != "headless":
+        return totals
+    file = _totals_file(start, conversation)
+    before = _load_totals(file) if start.resume else {}
+    _save_totals(file, totals)
+    if before is None:
+        return None
+    return {name: value - before.get(name, 0.0) for name, value in totals.items()}
+
+
+def _load_totals(file: Path) -> dict[str, float] | None:
+    with suppress(OSError, ValueError):
+        stored = json.loads(file.read_text())
+        return {str(name): float(value) for name, value in stored.items()}
+    return None
+
+
+def _save_totals(file: Path, totals: dict[str, float]) -> None:
+    from agent_farm.disk import make_directory, replace_file
+
+    make_directory(file.parent)
+    replace_file(file, json.dumps(totals))
+
+
+def _totals_file(start: Start, conversation: str) -> Path:
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in conversation)
+    return start.home.parent / "totals" / f"{safe}.json"

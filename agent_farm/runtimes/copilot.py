@@ -1,188 +1,237 @@
-"""GitHub Copilot CLI, in a pane and headless, from a configuration home of its own: so it needs a token."""
+"""GitHub Copilot CLI, from a configuration home of its own: so it needs a token."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
-from agent_farm.runtimes.copilot_lock import foreign_servers
-from agent_farm.runtimes.environment import MCP_TOKEN
-from agent_farm.runtimes.hook_forms import HOOK_SECONDS, hook_events, shell_command
-from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers, locked_name
+from agent_farm.runtimes.cli import HOOK_SECONDS, Cli, Environment, Home, Hooks, Screen, Start, Words
+from agent_farm.runtimes.conversations import spent_since
+from agent_farm.runtimes.engine import CliAdapter
+from agent_farm.runtimes.foreign import load_json, settings_between, table
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, number, text_of
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header, locked_name
 from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.prompts import argument_for
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.result import Failure, Usage
+from agent_farm.runtimes.skills import skill_paths
 
-TOKENS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
-PROVIDER = (
-    "COPILOT_PROVIDER_BASE_URL",
-    "COPILOT_PROVIDER_TYPE",
-    "COPILOT_PROVIDER_API_KEY",
-    "COPILOT_PROVIDER_BEARER_TOKEN",
-    "COPILOT_PROVIDER_WIRE_API",
-    "COPILOT_PROVIDER_MODEL_ID",
-    "COPILOT_PROVIDER_WIRE_MODEL",
-    "COPILOT_PROVIDER_AZURE_API_VERSION",
-)
-INTERACTIVE: Mapping[Permissions, tuple[str, ...]] = {
-    "ask": (),
-    "edit": ("--allow-tool=write",),
-    "all": ("--allow-all-tools", "--allow-all-paths", "--allow-all-urls"),
-}
+TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
+PROVIDER = "COPILOT_PROVIDER_BASE_URL"
+_PROJECT_SERVERS = (".mcp.json", ".github/mcp.json", ".vscode/mcp.json", ".copilot/mcp-config.json")
 
 
-class CopilotAdapter(RuntimeAdapter):
-    name = "copilot"
-    title = "GitHub Copilot CLI"
-    binary_name = "copilot"
-    install_hint = "npm install -g @github/copilot"
-    oldest = "1.0.82"
-    key_names = (*TOKENS, *PROVIDER, "COPILOT_MODEL", "COPILOT_OFFLINE", "GH_HOST", "COPILOT_GH_HOST")
-    states: ClassVar[Mapping[str, str]] = {
+def _login(env: Environment, model: str | None) -> str | None:
+    if any(env.get(name) for name in ("COPILOT_GITHUB_TOKEN", *TOKENS, PROVIDER)):
+        return None
+    return (
+        "copilot has no token: set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN "
+        "(where gh is logged in: export GH_TOKEN=$(gh auth token)), or "
+        "COPILOT_PROVIDER_BASE_URL for another provider (the login of copilot itself cannot be used: "
+        "it lives in a configuration home that cannot be locked)"
+    )
+
+
+def _pick_keys(env: Environment, model: str | None) -> tuple[str, ...]:
+    """With a provider of its own it has no use for GitHub's tokens, which its commands would see."""
+    unused = TOKENS if env.get(PROVIDER) else ()
+    return tuple(name for name in COPILOT.every_variable if name not in unused)
+
+
+def _config(servers: tuple[McpServer, ...]) -> dict[str, object]:
+    def form(server: McpServer) -> dict[str, object]:
+        where = {"type": server.transport, "url": server.url, "tools": ["*"], "timeout": TOOL_SECONDS * 1000}
+        return {**where, **bearer_header(server)}
+
+    return {"mcpServers": {server.name: form(server) for server in servers}}
+
+
+def project_servers(top: Path, cwd: Path) -> list[str]:
+    """In a trusted folder it adds the project's."""
+    names: list[str] = []
+    for file in settings_between(top, cwd, *_PROJECT_SERVERS):
+        document = load_json(file)
+        names += [*table(document, "mcpServers"), *table(document, "servers")]
+    return list(dict.fromkeys(names))
+
+
+def _server_name(server: McpServer, start: Start) -> str:
+    """A server of the project under the farm's own name would win, and be switched off with it."""
+    taken = start.in_pane and server.name in project_servers(start.top, start.cwd)
+    return locked_name(server, start.run) if taken else server.name
+
+
+def _files(start: Start) -> dict[Path, str]:
+    """A whole configuration home: its server, its hooks, its role, and the folders it need not ask about."""
+    hook = {"type": "command", "bash": start.report_line, "timeoutSec": HOOK_SECONDS}
+    hooks = {event: [hook] for event in HOOKS.events} if start.in_pane else {}
+    folders = dict.fromkeys((str(start.top), str(start.cwd))) if start.in_pane else ()
+    settings = {"hooks": hooks, "banner": "never", "autoUpdate": False, "memory": False}
+    return {
+        start.home / "mcp-config.json": json.dumps(_config(start.servers)),
+        start.home / "config.json": json.dumps({"trustedFolders": list(folders), "banner": "never"}),
+        start.home / "settings.json": json.dumps(settings),
+        start.home / "copilot-instructions.md": start.role,
+    }
+
+
+def _flags(start: Start) -> list[str]:
+    if start.in_pane:
+        flags = [
+            word for name in project_servers(start.top, start.cwd) for word in ("--disable-mcp-server", name)
+        ]
+    else:
+        flags = ["--usage-output-file", str(_usage_file(start))]
+        if start.permissions == "edit":
+            flags += [f"--allow-tool=shell({script}:*)" for script in _skill_scripts(start)]
+    return flags + [f"--allow-tool={server.name}" for server in start.servers]
+
+
+def _skill_scripts(start: Start) -> list[str]:
+    """Its rules match a command's first word, so each script that may run is named; `sh FILE` is not."""
+    paths = skill_paths(start.skills, start.cwd, executable=True)
+    return [*paths, *(f"./{path}" for path in paths if not path.startswith("/"))]
+
+
+def _usage_file(start: Start) -> Path:
+    return start.place / "usage.json"
+
+
+class CopilotEvents(LineParser):
+    refusals = ("unknown option", "No session", "not found", "Invalid", "argument")
+
+    def __init__(self, start: Start) -> None:
+        super().__init__(start)
+        self.conversation_id = start.conversation_id
+
+    def event(self, event: Event) -> None:
+        kind, data = event.get("type"), event.get("data") or {}
+        if kind == "session.start":
+            self.conversation_id = data.get("sessionId")
+        elif kind == "session.mcp_servers_loaded":
+            for server in data.get("servers") or ():
+                if server.get("status") in ("failed", "needs-auth"):
+                    self.fail("mcp-unreachable", f"MCP server {server.get('name')}: {server.get('error')}")
+        elif kind == "assistant.turn_start":
+            self.turns += 1
+        elif kind == "tool.execution_start":
+            self.call(data["toolCallId"], str(data.get("toolName")), data.get("arguments"))
+        elif kind == "tool.execution_complete":
+            result = data.get("result") or data.get("error")
+            self.answer(data["toolCallId"], _text(result), is_error=not data.get("success"))
+        elif kind == "assistant.message":
+            self.output = data.get("content") or self.output
+        elif kind == "session.error":
+            failure = api_failure(data.get("statusCode"), str(data.get("message")))
+            self.fail(failure.kind, failure.message)
+        elif kind == "result":
+            self.finished = not event.get("exitCode")
+            self.conversation_id = event.get("sessionId") or self.conversation_id
+            with suppress(OSError, ValueError):
+                self.usage = self._usage(json.loads(_usage_file(self.start).read_text()))
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        found = super().explain(stderr, exit_code)
+        return Failure("not-logged-in", found.message) if "authenticat" in stderr else found
+
+    def _usage(self, document: Mapping[str, Any]) -> Usage:
+        """The sum over all models, and of that this run's part: the file counts the whole conversation."""
+        models = [metrics.get("usage") or {} for metrics in (document.get("modelMetrics") or {}).values()]
+        names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+        totals = {name: float(sum(number(usage.get(name)) for usage in models)) for name in names}
+        spent = spent_since(self.start, self.conversation_id, totals) or {}
+        cached = number(spent.get("cacheReadTokens"))
+        return Usage(
+            input_tokens=max(0, number(spent.get("inputTokens")) - cached),
+            output_tokens=number(spent.get("outputTokens")),
+            cache_read_tokens=cached,
+            cache_write_tokens=number(spent.get("cacheWriteTokens")),
+        )
+
+
+def _text(result: object) -> str:
+    return str(result["message"]) if isinstance(result, Mapping) and "message" in result else text_of(result)
+
+
+HOOKS = Hooks(
+    states={
         "UserPromptSubmit": "working",
         "Notification:permission_prompt": "waiting",
         "Notification:elicitation_dialog": "waiting",
         "PostToolUse": "working",
         "Stop": "idle",
         "ErrorOccurred": "waiting",
-    }
-    ready_states: ClassVar[Mapping[str, str]] = {"SessionStart": "idle"}
-    submit_event = "UserPromptSubmit"
-    conversation_files = ("copilot/session-state", "copilot/session-store.db", "copilot/session-store.db-wal")
-    unsure_events = ("Notification",)
-    reads_beside = False
-    notices_dead_mcp = False
-    own_words = INPUT_LINE
-    screen = ScreenPatterns(
+    },
+    ready_states={"SessionStart": "idle"},
+    submitted="UserPromptSubmit",
+    unsure=("Notification",),
+    kind=("notification_type",),
+    conversation=("session_id", "sessionId"),
+    reason=("message", "error"),
+    writers={"create": "path", "edit": "path"},
+)
+
+COPILOT = Cli(
+    name="copilot",
+    title="GitHub Copilot CLI",
+    binary="copilot",
+    install="npm install -g @github/copilot",
+    oldest="1.0.82",
+    tried="1.0.102",
+    keys=("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"),
+    variables=(
+        *TOKENS,
+        PROVIDER,
+        "COPILOT_PROVIDER_TYPE",
+        "COPILOT_PROVIDER_WIRE_API",
+        "COPILOT_PROVIDER_MODEL_ID",
+        "COPILOT_PROVIDER_WIRE_MODEL",
+        "COPILOT_PROVIDER_AZURE_API_VERSION",
+        "COPILOT_MODEL",
+        "COPILOT_OFFLINE",
+        "COPILOT_GH_HOST",
+        "GH_HOST",
+    ),
+    pick_keys=_pick_keys,
+    login=_login,
+    home=Home("COPILOT_HOME", conversations=("session-state", "session-store.db", "session-store.db-wal")),
+    pane=(
+        "--no-auto-update --disable-builtin-mcps {permissions} {flags} {model} {conversation}"
+        " {extra} {prompt}"
+    ),
+    headless=(
+        "--no-auto-update --no-color --output-format json --disable-builtin-mcps --no-ask-user"
+        " {permissions} {flags} {model} {conversation} {extra}"
+    ),
+    words=Words(begin=("--session-id={}",), resume=("--resume={}",), prompt=("--interactive={}",)),
+    permissions={
+        "ask": (),
+        "edit": ("--allow-tool=write",),
+        "all": ("--allow-all-tools", "--allow-all-paths", "--allow-all-urls"),
+    },
+    config=_config,
+    config_file="mcp-config.json",
+    server_name=_server_name,
+    flags=_flags,
+    files=_files,
+    environment=lambda start: {"COPILOT_AUTO_UPDATE": "false"},
+    events=CopilotEvents,
+    hooks=HOOKS,
+    screen=Screen(
         ready=r"^ *[❯>] *$",
         draft=r"^ *[❯>] +(?!\d\. )\S",
         dialog=r"↑/?↓ to (?:navigate|select)|[Ee]nter to (?:select|confirm)",
         working=r"[Ee]sc (?:to )?(?:cancel|interrupt)|^ *\S Working\b",
         failed=r"^ *[✗×] .*",
         interrupted=r"^ *● Operation (?:cancelled|aborted) by user",
-    )
-
-    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
-        if any(env.get(name) for name in (*TOKENS, "COPILOT_PROVIDER_BASE_URL")):
-            return None
-        return (
-            "copilot has no token: set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN "
-            "(where gh is logged in: export GH_TOKEN=$(gh auth token)), or "
-            "COPILOT_PROVIDER_BASE_URL for another provider (the login of copilot itself cannot be used: "
-            "it lives in a configuration home that cannot be locked)"
-        )
-
-    def new_conversation_id(self) -> str:
-        import uuid
-
-        return str(uuid.uuid4())
-
-    def permission_words(self, permissions: Permissions) -> str:
-        return f"`{' '.join(INTERACTIVE[permissions])}`" if INTERACTIVE[permissions] else "it asks"
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        skills = ", `--allow-tool=shell(…)` for each executable of `skills/`" if permissions == "edit" else ""
-        words = " ".join(INTERACTIVE[permissions])
-        return f"`{words}`{skills}" if words else "it refuses"
-
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        home = order.run_directory / "copilot"
-        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
-        argv += ["--no-auto-update", "--disable-builtin-mcps", *INTERACTIVE[order.permissions]]
-        foreign = foreign_servers(order.worktree, order.cwd)
-        for name in foreign:
-            argv += ["--disable-mcp-server", name]
-        server = unlike(order.mcp_server, foreign, order.run)
-        if server:
-            argv.append(f"--allow-tool={server.name}")
-        if order.model:
-            argv += ["--model", order.model]
-        if order.conversation_id:
-            argv.append(f"--{'resume' if order.resume else 'session-id'}={order.conversation_id}")
-        argv += order.extra_args
-        if order.prompt is not None:
-            argv.append("--interactive=" + argument_for(order, self.own_words, prefix="--interactive="))
-        events = hook_events(self.states, ("SessionStart", "SessionEnd"))
-        hook = {"type": "command", "bash": shell_command(order), "timeoutSec": HOOK_SECONDS}
-        files = home_files(
-            home,
-            server,
-            order.role_text or "",
-            trusted=[order.worktree, order.cwd],
-            hooks={event: [hook] for event in events},
-        )
-        return Launch(tuple(argv), order.cwd, self._env(order.env, home, server), files)
-
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        from agent_farm.runtimes.copilot_headless import run_copilot
-
-        home = order.home / "copilot"
-        make_directory(home)
-        for file in home_files(home, order.mcp_server, order.system_prompt, trusted=[], hooks={}):
-            make_directory(file.path.parent)
-            replace_file(file.path, file.content)
-        return await run_copilot(order, self._env(order.env, home, order.mcp_server))
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        path = tmp_dir / "mcp-config.json"
-        replace_file(path, json.dumps(server_forms(as_servers(mcp_servers)), indent=2))
-        return path
-
-    def _env(self, env: Mapping[str, str], home: Path, server: McpServer | None) -> dict[str, str]:
-        token = server.environment() if server else {}
-        return {**env, "COPILOT_HOME": str(home), "COPILOT_AUTO_UPDATE": "false", **token}
+    ),
+    own_words=INPUT_LINE,
+    notices_dead_mcp=False,
+    reads_beside=False,
+)
 
 
-def unlike(server: McpServer | None, foreign: tuple[str, ...], nonce: str) -> McpServer | None:
-    """A server of the project under the farm's own name would win, and be switched off with it."""
-    return replace(server, name=locked_name(server, nonce)) if server and server.name in foreign else server
-
-
-def server_forms(servers: tuple[McpServer, ...]) -> dict[str, object]:
-    return {"mcpServers": {server.name: _server(server) for server in servers}}
-
-
-def home_files(
-    home: Path,
-    server: McpServer | None,
-    role: str,
-    *,
-    trusted: list[Path],
-    hooks: Mapping[str, object],
-) -> tuple[LaunchFile, ...]:
-    """A whole configuration home: its server, its hooks, its role, and the folders it need not ask about."""
-    servers = server_forms((server,) if server else ())
-    folders = list(dict.fromkeys(str(folder) for folder in trusted))
-    settings = {"hooks": hooks, "banner": "never", "autoUpdate": False, "memory": False}
-    return (
-        LaunchFile(home / "mcp-config.json", json.dumps(servers)),
-        LaunchFile(home / "config.json", json.dumps({"trustedFolders": folders, "banner": "never"})),
-        LaunchFile(home / "settings.json", json.dumps(settings)),
-        LaunchFile(home / "copilot-instructions.md", role),
-    )
-
-
-def _server(server: McpServer) -> dict[str, object]:
-    form: dict[str, object] = {
-        "type": server.transport,
-        "url": server.url,
-        "tools": ["*"],
-        "timeout": TOOL_SECONDS * 1000,
-    }
-    if server.token:
-        form["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
-    return form
+class CopilotAdapter(CliAdapter):
+    cli = COPILOT

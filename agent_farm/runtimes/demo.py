@@ -6,18 +6,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.cli import Cli, Hooks, Screen, Words
+from agent_farm.runtimes.engine import headless_start
 from agent_farm.runtimes.lines import Event, LineParser, last_line, run_lines
-from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.plain_text import OwnWords
 from agent_farm.runtimes.process import Command
 from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
@@ -25,54 +20,48 @@ from agent_farm.runtimes.result import Failure, RuntimeResult, Usage
 AGENT = Path(__file__).parent / "demo_agent" / "__main__.py"
 
 
-class DemoAdapter(RuntimeAdapter):
-    name = "demo"
-    title = "Demo agent"
-    binary_name = "python"
-    install_hint = "it is part of agent-farm"
-    tells_version = False
-    check_prompt = '[[mcp:farm_check {"word": "demo"}]]'
-    submit_event = "UserPromptSubmit"
-    transports = ("http",)
-    unsure_events = ("PermissionRequest",)
-    states: ClassVar[Mapping[str, str]] = {
-        "UserPromptSubmit": "working",
-        "PermissionRequest": "waiting",
-        "PostToolUse": "working",
-        "Stop": "idle",
-        "StopFailure": "waiting",
-    }
-    ready_states: ClassVar[Mapping[str, str]] = {
-        "SessionStart:startup": "idle",
-        "SessionStart:resume": "idle",
-    }
-    own_words = OwnWords(whole="/exit")
-    screen = ScreenPatterns(
+DEMO = Cli(
+    name="demo",
+    title="Demo agent",
+    binary="python",
+    install="it is part of agent-farm",
+    words=Words(begin=("--conversation", "{}")),
+    transports=("http",),
+    hooks=Hooks(
+        states={
+            "UserPromptSubmit": "working",
+            "PermissionRequest": "waiting",
+            "PostToolUse": "working",
+            "Stop": "idle",
+            "StopFailure": "waiting",
+        },
+        ready_states={
+            "SessionStart:startup": "idle",
+            "SessionStart:resume": "idle",
+        },
+        submitted="UserPromptSubmit",
+        unsure=("PermissionRequest",),
+        writers={"edit": "path", "write": "path"},
+    ),
+    own_words=OwnWords(whole="/exit"),
+    screen=Screen(
         ready=r"^demo>\s*$",
         draft=r"^demo> \S",
         dialog=r"^demo\? 1 yes",
         working=r"^● [^\n]*\n+demo>[^\n]*\s*\Z",
-    )
+    ),
+    tells_version=False,
+    check_prompt='[[mcp:farm_check {"word": "demo"}]]',
+)
+
+
+class DemoAdapter(RuntimeAdapter):
+    cli = DEMO
 
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None
     ) -> tuple[str, ...] | None:
         return super().find_command(env, command) if command else (sys.executable, "-I", "-S", str(AGENT))
-
-    def new_conversation_id(self) -> str:
-        import uuid
-
-        return str(uuid.uuid4())
-
-    def permission_words(self, permissions: Permissions) -> str:
-        return {"ask": "asks before each edit", "edit": "edits", "all": "edits, agrees to its own questions"}[
-            permissions
-        ]
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        return {"ask": "edits nothing", "edit": "edits", "all": "edits, agrees to its own questions"}[
-            permissions
-        ]
 
     def interactive(self, order: InteractiveOrder) -> Launch:
         files = [self._mcp_file(order)]
@@ -81,7 +70,7 @@ class DemoAdapter(RuntimeAdapter):
             prompt_file = order.run_directory / "demo-prompt.txt"
             files.append(LaunchFile(prompt_file, order.prompt))
         argv = [*(self.find_command(order.env, order.command) or ()), "interactive"]
-        argv += ["--home", str(order.run_directory / "demo"), "--hook", json.dumps(order.hook_argv("-"))]
+        argv += ["--home", str(order.run_directory / "demo"), "--hook", json.dumps(order.report)]
         argv += ["--mcp-config", str(order.run_directory / "demo-mcp.json")]
         argv += ["--permissions", order.permissions]
         if order.prompt is not None:
@@ -100,7 +89,10 @@ class DemoAdapter(RuntimeAdapter):
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         argv = [*order.command, "headless", "--home", str(order.home), "--permissions", order.permissions]
         if order.mcp_server:
-            argv += ["--mcp-config", str(self.build_config_file({"": order.mcp_server}, order.scratch))]
+            argv += [
+                "--mcp-config",
+                str(self.build_config_file({order.mcp_server.name: order.mcp_server}, order.scratch)),
+            ]
         if order.system_prompt:
             role = order.scratch / "role.md"
             role.write_text(order.system_prompt, encoding="utf-8")
@@ -119,16 +111,7 @@ class DemoAdapter(RuntimeAdapter):
             scratch=order.scratch,
             timeout=order.timeout,
         )
-        return await run_lines(command, DemoLines(order.max_turns))
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        from agent_farm.disk import replace_file
-
-        path = tmp_dir / "mcp.json"
-        replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
-        return path
+        return await run_lines(command, DemoLines(headless_start(self.cli, order)))
 
     def _mcp_file(self, order: InteractiveOrder) -> LaunchFile:
         servers = (order.mcp_server,) if order.mcp_server else ()

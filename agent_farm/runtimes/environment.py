@@ -25,27 +25,6 @@ ALWAYS_PREFIXES = ("LC_", "AF_")
 # The session's own bearer token: set anew for each run, never inherited from the run that started this one.
 MCP_TOKEN = "AF_MCP_TOKEN"
 
-# Credentials of AI vendors. An adapter keeps its own and drops the others' from a headless run.
-VENDOR_KEYS = frozenset(
-    {
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CODEX_API_KEY",
-        "COPILOT_GITHUB_TOKEN",
-        "COPILOT_PROVIDER_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "GROQ_API_KEY",
-        "MISTRAL_API_KEY",
-        "OPENAI_API_KEY",
-        "OPENCODE_API_KEY",
-        "OPENROUTER_API_KEY",
-        "XAI_API_KEY",
-    }
-)
-
 
 class MissingVariable(AgentFarmError):
     code = "missing-variable"
@@ -77,5 +56,7 @@ def allowed_environment(
 
 def without_foreign_keys(env: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
     """`env` without the credentials of other AI vendors."""
-    foreign = VENDOR_KEYS - set(own)
+    from agent_farm.runtimes import vendor_keys
+
+    foreign = vendor_keys() - set(own)
     return {name: value for name, value in env.items() if name not in foreign}

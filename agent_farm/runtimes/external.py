@@ -6,56 +6,56 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from agent_farm.disk import replace_file
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.cli import Cli, Hooks, Screen
+from agent_farm.runtimes.engine import headless_start
 from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtime
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
-from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
-from agent_farm.runtimes.plain_text import OwnWords
+from agent_farm.runtimes.mcp_config import claude_form
+from agent_farm.runtimes.plain_text import OwnWords, argument_for, fits_argument
 from agent_farm.runtimes.process import Command
-from agent_farm.runtimes.prompts import argument_for, fits_argument
 from agent_farm.runtimes.result import RuntimeResult
 
 DRIVER = Path(__file__).parent / "external_driver" / "__main__.py"
+
+EXTERNAL = Cli(
+    name="external",
+    title="External executable",
+    install="agent_runtime.json declares it",
+    hooks=Hooks(
+        states={
+            "pending": "working",
+            "active": "working",
+            "completed": "idle",
+            "failed": "failed",
+            "message": "working",
+        },
+        submitted="message",
+    ),
+    screen=Screen(ready=r"^> *$", draft=r"^> \S", working=r"^● active"),
+    own_words=OwnWords(whole="/exit"),
+    notices_dead_mcp=False,
+    tells_version=False,
+    calls_tools=False,
+)
 
 
 class ExternalAdapter(RuntimeAdapter):
     """A pane or a headless run holds our driver; the driver calls the executable and reports its status."""
 
-    title = "External executable"
-    states: ClassVar[Mapping[str, str]] = {
-        "pending": "working",
-        "active": "working",
-        "completed": "idle",
-        "failed": "failed",
-        "message": "working",
-    }
-    submit_event = "message"
-    tells_version = False
-    calls_tools = False
-    notices_dead_mcp = False
-    own_words = OwnWords(whole="/exit")
-    screen = ScreenPatterns(ready=r"^> *$", draft=r"^> \S", working=r"^● active")
-
     def __init__(self, runtime: ExternalRuntime) -> None:
         self.runtime = runtime
-        self.name = runtime.name  # type: ignore[misc]  # of the instance: each declaration is a runtime
-        self.binary_name = str(runtime.adapter)  # type: ignore[misc]
-        self.install_hint = "agent_runtime.json declares it"  # type: ignore[misc]
-        if runtime.shipped:  # the keys of the CLI that it runs
-            self.key_names = get_adapter(EXECUTABLES[runtime.name]).key_names  # type: ignore[misc]
+        self.cli = replace(EXTERNAL, name=runtime.name, binary=str(runtime.adapter))
+        if runtime.shipped:  # the variables of the CLI that it runs
+            shipped = get_adapter(EXECUTABLES[runtime.name]).cli
+            self.cli = replace(self.cli, keys=shipped.keys, variables=shipped.variables)
 
     @classmethod
     def declared(cls, root: Path, name: str) -> ExternalAdapter:
@@ -84,17 +84,11 @@ class ExternalAdapter(RuntimeAdapter):
         """All that was declared: nobody else knows whose keys an executable needs."""
         return dict(env)
 
-    def permission_words(self, permissions: Permissions) -> str:
-        return "up to the executable"
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        return "up to the executable"
-
     def interactive(self, order: InteractiveOrder) -> Launch:
         directory = order.run_directory
-        prompt = argument_for(order, OwnWords()) if order.prompt is not None else ""
+        prompt = argument_for(order.prompt, order.prompt_file, OwnWords()) if order.prompt is not None else ""
         document = self._order_document(directory, order.cwd, prompt)
-        document["hook"] = list(order.hook_argv("-"))
+        document["hook"] = list(order.report)
         document["id"] = order.conversation_id if order.resume else None
         servers = (order.mcp_server,) if order.mcp_server else ()
         files = (
@@ -114,7 +108,7 @@ class ExternalAdapter(RuntimeAdapter):
         document["id"] = order.conversation_id if order.resume else None
         replace_file(order.scratch / "brief.md", brief(self.name, order.system_prompt, order.prompt))
         replace_file(order.scratch / "external.json", json.dumps(document))
-        servers = {"": order.mcp_server} if order.mcp_server else {}
+        servers = {order.mcp_server.name: order.mcp_server} if order.mcp_server else {}
         env = {**order.env, "AF_MCP_CONFIG": str(self.build_config_file(servers, order.scratch))}
         command = Command(
             argv=(*order.command, "headless", str(order.scratch / "external.json")),
@@ -123,14 +117,7 @@ class ExternalAdapter(RuntimeAdapter):
             scratch=order.scratch,
             timeout=order.timeout,
         )
-        return await run_lines(command, ExternalLines(order.max_turns))
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        path = tmp_dir / "mcp.json"
-        replace_file(path, json.dumps(claude_form(as_servers(mcp_servers)), indent=2))
-        return path
+        return await run_lines(command, ExternalLines(headless_start(self.cli, order)))
 
     def _order_document(self, directory: Path, cwd: Path, prompt: str) -> dict[str, object]:
         return {

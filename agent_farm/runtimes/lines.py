@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.process import Command, Ended, run_guarded
 from agent_farm.runtimes.progress import listener
 from agent_farm.runtimes.reading import refused_reading
@@ -27,10 +29,15 @@ class LineParser(ABC):
     """
 
     counts_turns = True
+    refusals: ClassVar[
+        tuple[str, ...]
+    ] = ()  # its words for an argument or a conversation that it does not take
+    error_line = "(?i)error"  # how the line begins that says what is wrong, should it not be the last one
     answered_is_done = False  # an exit code after the whole answer says nothing about it
 
-    def __init__(self, max_turns: int) -> None:
-        self.max_turns = max_turns
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.max_turns = start.max_turns
         self.output = ""
         self.calls: dict[str, ToolCall] = {}
         self.usage = Usage()
@@ -49,7 +56,10 @@ class LineParser(ABC):
 
     def explain(self, stderr: str, exit_code: int) -> Failure:
         """Why it ended with `exit_code` and no event that says so."""
-        return Failure("failed", last_line(stderr) or f"ended with exit code {exit_code}")
+        lines = [line.strip() for line in stderr.splitlines() if re.match(self.error_line, line.strip())]
+        said = next(iter(lines), last_line(stderr)) or f"ended with exit code {exit_code}"
+        refused = any(word in stderr for word in self.refusals)
+        return Failure("refused-argument" if refused else "failed", said)
 
     def line(self, text: str) -> str | None:
         try:
@@ -171,8 +181,6 @@ def turn_limit(turns: int) -> str:
 
 def last_line(text: str) -> str:
     """The last line that says something, without colours."""
-    import re
-
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     return lines[-1][:500] if lines else ""
@@ -197,6 +205,12 @@ def text_of(content: object) -> str:
     if isinstance(content, (list, tuple)):
         return "\n".join(text_of(part) for part in content)
     return str(content)
+
+
+def status_in(message: str) -> int | None:
+    """The HTTP status of an error that an API's message names."""
+    found = re.search(r"\b([45]\d\d)\b", message)
+    return int(found[1]) if found else None
 
 
 def number(value: object) -> int:

@@ -55,6 +55,11 @@ def locked_name(server: McpServer, nonce: str) -> str:
     return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
 
 
+def bearer_header(server: McpServer, *, variable: str = f"${{{MCP_TOKEN}}}") -> dict[str, object]:
+    """`headers` that name the variable of the token, for CLIs that fill it in."""
+    return {"headers": {"Authorization": f"Bearer {variable}"}} if server.token else {}
+
+
 def claude_form(servers: tuple[McpServer, ...]) -> dict[str, object]:
     """`{"mcpServers": {name: {"type", "url", …}}}`, its tools offered from the first request on."""
     return {"mcpServers": {server.name: _claude_server(server) for server in servers}}
@@ -94,15 +99,8 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
 
 
 def _claude_server(server: McpServer) -> dict[str, object]:
-    form: dict[str, object] = {
-        "type": server.transport,
-        "url": server.url,
-        "alwaysLoad": True,
-        "timeout": TOOL_SECONDS * 1000,
-    }
-    if server.token:
-        form["headers"] = {"Authorization": f"Bearer ${{{MCP_TOKEN}}}"}
-    return form
+    form = {"type": server.transport, "url": server.url, "alwaysLoad": True, "timeout": TOOL_SECONDS * 1000}
+    return {**form, **bearer_header(server)}
 
 
 def _file_word(name: str) -> str:

@@ -6,27 +6,18 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import (
-    HeadlessOrder,
-    InteractiveOrder,
-    Permissions,
-    RuntimeAdapter,
-    ScreenPatterns,
-)
+from agent_farm.runtimes.cli import Ask, Cli, Environment, Hooks, Permissions, Screen, Start, Words
+from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
-from agent_farm.runtimes.git_identity import identity_environment
-from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, as_servers
-from agent_farm.runtimes.opencode_lock import foreign_servers
-from agent_farm.runtimes.opencode_plugin import report_plugin
+from agent_farm.runtimes.foreign import directories_between, load_json, table
+from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, text_of
+from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header
+from agent_farm.runtimes.opencode_config import overlay, referenced_variables
 from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.prompts import argument_for
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.result import Failure, Usage
 from agent_farm.runtimes.skills import skill_commands
-from agent_farm.runtimes.worktree_files import directories_between
 
 # the vendor in `vendor/model` -> the variables it reads
 PROVIDERS = {
@@ -38,167 +29,157 @@ PROVIDERS = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
+_ASKED = ("bash", "webfetch", "external_directory")
+_OFF = {"type": "remote", "url": "http://localhost:1/mcp", "enabled": False}
 # its input box: the draft or nothing, an empty line, its agent's name, the lower edge; beside it a side bar
 _INPUT_BOX = r"^ *┃(?:  %s)?(?: {12,}\S.*)? *\n *┃(?: {12,}\S.*)? *\n *┃ +(?:Build|Plan)\b.*\n *╹▀▀"
-INTERACTIVE: Mapping[Permissions, Mapping[str, object]] = {
-    "ask": {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
-    "edit": {"edit": "allow", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
-    "all": {"*": "allow"},
-}
-HEADLESS: Mapping[Permissions, Mapping[str, object]] = {
-    "ask": {"edit": "deny", "bash": "deny", "webfetch": "deny", "external_directory": "deny"},
-    "edit": {
-        "edit": "allow",
-        "bash": "deny",
-        "webfetch": "deny",
-        "external_directory": "deny",
-    },
-    "all": {"*": "allow"},
-}
 
 
-class OpencodeAdapter(RuntimeAdapter):
-    name = "opencode"
-    title = "opencode"
-    binary_name = "opencode"
-    install_hint = "npm install -g opencode-ai"
-    oldest = "1.18.21"
-    key_names = ("OPENCODE_API_KEY",)
-    states: ClassVar[Mapping[str, str]] = {
-        "chat.message": "working",
-        "session.status:busy": "working",
-        "session.status:retry": "waiting",
-        "permission.asked": "waiting",
-        "question.asked": "waiting",
-        "permission.replied": "working",
-        "question.replied": "working",
-        "session.error": "waiting",
-        "session.idle": "idle",
-    }
-    ready_states: ClassVar[Mapping[str, str]] = {"ready": "idle"}
-    submit_event = "chat.message"
-    unsure_events = ("permission.asked", "question.asked")
-    notices_dead_mcp = False
-    own_words = INPUT_LINE
-    screen = ScreenPatterns(
-        ready=_INPUT_BOX % r"(?:Ask anything.*?)?",
-        draft=_INPUT_BOX % r"(?!Ask anything| )\S.*?",
-        dialog=r"Permission required|Allow once",
-        working=r"esc (?:again )?(?:to )?interrupt",
-    )
+def _pick_keys(env: Environment, model: str | None) -> tuple[str, ...]:
+    """The keys of the model's vendor, named before the slash; without a model only its own."""
+    return ("OPENCODE_API_KEY", *PROVIDERS.get(_vendor(model), ()))
 
-    def keys_for(self, model: str | None) -> tuple[str, ...]:
-        """The keys of the model's vendor, named before the slash; without a model only its own."""
-        vendor = (model or "").partition("/")[0]
-        return (*self.key_names, *PROVIDERS.get(vendor, ()))
 
-    @property
-    def every_key(self) -> tuple[str, ...]:
-        return (*self.key_names, *(name for names in PROVIDERS.values() for name in names))
-
-    def login_problem(self, env: Mapping[str, str], model: str | None = None) -> str | None:
-        """Without either it would take a free model that its vendor hosts, and send the code there."""
-        vendor = (model or "").partition("/")[0]
-        logins = _logins(env)
-        if not model:
-            if logins or env.get("OPENCODE_API_KEY"):
-                return None
-            return (
-                "opencode has no login, and no model is named: run opencode auth login, or set a key and "
-                "name the model (af config set runtimes.opencode.model openai/…)"
-            )
-        keys = PROVIDERS.get(vendor, ())
-        if not keys or vendor in logins or any(env.get(name) for name in keys if name.endswith("_KEY")):
+def _login(env: Environment, model: str | None) -> str | None:
+    """Without either it would take a free model that its vendor hosts, and send the code there."""
+    vendor, logins = _vendor(model), _logins(env)
+    if not model:
+        if logins or env.get("OPENCODE_API_KEY"):
             return None
-        return f"opencode has no login for {vendor}: run opencode auth login, or set {keys[0]}"
+        return (
+            "opencode has no login, and no model is named: run opencode auth login, or set a key and "
+            "name the model (af config set runtimes.opencode.model openai/…)"
+        )
+    keys = PROVIDERS.get(vendor, ())
+    if not keys or vendor in logins or any(env.get(name) for name in keys if name.endswith("_KEY")):
+        return None
+    return f"opencode has no login for {vendor}: run opencode auth login, or set {keys[0]}"
 
-    def permission_words(self, permissions: Permissions) -> str:
-        return f"`{json.dumps(INTERACTIVE[permissions])}`"
 
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        skills = ", `bash` allowed for each script of `skills/`" if permissions == "edit" else ""
-        return f"`{json.dumps(HEADLESS[permissions])}`{skills}"
+def _vendor(model: str | None) -> str:
+    return (model or "").partition("/")[0]
 
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        home, scratch = order.run_directory / "opencode", order.run_directory / "scratch"
-        argv = [*(self.find_command(order.env, order.command) or order.command or (self.binary_name,))]
-        if order.model:
-            argv += ["--model", order.model]
-        if order.resume and order.conversation_id:
-            argv += ["--session", order.conversation_id]
-        argv += order.extra_args
-        resumed = None
-        if order.resume and order.conversation_id and order.prompt_file:
-            resumed = (order.conversation_id, order.prompt_file) if order.prompt is not None else None
-        elif order.prompt is not None:
-            argv.append("--prompt=" + argument_for(order, self.own_words, prefix="--prompt="))
+
+def _logins(env: Environment) -> frozenset[str]:
+    """The vendors that its own login file names."""
+    return frozenset(load_json(Path(env.get("HOME", os.sep)) / ".local/share/opencode/auth.json"))
+
+
+def _environment(start: Start) -> dict[str, str]:
+    """These together keep user and project settings out; its login, in the data directory, stays usable."""
+    users = Path(start.env.get("HOME", os.sep)) / ".opencode"
+    servers = [
+        name for file in ("opencode.json", "opencode.jsonc") for name in table(load_json(users / file), "mcp")
+    ]
+    return {
+        "OPENCODE_CONFIG": str(_config_home(start) / "opencode.json"),
+        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+        "XDG_CONFIG_HOME": str(_config_home(start) / "config"),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_CLAUDE_CODE": "1",  # it would read the user's ~/.claude
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        # read last of all, so it can switch off what ~/.opencode configures
+        "OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": dict.fromkeys(servers, _OFF)}),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    }
+
+
+def _config_home(start: Start) -> Path:
+    return start.place / "opencode"
+
+
+def _config(servers: tuple[McpServer, ...]) -> dict[str, object]:
+    def form(server: McpServer) -> dict[str, object]:
+        header = bearer_header(server, variable=f"{{env:{MCP_TOKEN}}}")
+        return {"type": "remote", "url": server.url, "enabled": True, "oauth": False, **header}
+
+    return {"mcp": {server.name: form(server) for server in servers}}
+
+
+def _files(start: Start) -> dict[Path, str]:
+    home = _config_home(start)
+    files = dict(_plugin_library(home / "config" / "opencode"))
+    if start.role:
+        files[home / "role.md"] = start.role
+    settings = _settings(start)
+    if start.in_pane:
         plugin = home / "report.js"
-        role = home / "role.md" if order.role_text else None
-        config = settings(order.mcp_server, INTERACTIVE[order.permissions], role, order.worktree, order.cwd)
-        config["plugin"] = [plugin.as_uri()]
-        files = [
-            LaunchFile(home / "opencode.json", json.dumps(config)),
-            LaunchFile(
-                plugin,
-                report_plugin(order.hook_argv("-"), prompted=order.prompt is not None, resumed=resumed),
-            ),
-            *config_home_files(home),
-            LaunchFile(scratch / ".keep", ""),
-        ]
-        if role:
-            files.append(LaunchFile(role, order.role_text or ""))
-        env = environment(order.env, home, order.mcp_server, order.cwd)
-        env["BUN_TMPDIR"] = str(scratch)  # each start leaves 19 MB there; TMPDIR stays its commands' own
-        return Launch(tuple(argv), order.cwd, env, tuple(files), scratch)
-
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        from agent_farm.runtimes.opencode_headless import run_opencode
-
-        home = order.scratch / "opencode"
-        make_directory(order.scratch / "tmp")  # each run leaves megabytes in TMPDIR
-        make_directory(home)
-        role = home / "role.md" if order.system_prompt else None
-        if role:
-            replace_file(role, order.system_prompt)
-        config = settings(order.mcp_server, _headless_permissions(order), role, order.cwd, order.cwd)
-        replace_file(home / "opencode.json", json.dumps(config))
-        for file in config_home_files(home):
-            make_directory(file.path.parent)
-            replace_file(file.path, file.content)
-        env = environment(order.env, home, order.mcp_server, order.cwd)
-        return await run_opencode(order, {**env, "TMPDIR": str(order.scratch / "tmp")})
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        path = tmp_dir / "opencode.json"
-        form = {"mcp": {server.name: server_form(server) for server in as_servers(mcp_servers)}}
-        replace_file(path, json.dumps(form, indent=2))
-        return path
+        settings["plugin"] = [plugin.as_uri()]
+        files[plugin] = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
+        files[home / "report.json"] = json.dumps(_plugin_values(start))
+    return {home / "opencode.json": json.dumps(settings), **files}
 
 
-def _headless_permissions(order: HeadlessOrder) -> Mapping[str, object]:
-    words = HEADLESS[order.permissions]
-    if order.permissions == "all":
-        return words
-    top, bounds = _top(order.cwd), order.bounds
-    words = {
-        **words,
+def _plugin_values(start: Start) -> dict[str, object]:
+    """`--prompt` does nothing when a session is resumed: the plugin sends the message."""
+    resumed = None
+    if start.resume and start.prompt is not None and start.prompt_file:
+        resumed = {"session": start.conversation_id, "file": str(start.prompt_file)}
+    return {"argv": start.report, "resumed": resumed, "prompted": start.prompt is not None}
+
+
+def _settings(start: Start) -> dict[str, Any]:
+    """The only configuration it reads; the project's instructions are named, since its own search is off."""
+    role = [str(_config_home(start) / "role.md")] if start.role else []
+    return {
+        "$schema": "https://opencode.ai/config.json",
+        "share": "disabled",
+        "autoupdate": False,
+        "permission": _pane_rules(start.permissions) if start.in_pane else _headless_rules(start),
+        "instructions": [*role, *map(str, _project_instructions(start))],
+        # for calls alone: the server's own `timeout` would hold up a start, too
+        "experimental": {"mcp_timeout": TOOL_SECONDS * 1000},
+        **_config(start.servers),
+    }
+
+
+def _project_instructions(start: Start) -> list[Path]:
+    """AGENTS.md of each directory down to `cwd`, or CLAUDE.md where there is none."""
+    found = []
+    for directory in directories_between(start.top, start.cwd):
+        files = [directory / name for name in ("AGENTS.md", "CLAUDE.md") if (directory / name).is_file()]
+        found += files[:1]
+    return found[::-1]
+
+
+def _plugin_library(directory: Path) -> Mapping[Path, str]:
+    """A configuration home in which its plugin library looks installed: it would fetch it from npm first."""
+    library = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    return {
+        directory / "package.json": json.dumps(library),
+        directory / "package-lock.json": json.dumps({"packages": {"": library}}),
+        directory / "node_modules" / ".keep": "",
+    }
+
+
+def _pane_rules(permissions: Permissions) -> dict[str, object]:
+    if permissions == "all":
+        return {"*": "allow"}
+    return {"edit": "allow" if permissions == "edit" else "ask", **dict.fromkeys(_ASKED, "ask")}
+
+
+def _headless_rules(start: Start) -> dict[str, object]:
+    if start.permissions == "all":
+        return {"*": "allow"}
+    top, bounds = _repository(start.cwd), start.bounds
+    rules: dict[str, object] = {
+        "edit": "deny",
+        **dict.fromkeys(_ASKED, "deny"),
         "read": {"*": "allow", **_each(top, bounds.hides, "deny")},
         "external_directory": {"*": "deny", **{f"{place}/*": "allow" for place in bounds.reads}},
     }
-    if order.permissions == "ask":
-        return words
+    if start.permissions == "ask":
+        return rules
+    rules["edit"] = "allow"
     if bounds.own:  # it takes the whole repository around it for its own
-        edit = {"*": "deny", **_each(top, (order.cwd,), "allow"), **_each(top, bounds.keeps, "deny")}
-        words = {**words, "edit": edit}
-    allowed = [
-        form for command in skill_commands(order.skills_home, order.cwd) for form in (command, f"{command} *")
-    ]
-    return {**words, "bash": {"*": "deny", **dict.fromkeys(allowed, "allow")}}
+        own = _each(top, (start.cwd,), "allow")
+        rules["edit"] = {"*": "deny", **own, **_each(top, bounds.keeps, "deny")}
+    commands = skill_commands(start.skills, start.cwd)
+    allowed = [form for command in commands for form in (command, f"{command} *")]
+    return {**rules, "bash": {"*": "deny", **dict.fromkeys(allowed, "allow")}}
 
 
-def _top(cwd: Path) -> Path:
+def _repository(cwd: Path) -> Path:
     """What its rules name files from: the repository that it starts in."""
     return next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), cwd)
 
@@ -209,76 +190,124 @@ def _each(top: Path, places: Sequence[Path], verdict: str) -> dict[str, str]:
     return {pattern: verdict for name in names for pattern in (name, f"{name}/*" if name != "." else "*")}
 
 
-def _logins(env: Mapping[str, str]) -> frozenset[str]:
-    """The vendors that its own login file names."""
-    file = Path(env.get("HOME", os.sep)) / ".local/share/opencode/auth.json"
-    try:
-        return frozenset(json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return frozenset()
+class OpencodeEvents(LineParser):
+    refusals = ("Unknown argument", "Session not found", "not found", "Invalid")
+
+    def __init__(self, start: Start) -> None:
+        super().__init__(start)
+        self._tokens = {"input": 0, "output": 0, "read": 0, "write": 0}
+
+    def event(self, event: Event) -> None:
+        self.conversation_id = event.get("sessionID") or self.conversation_id
+        kind, part = event.get("type"), event.get("part") or {}
+        if kind == "step_start":
+            self.turns += 1
+            self.output = ""
+        elif kind == "text":
+            self.output += part.get("text") or ""
+        elif kind == "tool_use":
+            state = part.get("state") or {}
+            failed = state.get("status") == "error"
+            self.call(part["callID"], part["tool"], state.get("input"))
+            self.answer(part["callID"], text_of(state.get("error" if failed else "output")), is_error=failed)
+        elif kind == "step_finish":
+            self._end_step(part)
+        elif kind == "error":
+            error = event.get("error") or {}
+            data = error.get("data") or {}
+            failure = api_failure(data.get("statusCode"), str(data.get("message") or error.get("name")))
+            self.fail(failure.kind, failure.message)
+
+    def explain(self, stderr: str, exit_code: int) -> Failure:
+        if "Options:" in stderr:
+            return Failure("refused-argument", "opencode did not take its arguments and printed its help")
+        found = super().explain(stderr, exit_code)
+        errors = [line for line in stderr.splitlines() if "Error" in line]
+        return Failure(found.kind, last_line("\n".join(errors)) or found.message)
+
+    def _end_step(self, part: Event) -> None:
+        tokens = part.get("tokens") or {}
+        cache = tokens.get("cache") or {}
+        for name, source in (("input", tokens), ("output", tokens), ("read", cache), ("write", cache)):
+            self._tokens[name] += number(source.get(name))
+        self.usage = Usage(
+            input_tokens=self._tokens["input"],
+            output_tokens=self._tokens["output"],
+            cache_read_tokens=self._tokens["read"],
+            cache_write_tokens=self._tokens["write"],
+        )
+        self.cost = (self.cost or 0.0) + float(part.get("cost") or 0)
+        self.finished = part.get("reason") != "tool-calls"
 
 
-def settings(
-    server: McpServer | None,
-    permission: Mapping[str, object],
-    role: Path | None,
-    top: Path,
-    cwd: Path,
-) -> dict[str, Any]:
-    """The only configuration it reads; the project's instructions are named, since its own search is off."""
-    instructions = [str(path) for path in project_instructions(top, cwd)]
-    return {
-        "$schema": "https://opencode.ai/config.json",
-        "share": "disabled",
-        "autoupdate": False,
-        "permission": permission,
-        "instructions": [*([str(role)] if role else []), *instructions],
-        "mcp": {server.name: server_form(server)} if server else {},
-        # for calls alone: the server's own `timeout` would hold up a start, too
-        "experimental": {"mcp_timeout": TOOL_SECONDS * 1000},
-    }
+HOOKS = Hooks(
+    states={
+        "chat.message": "working",
+        "session.status:busy": "working",
+        "session.status:retry": "waiting",
+        "permission.asked": "waiting",
+        "question.asked": "waiting",
+        "permission.replied": "working",
+        "question.replied": "working",
+        "session.error": "waiting",
+        "session.idle": "idle",
+    },
+    ready_states={"ready": "idle"},
+    submitted="chat.message",
+    unsure=("permission.asked", "question.asked"),
+    kind=("subtype",),
+    reason=("message",),
+)
+
+OPENCODE = Cli(
+    name="opencode",
+    title="opencode",
+    binary="opencode",
+    install="npm install -g opencode-ai",
+    oldest="1.18.21",
+    tried="1.18.33",
+    keys=(
+        "OPENCODE_API_KEY",
+        *(name for names in PROVIDERS.values() for name in names if name.endswith("_KEY")),
+    ),
+    variables=tuple(name for names in PROVIDERS.values() for name in names if not name.endswith("_KEY")),
+    pick_keys=_pick_keys,
+    login=_login,
+    pane="{model} {conversation} {extra} {prompt}",
+    headless="run --format json {model} {conversation} {extra}",
+    words=Words(resume=("--session", "{}"), prompts_on_resume=False),
+    ask=Ask(
+        command="opencode run --pure",
+        chat="opencode --pure",
+        env={
+            "OPENCODE_CONFIG_CONTENT": "{opencode_config}",
+            "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "TMPDIR": "{scratch}",  # each run leaves a library of several MB there
+        },
+        variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+        placeholders={"opencode_config": overlay},
+        more_variables=referenced_variables,
+    ),
+    config=_config,
+    config_file="opencode.json",
+    files=_files,
+    environment=_environment,
+    events=OpencodeEvents,
+    # each start leaves 19 MB; in a pane TMPDIR stays its commands' own
+    temporary={"pane": "BUN_TMPDIR", "headless": "TMPDIR"},
+    hooks=HOOKS,
+    screen=Screen(
+        ready=_INPUT_BOX % r"(?:Ask anything.*?)?",
+        draft=_INPUT_BOX % r"(?!Ask anything| )\S.*?",
+        dialog=r"Permission required|Allow once",
+        working=r"esc (?:again )?(?:to )?interrupt",
+    ),
+    own_words=INPUT_LINE,
+    notices_dead_mcp=False,
+    hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
+)
 
 
-def project_instructions(top: Path, cwd: Path) -> list[Path]:
-    """AGENTS.md of each directory down to `cwd`, or CLAUDE.md where there is none."""
-    found = []
-    for directory in directories_between(top, cwd):
-        names = (directory / "AGENTS.md", directory / "CLAUDE.md")
-        found += [next(path for path in names if path.is_file())] if any(p.is_file() for p in names) else []
-    return found[::-1]
-
-
-def environment(env: Mapping[str, str], home: Path, server: McpServer | None, cwd: Path) -> dict[str, str]:
-    """These together keep user and project settings out; its login, in the data directory, stays usable."""
-    return {
-        **env,
-        **identity_environment(cwd, env),  # git of its commands looks into the empty XDG_CONFIG_HOME, too
-        "OPENCODE_CONFIG": str(home / "opencode.json"),
-        "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
-        "XDG_CONFIG_HOME": str(home / "config"),
-        "OPENCODE_DISABLE_AUTOUPDATE": "1",
-        "OPENCODE_DISABLE_CLAUDE_CODE": "1",  # it would read the user's ~/.claude
-        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-        # read last of all, so it can switch off what ~/.opencode configures
-        "OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": foreign_servers(Path(env.get("HOME", os.sep)))}),
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        **(server.environment() if server else {}),
-    }
-
-
-def config_home_files(home: Path) -> tuple[LaunchFile, ...]:
-    """A configuration home in which its plugin library looks installed: it would fetch it from npm first."""
-    directory = home / "config" / "opencode"
-    library = {"dependencies": {"@opencode-ai/plugin": "*"}}
-    return (
-        LaunchFile(directory / "package.json", json.dumps(library)),
-        LaunchFile(directory / "package-lock.json", json.dumps({"packages": {"": library}})),
-        LaunchFile(directory / "node_modules" / ".keep", ""),
-    )
-
-
-def server_form(server: McpServer) -> dict[str, object]:
-    form: dict[str, object] = {"type": "remote", "url": server.url, "enabled": True, "oauth": False}
-    if server.token:
-        form["headers"] = {"Authorization": f"Bearer {{env:{MCP_TOKEN}}}"}
-    return form
+class OpencodeAdapter(CliAdapter):
+    cli = OPENCODE

@@ -1,9 +1,10 @@
-"""What a CLI's input line takes as its own words, and how a text arrives there as the text that it is."""
+"""Text for a CLI: what its input line takes for its own words, and what fits into one argument."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 # A model reads past this line, and no input line takes it for anything.
 BEFORE = "Message:\n"
@@ -38,6 +39,8 @@ def as_text(text: str, words: OwnWords) -> str:
     return before + text + (" " if words.would_change_end(text) else "")
 
 
+NO_WORDS = OwnWords()
+
 # The five AI CLIs have learned the same words. `!` is a shell command, past every permission; a name after a
 # slash a command of their own, while a path, which has a second slash, is text; the end of a text opens a
 # list of names from which Enter would take one, and after a backslash Enter is a line break.
@@ -46,3 +49,29 @@ INPUT_LINE = OwnWords(
     whole=r"exit|quit|help|:q!?|:wq!?",
     ends=r"[@$/#]\S*$|\\$",
 )
+
+# Linux refuses a single argument of 128 KiB (MAX_ARG_STRLEN, the closing NUL included)
+ARGUMENT_LIMIT = 128 * 1024 - 1
+
+
+def fits_argument(text: str, *, prefix: str = "") -> bool:
+    return len((prefix + text).encode()) <= ARGUMENT_LIMIT
+
+
+def argument_for(prompt: str, file: Path | None, words: OwnWords, *, prefix: str = "") -> str:
+    """The prompt, as the text that it is, or, where no argument can hold it, the order to read its file."""
+    text = as_text(prompt, words)
+    if fits_argument(text, prefix=prefix) or file is None:
+        return text
+    return (
+        f"Your task is the whole content of the file {file} ({len(prompt.encode())} bytes; "
+        "it is too long for a command line). Read all of it before you start, then do what it says."
+    )
+
+
+def order_to_read_role(role: str, file: Path) -> str:
+    """What stands for a role that no argument can hold."""
+    return (
+        f"Your role and rules are the whole content of the file {file} ({len(role.encode())} bytes; they are "
+        "too long for a command line). Read all of it before anything else, and keep to it throughout."
+    )

@@ -44,7 +44,7 @@ def _version(
     adapter: RuntimeAdapter, env: Mapping[str, str], command: Sequence[str] | None
 ) -> tuple[str | None, str | None]:
     """The version, and why a program that tells none, or too old a one, will not do."""
-    found = adapter.find_command(env, command) if adapter.tells_version else None
+    found = adapter.find_command(env, command) if adapter.cli.tells_version else None
     if found is None:
         return None, None
     own = allowed_environment(env, key_names=())
@@ -76,7 +76,7 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     if root is None or settings is None:
         adapter = get_adapter(name)
         version, failure = _version(adapter, env, None)
-        return Survey(name, adapter.title, version, adapter.problem(env) or failure)
+        return Survey(name, adapter.cli.title, version, adapter.problem(env) or failure)
     problem = runtime_problem(root, settings, name, env)
     try:
         adapter = get_adapter(name, root)
@@ -86,4 +86,4 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
     command = shlex.split(own) if own else None
     version, failure = (None, None) if is_repositorys else _version(adapter, env, command)
-    return Survey(name, adapter.title, version, problem or failure)
+    return Survey(name, adapter.cli.title, version, problem or failure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent_farm.runtimes import ADAPTERS, get_adapter
+from agent_farm.runtimes import vendor_variables
 from agent_farm.runtimes.environment import ALWAYS
 
 # Of a terminal's variables only these: it passes on to a session what its runtime and its butler declare.
@@ -16,18 +16,13 @@ PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN",
 
 def server_environment(environ: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
     """The server's own environment: what a session may ask for, and nothing of the terminal it came from."""
-    names = {*NAMES, *declared, *runtime_variables()} - {*TERMINAL, *PRIVATE}
+    names = {*NAMES, *declared, *vendor_variables(environ)} - {*TERMINAL, *PRIVATE}
     asked = asked_variables(environ)
     return {
         name: value
         for name, value in environ.items()
         if name in names or name in asked or (name.startswith(PREFIXES) and name not in PRIVATE)
     }
-
-
-def runtime_variables() -> set[str]:
-    """What any runtime reads: a new one is known here by its adapter alone."""
-    return {key for name in ADAPTERS for key in get_adapter(name).every_key}
 
 
 def asked_variables(environ: Mapping[str, str]) -> set[str]:

@@ -92,7 +92,7 @@ def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping
         if name == "demo":  # it does no real work: only when asked for
             continue
         adapter = get_adapter(name)
-        problem = adapter.problem({**environ, **credentials.lookup_all(adapter.key_names)})
+        problem = adapter.problem({**environ, **credentials.lookup_all(adapter.cli.every_variable)})
         problem = problem or transport_problem(adapter, butler.transport)
         if problem is None:
             return adapter

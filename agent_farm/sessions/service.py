@@ -139,7 +139,9 @@ class ButlerService:
 
     def _bounded(self, options: RunOptions) -> RunOptions:
         """With what it may read and may not change, as the files lie now."""
-        can_read = self.butler.reads_checkout and (options.adapter is None or options.adapter.reads_beside)
+        can_read = self.butler.reads_checkout and (
+            options.adapter is None or options.adapter.cli.reads_beside
+        )
         checkout = (options.checkout or self.root) if can_read else None
         cwd = options.cwd or self.butler.directory
         bounds = session_bounds(self.butler, cwd, root=self.root, checkout=checkout)

@@ -122,20 +122,18 @@ class SessionRunner:
         text = worker.parse_system_prompt_file(self.butler.directory)
         composed = compose_system_prompt(text, self.butler.roster, recalled)
         place, bounds = order.options.checkout, order.options.bounds
-        if place and bounds and bounds.reads and worker.reads_beside:
+        if place and bounds and bounds.reads and worker.cli.reads_beside:
             composed = "\n\n".join([*([composed] if composed else []), about_checkout(place)])
         return composed
 
     def environment(self, order: SessionOrder, trace: telemetry.Trace | None) -> dict[str, str]:
         """What the runtime gets, by name; raises MissingVariable when a required one is not set."""
         butler = self.butler
-        keys = order.adapter.keys_for(order.model)
-        declared = (*butler.optional_env, *butler.module_credentials)
-        stored = self.credentials.lookup_all({*keys, *declared, *butler.required_env})
-        source = {name: value for name, value in self.environ.items() if name != "TRACEPARENT"}
-        env = allowed_environment(
-            {**source, **stored}, key_names=keys, declared=declared, required=butler.required_env
-        )
+        cli, declared = order.adapter.cli, (*butler.optional_env, *butler.module_credentials)
+        stored = self.credentials.lookup_all({*cli.every_variable, *declared, *butler.required_env})
+        source = {name: value for name, value in self.environ.items() if name != "TRACEPARENT"} | stored
+        keys = cli.own_variables(source, order.model)
+        env = allowed_environment(source, key_names=keys, declared=declared, required=butler.required_env)
         env |= {"AF_SESSION": order.session_id, "AF_BUTLER": butler.name}
         if trace:
             env["TRACEPARENT"] = trace.traceparent

@@ -10,7 +10,7 @@ _NAMES = {"http": "streamable HTTP", "sse": "SSE"}
 
 def transport_problem(adapter: RuntimeAdapter, transport: Transport) -> str | None:
     """Why the runtime cannot use `transport`, and what to write instead."""
-    if transport in adapter.transports:
+    if transport in adapter.cli.transports:
         return None
-    spoken = " and ".join(_NAMES[name] for name in adapter.transports)
-    return f'{adapter.name} speaks {spoken} only: write transport = "{adapter.transports[0]}".'
+    spoken = " and ".join(_NAMES[name] for name in adapter.cli.transports)
+    return f'{adapter.name} speaks {spoken} only: write transport = "{adapter.cli.transports[0]}".'

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import DamagedFile
-from agent_farm.lctx import jsonc, opencode_config
-from agent_farm.lctx.codex_config import servers_off
+from agent_farm.runtimes import opencode_config
+from agent_farm.runtimes.codex_lock import servers_off
+from agent_farm.runtimes.foreign import parse_jsonc
 
 
 def codex(home: Path, text: str) -> dict[str, str]:
@@ -78,5 +79,5 @@ def test_unreadable_opencode_configuration_stops_the_start(home: Path) -> None:
 
 def test_json_with_comments_leaves_strings_alone() -> None:
     text = '\ufeff{"url": "http://x/*no*/", "b": [1, 2, ], // "c"\n "d": "a,]\\"//", }'
-    assert jsonc.loads(text) == {"url": "http://x/*no*/", "b": [1, 2], "d": 'a,]"//'}
-    assert jsonc.loads("") == {}
+    assert parse_jsonc(text) == {"url": "http://x/*no*/", "b": [1, 2], "d": 'a,]"//'}
+    assert parse_jsonc("") == {}

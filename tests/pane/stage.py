@@ -61,7 +61,7 @@ class Stage:
             "shell": ["/bin/sh", "-i"],
             "notify": None,
             "at_end": None,
-            "states": {},
+            "hooks": {},
         }
         file = self.run / "launch.json"
         file.touch(0o600)

@@ -15,6 +15,7 @@ import pytest
 
 from agent_farm.pane.command import report_argv
 from agent_farm.pane.journal import digest_of_prompt
+from agent_farm.runtimes.cli import Hooks
 from tests.pane.stage import Stage, notice
 from tests.waiting import wait_until
 
@@ -26,6 +27,9 @@ STATES = {
     "Stop": "idle",
     "SessionStart:resume": "idle",
 }
+HOOKS = Hooks(STATES, submitted="UserPromptSubmit", kind=("notification_type", "source")).to_json(
+    prompted=True
+)
 
 
 def report(
@@ -51,7 +55,7 @@ def report(
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     stage = Stage(tmp_path)
-    stage.write_launch(states=STATES)
+    stage.write_launch(hooks=HOOKS)
     return stage
 
 
@@ -151,7 +155,7 @@ def test_trouble_is_never_the_runtimes(stage: Stage, trouble: str) -> None:
 def test_a_person_is_told_once_per_wait(stage: Stage) -> None:
     told = stage.root / "told"
     script = 'echo "$AF_BUILDER_ID $AF_STATE $AF_REASON $AF_EVENT" >>"$1"'
-    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", script, "sh", str(told)))
+    stage.write_launch(hooks=HOOKS, notify=notice("/bin/sh", "-c", script, "sh", str(told)))
 
     def lines() -> list[str]:
         return told.read_text().splitlines() if told.exists() else []
@@ -176,7 +180,7 @@ def test_a_person_is_told_once_per_wait(stage: Stage) -> None:
 def test_a_person_is_told_of_the_states_they_chose(stage: Stage) -> None:
     told = stage.root / "told"
     command = ("/bin/sh", "-c", f'echo "$AF_STATE" >>{told}; echo trouble >&2')
-    stage.write_launch(states=STATES, notify=notice(*command, on=("idle",)))
+    stage.write_launch(hooks=HOOKS, notify=notice(*command, on=("idle",)))
     report(stage, "UserPromptSubmit")
     report(stage, "PermissionRequest", {"tool_name": "Bash"})
     report(stage, "Stop")
@@ -188,7 +192,7 @@ def test_a_person_is_told_of_the_states_they_chose(stage: Stage) -> None:
 
 def test_a_person_is_told_once_by_many_at_once(stage: Stage) -> None:
     told = stage.root / "told"
-    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", 'echo x >>"$1"', "sh", str(told)))
+    stage.write_launch(hooks=HOOKS, notify=notice("/bin/sh", "-c", 'echo x >>"$1"', "sh", str(told)))
     threads = [threading.Thread(target=report, args=(stage, "PermissionRequest")) for _ in range(30)]
     for thread in threads:
         thread.start()
@@ -211,11 +215,11 @@ def test_reports_wait_for_each_other(stage: Stage) -> None:
 
 
 def test_a_notifier_does_not_hold_the_hook_up(stage: Stage) -> None:
-    stage.write_launch(states=STATES, notify=notice("/bin/sh", "-c", f"sleep 100; touch {stage.root}/told"))
+    stage.write_launch(hooks=HOOKS, notify=notice("/bin/sh", "-c", f"sleep 100; touch {stage.root}/told"))
     begin = time.monotonic()
     report(stage, "PermissionRequest")
     assert time.monotonic() - begin < 60
-    stage.write_launch(states=STATES, notify=notice("/no/such/notifier"))
+    stage.write_launch(hooks=HOOKS, notify=notice("/no/such/notifier"))
     report(stage, "UserPromptSubmit")
     report(stage, "PermissionRequest")
 

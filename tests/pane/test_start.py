@@ -75,12 +75,13 @@ def test_the_launchers_own_environment_is_clean_too(stage: Stage) -> None:
 
 
 def test_the_environment_leaves_the_disk_and_the_rest_stays(stage: Stage) -> None:
-    stage.start_program("stay", env={"PATH": os.environ["PATH"], "KEY": "value"}, states={"Stop": "idle"})
+    hooks = {"states": {"Stop": "idle"}}
+    stage.start_program("stay", env={"PATH": os.environ["PATH"], "KEY": "value"}, hooks=hooks)
     stage.facts()
     file = stage.run / "launch.json"
     left = json.loads(file.read_text())
     assert left["env"] is None
-    assert (left["states"], left["builder"]) == ({"Stop": "idle"}, "task-1")
+    assert (left["hooks"], left["builder"]) == (hooks, "task-1")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not any("value" in path.read_text() for path in stage.run.iterdir())
 
@@ -95,12 +96,6 @@ def test_the_runtime_has_the_terminal_and_default_signals(stage: Stage) -> None:
     known = {"launcher": stage.pane_pid(), "keeper": facts["parent"], "runtime": facts["pid"]}
     assert processes == {"run": "abcdef012345", **known}
     assert stage.states() == ["preparing", "working"]
-
-
-def test_started_may_mean_something_else(stage: Stage) -> None:
-    stage.start_program("stay", states={"started": "idle"})
-    stage.facts()
-    assert stage.states() == ["preparing", "idle"]
 
 
 @pytest.mark.parametrize("name", ["#(touch X)", "sp ace ;", "-c", "日本", "#{pane_id}"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 
 # Records a hook's payload as one line; stands for the pane's report command where only payloads matter.
@@ -19,10 +20,6 @@ def make_order(root: Path, worktree: Path, **given: Any) -> InteractiveOrder:
     run_directory = root / "run"
     run_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = run_directory / "hooks.jsonl"
-
-    def hook_argv(event: str) -> tuple[str, ...]:
-        return (sys.executable, "-I", "-S", "-c", _RECORD, str(log))
-
     defaults: dict[str, Any] = {
         "builder": "task-a7f3-x9k2",
         "run": "0123456789ab",
@@ -30,12 +27,19 @@ def make_order(root: Path, worktree: Path, **given: Any) -> InteractiveOrder:
         "worktree": worktree,
         "cwd": worktree,
         "env": {**allowed_environment(os.environ), "TERM": "xterm-256color"},
-        "hook_argv": hook_argv,
+        "report": (sys.executable, "-I", "-S", "-c", _RECORD, str(log)),
     }
     if given.get("prompt") is not None and "prompt_file" not in given:
         defaults["prompt_file"] = run_directory / "prompt.txt"
         defaults["prompt_file"].write_bytes(given["prompt"].encode())
     return InteractiveOrder(**{**defaults, **given})
+
+
+def make_start(place: Path, **given: Any) -> Start:
+    """A headless start, for what is made of a CLI's words alone."""
+    return Start(
+        **{"mode": "headless", "env": {}, "cwd": place, "home": place, "place": place, "top": place, **given}
+    )
 
 
 def hook_payloads(order: InteractiveOrder) -> list[dict[str, Any]]:

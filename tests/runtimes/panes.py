@@ -45,7 +45,7 @@ class Pane:
 
     @property
     def label(self) -> str:
-        return label_of(self.tmux.capture(self.pane_id, escapes=True), self.adapter.screen)
+        return label_of(self.tmux.capture(self.pane_id, escapes=True), self.adapter.cli.screen)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -93,8 +93,8 @@ class Pane:
         raise AssertionError(f"the dialog stays:\n{self.screen}")
 
     def send(self, text: str) -> Delivery:
-        rules = self.adapter.screen
-        event, typed = self.adapter.submit_event, as_text(text, self.adapter.own_words)
+        rules = self.adapter.cli.screen
+        event, typed = self.adapter.cli.hooks.submitted, as_text(text, self.adapter.cli.own_words)
         said = digest_of_prompt(typed)
 
         def watch() -> Callable[[], bool]:
@@ -157,7 +157,7 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
         "shell": ["/bin/bash", "--norc", "-i"],
         "notify": None,
         "at_end": None,
-        "states": adapter.states_for(order),
+        "hooks": adapter.cli.hooks.to_json(prompted=order.prompt is not None),
     }
     (order.run_directory / "launch.json").write_text(json.dumps(document))
     tmux = TmuxServer()
@@ -171,14 +171,14 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
 
 def seconds_alone(adapter: RuntimeAdapter, order: InteractiveOrder) -> float:
     """From the start to the input line of the same program with no farm around it: no launcher, no hooks."""
-    launch = adapter.interactive(replace(order, hook_argv=lambda event: ("true",)))
+    launch = adapter.interactive(replace(order, report=("true",)))
     write_launch_files(launch)
     words = [f"{name}={value}" for name, value in {**launch.env, "TERM": "tmux-256color"}.items()]
     tmux, begun = TmuxServer(), time.monotonic()
     address = tmux.start_session(SESSION, ["env", "-i", *words, *launch.argv], cwd=launch.cwd)
     try:
         wait_until(
-            lambda: label_of(tmux.capture(address.pane_id, escapes=True), adapter.screen) == "ready",
+            lambda: label_of(tmux.capture(address.pane_id, escapes=True), adapter.cli.screen) == "ready",
             what=f"the input line of {adapter.name} alone",
             timeout=60,
         )
@@ -192,7 +192,6 @@ def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any
     run_directory = root / "run"
     run_directory.mkdir(exist_ok=True, mode=0o700)
     run = os.urandom(6).hex()
-    reply = adapter.hooks_want_json
     if given.get("prompt") is not None:
         given["prompt_file"] = run_directory / "prompt.md"
         given["prompt_file"].write_bytes(given["prompt"].encode())
@@ -204,6 +203,6 @@ def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any
         worktree=worktree,
         cwd=given.pop("cwd", worktree),
         env=env,
-        hook_argv=lambda event: report_argv(run_directory, run, event, json_reply=reply),
+        report=report_argv(run_directory, run, json_reply=adapter.cli.hooks.wants_reply),
         **given,
     )

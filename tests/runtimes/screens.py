@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_farm.farm.screens import label_screen
-from agent_farm.runtimes.base import ScreenPatterns
+from agent_farm.runtimes.cli import Screen
 
 SCREENS = Path(__file__).with_name("recorded")
 
 
-def label_of(captured: str, patterns: ScreenPatterns) -> str:
+def label_of(captured: str, patterns: Screen) -> str:
     return label_screen(captured, patterns)[0]

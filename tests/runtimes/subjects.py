@@ -45,7 +45,8 @@ class Subject:
     def env(self) -> dict[str, str]:
         """What it may have; every process of a test can be told by the mark."""
         source = {**os.environ, **self.keys, MARK: str(self.root)}
-        return allowed_environment(source, key_names=self.adapter.keys_for(self.model), declared=self.keys)
+        own = self.adapter.cli.own_variables(source, self.model)
+        return allowed_environment(source, key_names=own, declared=self.keys)
 
     @property
     def servers(self) -> dict[str, McpServer]:

@@ -169,7 +169,7 @@ def test_a_message_is_text_whatever_it_begins_and_ends_with(subject: Subject) ->
 
 def assert_heard_as_text(subject: Subject, pane: Pane, text: str) -> None:
     """The model has it, alone or after the line that makes it a message."""
-    words = subject.adapter.own_words
+    words = subject.adapter.cli.own_words
     sent = as_text(text, words)
     if subject.real:
         wanted = (BEFORE + text if words.would_obey(text) else text.strip()).replace("\ufeff", "")

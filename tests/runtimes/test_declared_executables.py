@@ -53,7 +53,7 @@ def test_a_spawned_builder_of_it(af: Af, repo: Path, bin_first: dict[str, str], 
     declare(repo, name, timeout_minutes=30)
     git(repo, "add", ".")
     git(repo, "commit", "-qm", "Declare it")
-    key = get_adapter(name, repo).key_names[0]
+    key = get_adapter(name, repo).cli.keys[0]
     done = af(
         "spawn",
         "Fix auth",
@@ -103,7 +103,7 @@ def test_an_adapter_of_the_repository_may_bear_its_name(repo: Path) -> None:
     declare(repo, "codex-cli", adapter="tools/codex-cli")
     adapter = get_adapter("codex-cli", repo)
     assert str(repo / "tools" / "codex-cli") in str(adapter.problem({}))
-    assert adapter.key_names == ()
+    assert adapter.cli.every_variable == ()
     program = repository_program(repo, "codex-cli")
     assert program
     assert "tools/codex-cli" in str(program)

@@ -16,7 +16,7 @@ def test_every_recorded_screen_is_read_for_what_it_is() -> None:
     for file in sorted(SCREENS.glob("*.txt")):
         runtime, label = file.name.split(".")[:2]
         expected = EXPECTED.get(label, label)
-        read = label_of(file.read_text(), get_adapter(runtime).screen)
+        read = label_of(file.read_text(), get_adapter(runtime).cli.screen)
         score[runtime].append(label)
         if read != expected:
             wrong.append(f"{file.name}: read as {read}")
@@ -29,4 +29,4 @@ def test_every_recorded_screen_is_read_for_what_it_is() -> None:
 def test_no_screen_of_one_runtime_is_a_dialog_without_its_question() -> None:
     for file in sorted(SCREENS.glob("*.ready.txt")):
         adapter = get_adapter(file.name.split(".")[0])
-        assert label_of("$ \n", adapter.screen) == "unknown"  # a bare shell is never ready
+        assert label_of("$ \n", adapter.cli.screen) == "unknown"  # a bare shell is never ready

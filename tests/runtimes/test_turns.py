@@ -6,26 +6,13 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_farm.runtimes.base import HeadlessOrder
-from agent_farm.runtimes.codex_headless import CodexLines
-from agent_farm.runtimes.gemini_headless import GeminiLines
+from agent_farm.runtimes.codex import CodexEvents
+from agent_farm.runtimes.gemini import GeminiEvents
 from agent_farm.runtimes.process import Ended
+from tests.runtimes.orders import make_start
 
+KEY = {"CODEX_API_KEY": "k"}
 THREAD = "01a1f005-cae4"
-
-
-def order(tmp_path: Path, max_turns: int) -> HeadlessOrder:
-    return HeadlessOrder(
-        prompt="",
-        system_prompt="",
-        mcp_server=None,
-        env={},
-        command=("codex",),
-        cwd=tmp_path,
-        scratch=tmp_path,
-        home=tmp_path,
-        max_turns=max_turns,
-    )
 
 
 def command(number: int) -> list[dict[str, object]]:
@@ -34,12 +21,12 @@ def command(number: int) -> list[dict[str, object]]:
     return [{"type": "item.started", "item": item}, {"type": "item.completed", "item": done}]
 
 
-def feed(parser: CodexLines | GeminiLines, events: Iterable[object]) -> list[str | None]:
+def feed(parser: CodexEvents | GeminiEvents, events: Iterable[object]) -> list[str | None]:
     return [parser.line(json.dumps(event)) for event in events]
 
 
 def test_21_commands_of_codex_in_one_answer_are_one_turn(tmp_path: Path) -> None:
-    parser = CodexLines(order(tmp_path, 20), tmp_path)
+    parser = CodexEvents(make_start(tmp_path, env=KEY, max_turns=20))
     events = [{"type": "thread.started", "thread_id": THREAD}]
     events += [event for number in range(21) for event in command(number)]
     events += [{"type": "item.completed", "item": {"id": "m", "type": "agent_message", "text": "done"}}]
@@ -49,7 +36,7 @@ def test_21_commands_of_codex_in_one_answer_are_one_turn(tmp_path: Path) -> None
 
 
 def test_answers_of_codex_are_counted_in_its_own_record(tmp_path: Path) -> None:
-    parser = CodexLines(order(tmp_path, 2), tmp_path)
+    parser = CodexEvents(make_start(tmp_path, env=KEY, max_turns=2))
     rollout = tmp_path / "sessions/2026/11/18" / f"rollout-2026-11-18T18-57-53-{THREAD}.jsonl"
     rollout.parent.mkdir(parents=True)
     counted = json.dumps({"payload": {"type": "token_count", "info": {"total_token_usage": {}}}})
@@ -63,7 +50,7 @@ def test_answers_of_codex_are_counted_in_its_own_record(tmp_path: Path) -> None:
 
 
 def test_codex_that_fails_after_its_whole_answer_has_answered(tmp_path: Path) -> None:
-    parser = CodexLines(order(tmp_path, 2), tmp_path)
+    parser = CodexEvents(make_start(tmp_path, env=KEY, max_turns=2))
     message = {"id": "m", "type": "agent_message", "text": "the answer"}
     feed(parser, [{"type": "item.completed", "item": message}, {"type": "turn.completed"}])
     result = parser.result(Ended(exit_code=1), None)
@@ -78,16 +65,16 @@ def gemini_result(number: int) -> dict[str, object]:
     return {"type": "tool_result", "tool_id": str(number), "status": "success", "output": "x"}
 
 
-def test_calls_of_gemini_in_one_answer_are_one_turn() -> None:
-    parser = GeminiLines(3)
+def test_calls_of_gemini_in_one_answer_are_one_turn(tmp_path: Path) -> None:
+    parser = GeminiEvents(make_start(tmp_path, max_turns=3))
     said = {"type": "message", "role": "assistant", "content": "looking", "delta": True}
     feed(parser, [said, *map(gemini_call, range(5)), *map(gemini_result, range(5)), said, {"type": "result"}])
     result = parser.result(Ended(), None)
     assert (result.turns, result.success) == (2, True)
 
 
-def test_gemini_that_stopped_itself_with_nothing_said_is_no_success() -> None:
-    parser = GeminiLines(20)
+def test_gemini_that_stopped_itself_with_nothing_said_is_no_success(tmp_path: Path) -> None:
+    parser = GeminiEvents(make_start(tmp_path, max_turns=20))
     warning = {"type": "error", "severity": "warning", "message": "Loop detected, stopping execution"}
     feed(parser, [gemini_call(1), gemini_result(1), warning, {"type": "result", "status": "success"}])
     failure = parser.result(Ended(), None).failure
@@ -95,8 +82,8 @@ def test_gemini_that_stopped_itself_with_nothing_said_is_no_success() -> None:
     assert failure.message == "Loop detected, stopping execution"
 
 
-def test_an_event_that_is_cut_off_is_told_as_that() -> None:
-    parser = GeminiLines(20)
+def test_an_event_that_is_cut_off_is_told_as_that(tmp_path: Path) -> None:
+    parser = GeminiEvents(make_start(tmp_path, max_turns=20))
     parser.line('{"type":"message","role":"assistant","content":"half of i')
     failure = parser.result(Ended(stderr="Ripgrep is not available. Falling back to GrepTool."), None).failure
     assert failure is not None

@@ -186,7 +186,7 @@ def test_its_environment_is_clean(farm: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_every_variable_that_a_runtime_reads_reaches_the_server(
     farm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = {key for name in ADAPTERS for key in get_adapter(name).every_key}
+    names = {name for runtime in ADAPTERS for name in get_adapter(runtime).cli.every_variable}
     names |= {"HTTPS_PROXY", "no_proxy", "SSL_CERT_FILE"}  # of what `ask_sources` starts
     for name in names:
         monkeypatch.setenv(name, str(farm))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent_farm.launch import Launch
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, Permissions, RuntimeAdapter
-from agent_farm.runtimes.mcp_config import McpServer, as_servers, claude_form
+from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.cli import Cli
+from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import RuntimeResult, Usage
 from agent_farm.server.tokens import Tokens
 from agent_farm.sessions.butlers import Butler
@@ -57,11 +57,7 @@ async def say_ok(call: Call) -> RuntimeResult:
 class ScriptedAdapter(RuntimeAdapter):
     """A whole adapter that starts nothing."""
 
-    name = "scripted"
-    title = "Scripted"
-    binary_name = "true"
-    install_hint = ""
-    key_names = ("SCRIPTED_API_KEY",)
+    cli = Cli(name="scripted", binary="true", variables=("SCRIPTED_API_KEY",))
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -71,18 +67,12 @@ class ScriptedAdapter(RuntimeAdapter):
     ) -> tuple[str, ...] | None:
         return ("scripted",)
 
-    def permission_words(self, permissions: Permissions) -> str:
-        return permissions
-
-    def headless_permission_words(self, permissions: Permissions) -> str:
-        return permissions
-
     def interactive(self, order: InteractiveOrder) -> Launch:
         raise NotImplementedError
 
     async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
         assert order.mcp_server is not None
-        config = self.build_config_file({"": order.mcp_server}, order.scratch)
+        config = self.build_config_file({order.mcp_server.name: order.mcp_server}, order.scratch)
         call = Call(
             prompt=order.prompt,
             system_prompt=order.system_prompt,
@@ -97,13 +87,6 @@ class ScriptedAdapter(RuntimeAdapter):
         self.script.calls.append(call)
         self.script.workers.append(id(self))
         return await self.script.act(call)
-
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
-        config = tmp_dir / "mcp.json"
-        config.write_text(json.dumps(claude_form(as_servers(mcp_servers))))
-        return config
 
     def create_worker(self) -> ScriptedAdapter:
         worker = ScriptedAdapter(self.script)

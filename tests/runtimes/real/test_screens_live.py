@@ -34,7 +34,7 @@ def test_a_screen_is_read_for_what_it_is(
     cli: Cli, api: FakeApi, repo: Path, tmp_path: Path, label: str
 ) -> None:
     adapter = cli.adapter
-    if label == "failed" and not adapter.screen.failed:
+    if label == "failed" and not adapter.cli.screen.failed:
         pytest.skip("an event tells its errors")
     prompt = ASKS.get(cli.name, PROMPTS[label]) if label == "dialog" else PROMPTS[label]
     order = pane_order(
@@ -66,7 +66,9 @@ def bring_to(pane: Pane, label: str) -> None:
     if label == "dialog":
         pane.wait_for_state("waiting")
     elif label == "working":
-        wait_until(lambda: any(e["event"] == pane.adapter.submit_event for e in pane.events), what="the turn")
+        wait_until(
+            lambda: any(e["event"] == pane.adapter.cli.hooks.submitted for e in pane.events), what="the turn"
+        )
     elif label == "answered":
         pane.wait_for_state("idle")
     elif label == "draft":

@@ -70,7 +70,7 @@ class Live:
     def label(self) -> str:
         capture = ["tmux", "capture-pane", "-e", "-p", "-t", f"={self.session}:"]
         shown = subprocess.run(capture, capture_output=True, text=True, check=True, timeout=120).stdout
-        return label_of(shown, self.cli.adapter.screen)
+        return label_of(shown, self.cli.adapter.cli.screen)
 
     @cached_property
     def session(self) -> str:

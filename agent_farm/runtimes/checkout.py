@@ -1,4 +1,4 @@
-"""Who a commit is by, for CLIs whose commands do not see the user's own git configuration."""
+"""What a runtime has to know of the checkout it works in: where its git directories are, who commits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,39 @@ from pathlib import Path
 _SECONDS = 5.0
 _CALLERS = ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _ASK = ("git", "config", "--null", "--get-regexp", r"^(user|author|committer)\.(name|email)$")
+
+
+def top_of(place: Path) -> Path:
+    """The checkout that `place` is in; `place` itself outside of any."""
+    return next((here for here in (place, *place.parents) if (here / ".git").exists()), place)
+
+
+def git_directories(worktree: Path) -> tuple[Path, ...]:
+    """The worktree's own git directory, then the one it shares: a commit writes in both.
+
+    None where they do not name each other: whoever works in the tree can write what its `.git` says.
+    """
+    link = worktree / ".git"
+    try:
+        if link.is_symlink():
+            return ()
+        if link.is_dir():
+            return (link,)
+        own = (worktree / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        common = (own / (own / "commondir").read_text().strip()).resolve()
+        back = (own / (own / "gitdir").read_text().strip()).resolve()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return ()
+    belongs = own.parent == common / "worktrees" and back == link.resolve()
+    return (own, common) if belongs else ()
+
+
+def main_checkout(worktree: Path) -> Path | None:
+    """The checkout whose repository a linked worktree belongs to; None for any other tree."""
+    if (worktree / ".git").is_dir():
+        return None
+    shared = [place for place in git_directories(worktree) if place.name == ".git"]
+    return shared[-1].parent if shared else None
 
 
 def identity_environment(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:

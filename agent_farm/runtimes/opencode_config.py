@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent_farm.errors import DamagedFile
-from agent_farm.lctx.jsonc import loads
+from agent_farm.runtimes.foreign import parse_jsonc
 
 _MACHINE = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")
@@ -51,7 +51,7 @@ def _load(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 def _servers(text: str, path: Path) -> list[str]:
     try:
-        document = loads(text)
+        document = parse_jsonc(text)
     except ValueError as error:
         raise DamagedFile(
             f"{path} cannot be read",

@@ -1,15 +1,7 @@
-"""opencode has no hook commands but plugins; ours hands its events to the report command."""
-
-from __future__ import annotations
-
-import json
-from pathlib import Path
-
-# Only the main session counts: sub-agents are sessions with a parent.
-_PLUGIN = """\
-const argv = {argv};
-const resumed = {resumed};
-const prompted = {prompted};
+// opencode has no hook commands but plugins; this one hands its events to the report command of `af`.
+// What differs from start to start lies beside it: the command, the message to go on with, whether a prompt follows.
+// Only the main session counts: sub-agents are sessions with a parent.
+const { argv, resumed, prompted } = await Bun.file(new URL("report.json", import.meta.url)).json();
 const told = new Set([
   "session.created", "session.status", "session.idle", "session.error",
   "permission.asked", "permission.replied", "question.asked", "question.replied",
@@ -89,14 +81,3 @@ const hooks = {
     });
   },
 };
-"""
-
-
-def report_plugin(argv: tuple[str, ...], *, prompted: bool, resumed: tuple[str, Path] | None = None) -> str:
-    """`resumed`: the session to go on with and the file of the message to begin with."""
-    given = {"session": resumed[0], "file": str(resumed[1])} if resumed else None
-    values = {"argv": argv, "resumed": given, "prompted": prompted}
-    text = _PLUGIN
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}};", f"{json.dumps(value)};", 1)
-    return text

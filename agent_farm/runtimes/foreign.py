@@ -1,0 +1,63 @@
+"""Settings of the user and the project that a CLI reads whatever it is told, found to be switched off."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
+
+
+def directories_between(top: Path, bottom: Path) -> Iterator[Path]:
+    """`bottom` and its parents up to `top`, the way CLIs look for project settings."""
+    here = bottom
+    while True:
+        yield here
+        if here == top or here == here.parent or not here.is_relative_to(top):
+            return
+        here = here.parent
+
+
+def settings_between(top: Path, bottom: Path, *names: str) -> Iterator[Path]:
+    return (directory / name for directory in directories_between(top, bottom) for name in names)
+
+
+def table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = document.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def load_json(path: Path) -> Mapping[str, Any]:
+    """Empty where there is none; one that cannot be read cannot be read by the CLI either."""
+    with suppress(OSError, ValueError, RecursionError):
+        loaded = parse_jsonc(path.read_text(encoding="utf-8"))
+        return loaded if isinstance(loaded, Mapping) else {}
+    return {}
+
+
+def load_toml(path: Path) -> Mapping[str, Any]:
+    """As `load_json`."""
+    import tomllib
+
+    with suppress(OSError, ValueError, RecursionError):
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    return {}
+
+
+def parse_jsonc(text: str) -> object:
+    """JSON with comments and trailing commas, as people write it; ValueError when it is none even so.
+
+    Empty text is an empty object.
+    """
+    bare = _TRAILING.sub(_keep_string, _COMMENT.sub(_keep_string, text.removeprefix("\ufeff")))
+    return json.loads(bare) if bare.strip() else {}
+
+
+def _keep_string(match: re.Match[str]) -> str:
+    return match.group(1) or ""

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.bounds import NONE
 from agent_farm.runtimes.checkout import git_directories, main_checkout
 from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
+from agent_farm.runtimes.codex_events import CodexEvents
 from agent_farm.runtimes.codex_lock import (
+    KEYS,
     config_home,
     foreign_settings_off,
     inline_toml,
+    key_of,
     provider_keys,
     servers_off,
 )
-from agent_farm.runtimes.codex_rollout import Rollout
-from agent_farm.runtimes.conversations import spent_since
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, status_in, text_of
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer
 from agent_farm.runtimes.plain_text import INPUT_LINE, fits_argument, order_to_read_role
-from agent_farm.runtimes.result import Failure, Usage
 
-KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 # connectors and plugins bring MCP servers of their own
 _FEATURES_OFF = ("features.apps=false", "features.plugins=false")
 # Models for which it offers another one at the start, and Enter would take that; as asked, it does not ask.
@@ -36,21 +33,10 @@ _OFFERED: Mapping[str, str] = {
     "gpt-5.6-sol": "gpt-6-sol",
     "gpt-5.6-terra": "gpt-6-sol",
 }
-# items that are calls of tools, and what they are called with
-_CALLS = {
-    "mcp_tool_call": "arguments",
-    "command_execution": "command",
-    "file_change": "changes",
-    "web_search": "query",
-}
-
-
-def _key_of(env: Environment) -> str | None:
-    return next((name for name in KEYS if env.get(name)), None)
 
 
 def _login(env: Environment, model: str | None) -> str | None:
-    if _key_of(env) or (config_home(env) / "auth.json").exists():
+    if key_of(env) or (config_home(env) / "auth.json").exists():
         return None
     return "codex is not logged in; run codex login, or set CODEX_API_KEY"
 
@@ -72,18 +58,18 @@ def _flags(start: Start) -> list[str]:
     # commands of the model need neither the key nor the token
     settings.append(f"shell_environment_policy.exclude={inline_toml([*KEYS, MCP_TOKEN])}")
     settings += _pane_settings(start) if start.in_pane else _headless_settings(start)
-    if start.role and not _key_of(start.env):
+    if start.role and not key_of(start.env):
         settings.append(_role_argument(start))
     flags = []
     if not start.in_pane:  # a private home holds nothing of the user's
-        flags += [] if _key_of(start.env) else ["--ignore-user-config"]
+        flags += [] if key_of(start.env) else ["--ignore-user-config"]
         flags += [] if _is_bound(start) else ["-s", SANDBOX[start.permissions]]
     return flags + [word for setting in settings for word in ("-c", setting)]
 
 
 def _provider(env: Environment) -> list[str]:
     """One of its own: a key in the environment does not log the terminal interface in."""
-    key = _key_of(env)
+    key = key_of(env)
     if key is None:
         return []
     provider = {
@@ -103,7 +89,7 @@ def _pane_settings(start: Start) -> list[str]:
     if main := main_checkout(start.top):
         places += [main / place.relative_to(start.top) for place in places]
     directories = [place / ".codex" for place in places]
-    if not _key_of(start.env):
+    if not key_of(start.env):
         directories.append(config_home(start.env))
     off = foreign_settings_off(directories, keep=[server.name for server in start.servers])
     hook = {"type": "command", "command": start.report_line, "timeout": HOOK_SECONDS}
@@ -153,7 +139,7 @@ def _may_commit(start: Start) -> list[str]:
 
 def _files(start: Start) -> dict[Path, str]:
     """The role as a setting: in a private home of any length and seen by nobody, else as an argument."""
-    if _key_of(start.env):
+    if key_of(start.env):
         role = f"{_role_setting(start.role)}\n" if start.role else "# everything is on the command line\n"
         return {start.home / "config.toml": role}
     return {_role_file(start): start.role}
@@ -171,82 +157,6 @@ def _role_setting(role: str) -> str:
 
 def _role_file(start: Start) -> Path:
     return start.place / "codex-role.md"
-
-
-class CodexEvents(LineParser):
-    answered_is_done = True
-    refusals = (
-        "unexpected argument",
-        "error parsing",
-        "unknown configuration",
-        "no rollout found",
-        "invalid value",
-    )
-
-    def __init__(self, start: Start) -> None:
-        super().__init__(start)
-        self._rollout: Rollout | None = None
-
-    def event(self, event: Event) -> None:
-        kind = event.get("type")
-        if self._rollout:
-            self.turns = max(self.turns, self._rollout.answers())
-        if kind == "thread.started":
-            self._begin_thread(str(event["thread_id"]))
-        elif kind == "item.started" and event["item"]["type"] in _CALLS:
-            self._begin_call(event["item"])
-        elif kind == "item.completed":
-            self._end_item(event["item"])
-        elif kind == "turn.completed":
-            self.finished = True
-            self.turns = max(1, self.turns)
-            self.usage = self._usage(event.get("usage") or {})
-        elif kind == "turn.failed":
-            message = str(event["error"].get("message") or json.dumps(event["error"]))
-            failure = api_failure(status_in(message), message)
-            self.fail(failure.kind, failure.message)
-
-    def explain(self, stderr: str, exit_code: int) -> Failure:
-        if "required MCP" in stderr or "MCP server" in stderr:
-            return Failure("mcp-unreachable", last_line(stderr))
-        return super().explain(stderr, exit_code)
-
-    def _begin_thread(self, identity: str) -> None:
-        self.conversation_id = identity
-        wanted = self.start.conversation_id
-        home = self.start.home if _key_of(self.start.env) else config_home(self.start.env)
-        self._rollout = Rollout(home, identity, resumed=self.start.resume)
-        if self.start.resume and wanted != identity:  # an unknown name silently begins a new thread
-            self.fail("refused-argument", f"no conversation {wanted}")
-
-    def _begin_call(self, item: Event) -> None:
-        if item["type"] == "mcp_tool_call":
-            self.call(item["id"], f"mcp__{item.get('server')}__{item.get('tool')}", item.get("arguments"))
-        else:
-            given = _CALLS[item["type"]]
-            self.call(item["id"], str(item["type"]), {given: item.get(given)})
-
-    def _end_item(self, item: Event) -> None:
-        if item["type"] == "agent_message":
-            self.output = item["text"]
-        elif item["type"] in _CALLS:
-            if item["id"] not in self.calls:
-                self._begin_call(item)
-            told = (item.get(name) for name in ("aggregated_output", "result", "error", "status"))
-            failed = item.get("status") == "failed" or bool(item.get("error") or item.get("exit_code"))
-            self.answer(item["id"], text_of(next(filter(None, told), None)), is_error=failed)
-
-    def _usage(self, total: Event) -> Usage:
-        """This run's part of a total that counts the whole conversation."""
-        totals = {name: float(number(value)) for name, value in total.items()}
-        spent = spent_since(self.start, self.conversation_id, totals) or {}
-        cached = number(spent.get("cached_input_tokens"))
-        return Usage(
-            input_tokens=max(0, number(spent.get("input_tokens")) - cached),
-            output_tokens=number(spent.get("output_tokens")),
-            cache_read_tokens=cached,
-            cache_write_tokens=number(spent.get("cache_write_input_tokens")),
-        )
 
 
 HOOKS = Hooks(
@@ -273,7 +183,7 @@ CODEX = Cli(
     keys=KEYS,
     variables=("OPENAI_BASE_URL", "CODEX_HOME"),
     login=_login,
-    has_key=lambda env: _key_of(env) is not None,
+    has_key=lambda env: key_of(env) is not None,
     home=Home("CODEX_HOME", conversations=("sessions",), only_with_key=True),
     # without --no-daemon it leaves servers behind that outlive the builder
     pane=(

@@ -13,11 +13,17 @@ from typing import Any
 from agent_farm.errors import DamagedFile
 from agent_farm.runtimes.foreign import load_json, load_toml, table
 
+KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _MACHINE = Path("/etc/codex/config.toml")
 
 
 def config_home(env: Mapping[str, str]) -> Path:
     return Path(env.get("CODEX_HOME") or Path(env.get("HOME", os.sep)) / ".codex")
+
+
+def key_of(env: Mapping[str, str]) -> str | None:
+    """The variable that holds a key; with one, a private configuration home is safe."""
+    return next((name for name in KEYS if env.get(name)), None)
 
 
 @dataclass(frozen=True, slots=True)

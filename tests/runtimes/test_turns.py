@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_farm.runtimes.codex import CodexEvents
+from agent_farm.runtimes.codex_events import CodexEvents
 from agent_farm.runtimes.gemini import GeminiEvents
 from agent_farm.runtimes.process import Ended
 from tests.runtimes.orders import make_start

@@ -126,6 +126,23 @@ def report(root: Path, id: str, state: str, reason: str | None) -> None:
     record_event(str(run), event | {"state": state, "reason": reason})
 
 
+def test_what_is_read_stays_selected_while_others_change(
+    shop: Path, spawn: Spawn, af: Af, visit: Open
+) -> None:
+    read, other = spawn("Fix auth"), spawn("--shell")
+    assert af("wait", read, other, "--timeout", "300").returncode == 0
+    page = visit().page
+    page.wait_for_selector(f'[data-id="{read}"] .git >> text=clean')
+    page.evaluate(
+        "id => getSelection().selectAllChildren(document.querySelector(`[data-id='${id}'] .title`))", read
+    )
+    page.focus(f'[data-id="{other}"]')
+    report(shop, other, "waiting", "which one?")
+    page.wait_for_selector(f'.rows [data-id="{other}"][data-state=waiting]')
+    assert page.evaluate("String(getSelection())") == "Fix auth"
+    assert page.evaluate("document.activeElement.dataset.id") == other
+
+
 def test_a_killed_session_is_lost(spawn: Spawn, af: Af, visit: Open) -> None:
     """Nothing is written then: tmux is asked."""
     import subprocess

@@ -1,7 +1,8 @@
 // @ts-check
 /* The board: who needs a person, then all builders by type. */
-import { focused, h, line, place, replace } from "./dom.js";
+import { focused, h, line, replace } from "./dom.js";
 import { age } from "./format.js";
+import { keyedList } from "./keyed_list.js";
 import { builders, follow, hasLoaded } from "./live.js";
 import { builderRow } from "./row.js";
 import { byUrgency, needsPerson, pill, STATES, TYPES, urgency } from "./states.js";
@@ -29,11 +30,12 @@ export function boardView(view) {
     draw();
   });
   const chips = h("div.chips", { role: "group", "aria-label": "Filter by state" });
-  const needs = h("section.needs", { "aria-labelledby": "needs-title", hidden: true });
+  const needing = { title: h("h2", { id: "needs-title" }), list: h("ul") };
+  const needs = h("section.needs", { "aria-labelledby": "needs-title", hidden: true }, needing.title, needing.list);
+  const placeNeeds = keyedList(needing.list, needCard);
   const groups = h("div.groups");
   const empty = h("div");
   view.show(h("h1.visually-hidden", "Builders"), h("div.board-head", filter, chips), needs, groups, empty);
-  const rows = new Map();
   const sections = new Map();
 
   function draw() {
@@ -78,41 +80,9 @@ export function boardView(view) {
 
   function drawNeeds(waiting) {
     needs.hidden = !waiting.length;
-    if (!waiting.length) return replace(needs);
     waiting.sort((a, b) => urgency(a) - urgency(b) || (a.status.at || 0) - (b.status.at || 0));
-    const before = focused()?.dataset.need;
-    replace(
-      needs,
-      h(
-        "h2",
-        { id: "needs-title" },
-        waiting.length === 1 ? "1 builder needs you" : `${waiting.length} builders need you`,
-      ),
-      h(
-        "ul",
-        waiting.map((one) =>
-          h(
-            "li",
-            h(
-              "a",
-              { href: `#/builder/${encodeURIComponent(one.id)}`, "data-need": one.id },
-              h(
-                "span.why.isolate",
-                one.status.state === "waiting" ? null : [pill(one.status.state), " "],
-                line(one.status.reason || NO_REASON[one.status.state]),
-              ),
-              h("span.line.isolate", line(one.title)),
-              h(
-                "span.line.small.dim",
-                one.id,
-                one.status.at ? [" · for ", h("span", { "data-at": one.status.at }, age(one.status.at))] : null,
-              ),
-            ),
-          ),
-        ),
-      ),
-    );
-    if (before) needs.querySelector(`[data-need="${CSS.escape(before)}"]`)?.focus();
+    needing.title.textContent = waiting.length === 1 ? "1 builder needs you" : `${waiting.length} builders need you`;
+    placeNeeds(waiting.map(({ id, title, status }) => ({ id, title, status })));
   }
 
   function drawGroup(type, title, members) {
@@ -126,42 +96,34 @@ export function boardView(view) {
       const count = h("span.count");
       const list = h("ul.rows.card");
       const element = h("section.group", { "aria-label": title, "data-type": type }, h("h2", title, count), list);
-      section = { element, list, count };
+      section = { element, count, place: keyedList(list, (one) => h("li", builderRow(one))) };
       sections.set(type, section);
       const later = TYPES.map(([name]) => name).slice(TYPES.findIndex(([name]) => name === type) + 1);
       groups.insertBefore(element, later.map((name) => sections.get(name)?.element).find(Boolean) || null);
     }
     section.count.textContent = members.length;
-    place(
-      section.list,
-      members.map((one) => rowOf(one)),
-    );
+    section.place(members);
   }
 
-  function rowOf(builder) {
-    const known = rows.get(builder.id);
-    if (known?.builder === builder) return known.item;
-    const row = builderRow(builder);
-    if (known) {
-      const hadFocus = known.item.contains(document.activeElement);
-      known.item.replaceChildren(row);
-      if (hadFocus) row.focus();
-      known.builder = builder;
-      return known.item;
-    }
-    const item = h("li", row);
-    rows.set(builder.id, { builder, item });
-    return item;
-  }
-
-  view.onLeave(
-    follow((_changed, removed, whole) => {
-      if (whole) for (const id of [...rows.keys()]) if (!builders.has(id)) rows.delete(id);
-      for (const id of removed) rows.delete(id);
-      draw();
-    }),
-  );
+  view.onLeave(follow(draw));
   draw();
+}
+
+function needCard({ id, title, status }) {
+  return h(
+    "li",
+    h(
+      "a",
+      { href: `#/builder/${encodeURIComponent(id)}`, "data-need": id },
+      h(
+        "span.why.isolate",
+        status.state === "waiting" ? null : [pill(status.state), " "],
+        line(status.reason || NO_REASON[status.state]),
+      ),
+      h("span.line.isolate", line(title)),
+      h("span.line.small.dim", id, status.at ? [" · for ", h("span", { "data-at": status.at }, age(status.at))] : null),
+    ),
+  );
 }
 
 function matches(builder) {

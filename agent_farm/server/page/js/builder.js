@@ -2,13 +2,14 @@
 /* One builder: how it is, its terminal, what it changed, what happened, what it was told. */
 
 import { actionButtons } from "./actions.js";
-import { ApiError, builderPath, post } from "./api.js";
+import { builderPath } from "./api.js";
 import { diffPanel } from "./diff.js";
-import { focused, h, icon, line, plain, replace } from "./dom.js";
+import { drawnOnce, focused, h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
 import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
 import { gitBadges, ports, usage } from "./row.js";
+import { sendBox } from "./send_box.js";
 import { pill } from "./states.js";
 import { terminalPanel } from "./terminal.js";
 import { timelinePanel } from "./timeline.js";
@@ -21,6 +22,8 @@ const TABS = [
 ];
 
 export function builderView(view, id, tab = "terminal") {
+  const differs = drawnOnce();
+  const message = sendBox(id);
   const head = h("div.builder-head");
   const panel = h("div.panel", { role: "tabpanel", id: "panel", "aria-labelledby": "tab-terminal" });
   const tabs = h(
@@ -64,17 +67,20 @@ export function builderView(view, id, tab = "terminal") {
     }
     if (!wasThere) {
       wasThere = true;
-      view.show(h("div.builder-view", head, h("div", tabs, panel)));
+      view.show(h("div.builder-view", head, h("div", tabs, panel), message.element));
       drawHead(builder);
+      message.update(builder);
       open(TABS.some(([name]) => name === tab) ? tab : "terminal");
       return;
     }
     drawHead(builder);
+    message.update(builder);
     current?.update?.(builder);
   }
 
   function drawHead(builder) {
     const { status } = builder;
+    if (!differs("head", { ...builder, git: { ...builder.git, at: null } })) return;
     const before = head.contains(focused()) ? focused().dataset.action : null;
     const why =
       status.reason && status.state !== "working"
@@ -132,7 +138,7 @@ export function builderView(view, id, tab = "terminal") {
     history.replaceState(null, "", `#/builder/${encodeURIComponent(id)}${name === "terminal" ? "" : `/${name}`}`);
     inner?.leave();
     inner = view.part(panel);
-    const make = { terminal: terminalWithSend, diff: diffPanel, timeline: timelinePanel, prompt: promptPanel }[name];
+    const make = { terminal: terminalPanel, diff: diffPanel, timeline: timelinePanel, prompt: promptPanel }[name];
     current = make(inner, builder) || {};
   }
 
@@ -170,60 +176,6 @@ function facts(builder) {
 
 function underRoot(path) {
   return path.startsWith(`${farm.root}/`) ? path.slice(farm.root.length + 1) : path;
-}
-
-function terminalWithSend(view, builder) {
-  const place = h("div");
-  view.show(place, sendBox(builder.id));
-  return terminalPanel(view.part(place), builder);
-}
-
-/* What was written to a builder and not sent yet, wherever one was meanwhile. */
-const drafts = new Map();
-
-function sendBox(id) {
-  const text = h("textarea", {
-    id: "message",
-    rows: "1",
-    placeholder: "Message to the builder  ( m )",
-    "aria-label": "Message to the builder",
-  });
-  const result = h("output", { "aria-live": "polite" });
-  const button = h("button", { type: "submit", class: "primary" }, "Send");
-  const form = h("form.send.card", text, button, result);
-  text.value = drafts.get(id) || "";
-  text.addEventListener("input", () => drafts.set(id, text.value));
-  text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  });
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const sent = text.value;
-    if (!sent.trim() || button.disabled) return;
-    button.disabled = true;
-    delete result.dataset.outcome;
-    result.textContent = "sending …";
-    try {
-      const { delivery } = await post(builderPath(id, "/send"), { text: sent });
-      result.dataset.outcome = delivery.outcome;
-      const how = delivery.source ? `, confirmed by ${delivery.source === "event" ? "the runtime" : "the screen"}` : "";
-      result.textContent =
-        delivery.outcome === "submitted" ? `submitted${how}` : `${delivery.outcome}: ${plain(delivery.reason || "")}`;
-      if (delivery.outcome === "submitted" && drafts.get(id) === sent) {
-        drafts.delete(id);
-        text.value = "";
-      }
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      result.dataset.outcome = "failed";
-      result.textContent = [error.what, error.why].filter(Boolean).map(plain).join(": ");
-    }
-    button.disabled = false;
-  });
-  return form;
 }
 
 function promptPanel(view, builder) {

@@ -66,20 +66,6 @@ export function drawnOnce() {
   };
 }
 
-/* Only what is out of place is moved, so that focus and scrolling stay. */
-export function place(list, items) {
-  let next = list.firstChild;
-  for (const item of items) {
-    if (item === next) next = next.nextSibling;
-    else list.insertBefore(item, next);
-  }
-  while (next) {
-    const gone = next;
-    next = next.nextSibling;
-    gone.remove();
-  }
-}
-
 export function s(name, attributes, ...children) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);

@@ -3,23 +3,33 @@
 import { post } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { iso, moment } from "./format.js";
+import { keyedList } from "./keyed_list.js";
 import { follow } from "./live.js";
 import { errorBox, toast } from "./messages.js";
 
 export function removedView(view) {
   const read = view.newest();
-  const place = h("div");
   const failed = h("div");
-  view.show(h("div.sessions-head", h("h1", "Removed builders")), failed, place);
+  const says = h("div");
+  const body = h("tbody");
+  const heads = ["Removed", "Builder", "For", "Kept besides git"].map((text) => h("th", { scope: "col" }, text));
+  const last = h("th", { scope: "col" }, h("span.visually-hidden", "Restore"));
+  const card = h("div.card.scroll", { hidden: true }, h("table.list", h("thead", h("tr", heads, last)), body));
+  const place = keyedList(body, row, (one) => `${one.id} ${one.epoch}`);
+  view.show(h("div.sessions-head", h("h1", "Removed builders")), failed, card, says);
+
   async function load() {
     try {
       const { removed } = await read("/api/removed");
-      replace(place, removed.length ? table(removed) : h("p.empty", "Nothing was removed, or all of it was expired."));
+      card.hidden = !removed.length;
+      place(removed);
+      replace(says, removed.length ? null : h("p.empty", "Nothing was removed, or all of it was expired."));
     } catch (error) {
-      replace(place, errorBox(error));
+      replace(says, errorBox(error));
     }
   }
-  const bringBack = async (one, button) => {
+
+  async function bringBack(one, button) {
     button.disabled = true;
     try {
       await post(`/api/removed/${encodeURIComponent(one.id)}/restore`, { epoch: one.epoch });
@@ -29,50 +39,21 @@ export function removedView(view) {
       replace(failed, errorBox(error));
       button.disabled = false;
     }
-  };
-  const table = (removed) =>
-    h(
-      "div.card.scroll",
-      h(
-        "table.list",
-        h(
-          "thead",
-          h(
-            "tr",
-            ["Removed", "Builder", "For", "Kept besides git", ""].map((text) =>
-              h("th", { scope: "col" }, text || h("span.visually-hidden", "Restore")),
-            ),
-          ),
-        ),
-        h(
-          "tbody",
-          removed.map((one) =>
-            h(
-              "tr",
-              h("td.nowrap", h("time", { datetime: iso(one.epoch) }, moment(one.epoch))),
-              h("td.mono", one.id),
-              h("td.prompt.isolate", line(one.title)),
-              h(
-                "td.mono",
-                one.kept.length ? plain(one.kept.slice(0, 4).join(", ")) + (one.kept.length > 4 ? " …" : "") : "–",
-              ),
-              h(
-                "td",
-                h(
-                  "button",
-                  {
-                    type: "button",
-                    "aria-label": `Restore ${one.id}`,
-                    onclick: (event) => bringBack(one, event.currentTarget),
-                  },
-                  "Restore",
-                ),
-              ),
-            ),
-          ),
-        ),
-      ),
+  }
+
+  function row(one) {
+    const act = (event) => bringBack(one, event.currentTarget);
+    const kept = plain(one.kept.slice(0, 4).join(", ")) + (one.kept.length > 4 ? " …" : "");
+    return h(
+      "tr",
+      h("td.nowrap", h("time", { datetime: iso(one.epoch) }, moment(one.epoch))),
+      h("td.mono", one.id),
+      h("td.prompt.isolate", line(one.title)),
+      h("td.mono", kept || "–"),
+      h("td", h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick: act }, "Restore")),
     );
+  }
+
   load();
   view.onLeave(
     follow((_changed, removed) => {

@@ -3,32 +3,35 @@
 import { post, remove } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { moment } from "./format.js";
+import { keyedList } from "./keyed_list.js";
 import { ask, errorBox, toast } from "./messages.js";
 
 export function schedulesBox(view) {
   const read = view.newest();
   const list = h("div.box-list");
+  const says = h("div");
   const failed = h("div");
   const element = h(
     "section.card.box",
     { "aria-labelledby": "schedules-title" },
     h("h2", { id: "schedules-title" }, "Schedules"),
     failed,
+    says,
     list,
     h("div.row-end", h("button", { type: "button", onclick: () => add(load) }, "Add …")),
   );
+  const place = keyedList(
+    list,
+    (one) => schedule(one),
+    (one) => `${one.butler}/${one.name}`,
+  );
   async function load() {
     try {
-      const { schedules, server_runs: runs } = await read("/api/schedules");
-      replace(
-        list,
-        !runs && schedules.length
-          ? h("p.small.dim", "The server does not run; nothing fires until it does: af butler start")
-          : null,
-        schedules.length ? schedules.map((one) => schedule(one)) : h("p.dim.small", "There are none."),
-      );
+      const { schedules } = await read("/api/schedules");
+      place(schedules);
+      replace(says, schedules.length ? null : h("p.dim.small", "There are none."));
     } catch (error) {
-      replace(list, errorBox(error));
+      replace(says, errorBox(error));
     }
   }
   const act = async (button, action) => {

@@ -1,8 +1,9 @@
 // @ts-check
 /* The butler's sessions: what they cost over time, one by one, on schedule, and a new one. */
 import { post } from "./api.js";
-import { drawnOnce, h, line, place, replace } from "./dom.js";
+import { drawnOnce, h, line, replace } from "./dom.js";
 import { count, iso, moment, money, seconds } from "./format.js";
+import { keyedList } from "./keyed_list.js";
 import { followSessions } from "./live.js";
 import { errorBox, toast } from "./messages.js";
 import { barPlot } from "./plot.js";
@@ -16,6 +17,7 @@ const SPANS = [
   ["2592000", "last 30 days"],
 ];
 const STATES = ["queued", "running", "completed", "failed", "cancelled", "interrupted"];
+const PAGE = 100;
 const RELOAD_MILLISECONDS = 1000;
 const chosen = { span: "86400", state: "", source: "", prompt: "" };
 
@@ -39,7 +41,9 @@ export function sessionsView(view) {
     load();
   });
   const plots = h("div.plots");
-  const list = h("div", h("p.loading", "Loading …"));
+  const says = h("div", h("p.loading", "Loading …"));
+  const table = sessionTable(says);
+  const older = h("button", { type: "button", hidden: true, onclick: showOlder }, "Show older ones");
   const schedules = schedulesBox(view);
   view.show(
     h(
@@ -50,14 +54,19 @@ export function sessionsView(view) {
       h("div.field", h("label", { for: "source" }, "Trigger source"), source),
     ),
     plots,
-    h("div.two", list, h("div.side", triggerBox(view, load), schedules.element)),
+    h("div.two", h("div.stack", table.element, older, says), h("div.side", triggerBox(view, load), schedules.element)),
   );
 
   const [readSessions, readUsage] = [view.newest(), view.newest()];
-  const [drawn, rows] = [drawnOnce(), new Map()];
+  const drawn = drawnOnce();
+  let most = PAGE;
+  function showOlder() {
+    most += PAGE;
+    load();
+  }
   async function load() {
     const since = Date.now() / 1000 - Number(chosen.span);
-    const query = new URLSearchParams({ since: String(since), limit: "500" });
+    const query = new URLSearchParams({ since: String(since), limit: String(most) });
     if (chosen.state) query.set("state", chosen.state);
     if (chosen.source) query.set("source", chosen.source);
     try {
@@ -65,16 +74,12 @@ export function sessionsView(view) {
         readSessions(`/api/sessions?${query}`),
         readUsage(`/api/usage?seconds=${chosen.span}`),
       ]);
-      if (
-        drawn(
-          "plots",
-          usage.buckets.map(({ at, ...sums }) => sums),
-        )
-      )
-        drawPlots(plots, usage.buckets);
-      drawTable(list, found.sessions, rows);
+      const sums = usage.buckets.map((bucket) => ({ ...bucket, at: null }));
+      if (drawn("plots", sums)) drawPlots(plots, usage.buckets);
+      table.draw(found.sessions);
+      older.hidden = found.sessions.length < most;
     } catch (error) {
-      replace(list, errorBox(error));
+      replace(says, errorBox(error));
     }
   }
   load();
@@ -122,52 +127,33 @@ function drawPlots(place, buckets) {
   );
 }
 
-/* Only rows that changed are made anew: what is read, selected or focused stays. */
-function drawTable(list, sessions, rows) {
-  let body = list.querySelector("tbody");
-  if (!sessions.length) return replace(list, h("p.empty.card", "No sessions in this time."));
-  if (!body) {
-    const columns = [
-      ["State"],
-      ["Prompt"],
-      ["Source", "wide"],
-      ["Runtime", "wide"],
-      ["Tools", "number wide"],
-      ["Tokens", "number"],
-      ["Cost", "number"],
-      ["Took", "number wide"],
-      ["When"],
-    ];
-    body = h("tbody");
-    rows.clear();
-    replace(
-      list,
-      h(
-        "div.card.scroll",
-        { tabindex: "0", role: "region", "aria-label": "Sessions" },
-        h(
-          "table.list",
-          h(
-            "thead",
-            h(
-              "tr",
-              columns.map(([text, style]) => h("th", { scope: "col", class: style || null }, text)),
-            ),
-          ),
-          body,
-        ),
-      ),
-    );
-  }
-  const items = sessions.map((one) => {
-    const now = JSON.stringify(one);
-    const known = rows.get(one.id);
-    if (known?.json === now) return known.item;
-    const item = row(one);
-    rows.set(one.id, { json: now, item });
-    return item;
-  });
-  place(body, items);
+const COLUMNS = [
+  ["State"],
+  ["Prompt"],
+  ["Source", "wide"],
+  ["Runtime", "wide"],
+  ["Tools", "number wide"],
+  ["Tokens", "number"],
+  ["Cost", "number"],
+  ["Took", "number wide"],
+  ["When"],
+];
+
+function sessionTable(says) {
+  const body = h("tbody");
+  const heads = COLUMNS.map(([text, style]) => h("th", { scope: "col", class: style || null }, text));
+  const table = h("table.list", h("thead", h("tr", heads)), body);
+  const card = { tabindex: "0", role: "region", "aria-label": "Sessions", hidden: true };
+  const element = h("div.card.scroll", card, table);
+  const place = keyedList(body, row);
+  return {
+    element,
+    draw(sessions) {
+      element.hidden = !sessions.length;
+      place(sessions);
+      replace(says, sessions.length ? null : h("p.empty.card", "No sessions in this time."));
+    },
+  };
 }
 
 function row(one) {

@@ -132,7 +132,7 @@ def test_what_is_read_stays_selected_while_others_change(
     read, other = spawn("Fix auth"), spawn("--shell")
     assert af("wait", read, other, "--timeout", "300").returncode == 0
     page = visit().page
-    page.wait_for_selector(f'[data-id="{read}"] .git >> text=clean')
+    page.wait_for_selector(f'[data-id="{read}"] .git .ahead')
     page.evaluate(
         "id => getSelection().selectAllChildren(document.querySelector(`[data-id='${id}'] .title`))", read
     )

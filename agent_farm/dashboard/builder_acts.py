@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, RECORD, REMOVAL
+from agent_farm.dashboard.schemas import BUILDER, RECORD
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
 from agent_farm.farm.listing import list_builders
@@ -24,14 +24,6 @@ def send_text(desk: Desk, call: Call) -> Answer:
     return {"delivery": {"outcome": delivery.outcome, "reason": delivery.reason, "source": delivery.source}}
 
 
-def stop_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.stop import stop
-
-    farm = desk.farm()
-    record = stop(farm, desk.require(farm, call.path["id"]))
-    return {"builder": builder_json(list_builders(farm, [record.id], with_git=False)[0])}
-
-
 def resume_builder(desk: Desk, call: Call) -> Answer:
     from agent_farm.farm.resume import resume
 
@@ -39,14 +31,6 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
     resumed = resume(farm, desk.require(farm, call.path["id"]), yes=bool(call.body["agree"]))
     shown = list_builders(farm, [resumed.record.id], with_git=False)[0]
     return {"builder": builder_json(shown), "continues": resumed.continues}
-
-
-def prune_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.prune import Waived, prune
-
-    farm = desk.farm()
-    waived = Waived(bool(call.body["discard_changes"]), bool(call.body["discard_commits"]))
-    return {"removed": prune(farm, desk.require(farm, call.path["id"]), waived).to_json()}
 
 
 def merge_builder(desk: Desk, call: Call) -> Answer:
@@ -68,7 +52,6 @@ def restore_builder(desk: Desk, call: Call) -> Answer:
 
 _ID = "/api/builders/{id}"
 _DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
-_REMOVAL = object_schema(REMOVAL)
 _MERGED = object_schema(
     {
         "id": TEXT, "branch": MAYBE_TEXT, "into": TEXT, "checkout": TEXT, "before": TEXT, "after": TEXT,
@@ -84,19 +67,9 @@ ACTS = (
         {"delivery": _DELIVERY}, body=(Field("text", required=True),),
     ),
     Operation(
-        "POST", f"{_ID}/stop", "stop_builder", "End its runtime; its work and conversation stay",
-        stop_builder, {"builder": BUILDER}, body=(),
-    ),
-    Operation(
         "POST", f"{_ID}/resume", "resume_builder", "Start its runtime again, with the same conversation",
         resume_builder, {"builder": BUILDER, "continues": FLAG},
         body=(Field("agree", "flag", "agree to what the repository wants to run, as --yes"),),
-    ),
-    Operation(
-        "POST", f"{_ID}/prune", "prune_builder",
-        "Remove it; 409 with the evidence when work would be lost. Everything is kept",
-        prune_builder, {"removed": _REMOVAL},
-        body=(Field("discard_changes", "flag"), Field("discard_commits", "flag")),
     ),
     Operation(
         "POST", f"{_ID}/merge", "merge_builder",

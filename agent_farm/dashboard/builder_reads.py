@@ -9,7 +9,7 @@ from typing import Any
 from agent_farm.builders.events import load_events
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, EVENT, EVIDENCE, LANDING, REMOVED
+from agent_farm.dashboard.schemas import BUILDER, EVENT, LANDING, REMOVED
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import (
     FLAG,
@@ -23,10 +23,8 @@ from agent_farm.dashboard.views import (
     removed_json,
 )
 from agent_farm.farm.comparing import diff, foresee_conflicts
-from agent_farm.farm.evidence import gather
 from agent_farm.farm.landing_place import landing_place
 from agent_farm.farm.listing import list_builders
-from agent_farm.farm.panes import require_pane
 from agent_farm.farm.trash import list_kept
 from agent_farm.farm.work import find_work
 from agent_farm.git.landed import unlanded_commits
@@ -91,29 +89,6 @@ def count_changes(diff: str) -> dict[str, int]:
             added += line.startswith("+")
             deleted += line.startswith("-")
     return {"files": files, "added": added, "deleted": deleted}
-
-
-def screen(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    record = desk.require(farm, call.path["id"])
-    server, pane = require_pane(record)
-    history = int(call.query["history"] or 0)
-    return {"screen": server.capture(pane.pane_id, history=history, escapes=bool(call.query["escapes"]))}
-
-
-def evidence(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    found = gather(farm, desk.require(farm, call.path["id"]))
-    return {
-        "evidence": {
-            "landed": found.has_landed,
-            "summary": found.summary(),
-            "obstacles": [{"what": one.what, "hint": one.hint} for one in found.obstacles],
-            "changed": list(found.changed),
-            "untracked": list(found.untracked),
-            "commits": [{"sha": commit.sha, "subject": commit.subject} for commit in found.commits],
-        },
-    }
 
 
 def landing(desk: Desk, call: Call) -> Answer:
@@ -182,18 +157,6 @@ READS = (
             "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
         },
         query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
-    ),
-    Operation(
-        "GET", f"{_ID}/screen", "get_screen", "What its terminal shows", screen, {"screen": TEXT},
-        query=(
-            Field("history", "whole", "lines above the screen", least=0, most=20000),
-            Field("escapes", "flag", "keep colours"),
-        ),
-    ),
-    Operation(
-        "GET", f"{_ID}/evidence", "get_evidence",
-        "What stands against removing it", evidence,
-        {"evidence": EVIDENCE},
     ),
     Operation(
         "GET", f"{_ID}/landing", "get_landing", "What a merge would land, where, and what it leaves behind",

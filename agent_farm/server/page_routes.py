@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from agent_farm import __version__
 from agent_farm.dashboard.builder_acts import ACTS
 from agent_farm.dashboard.builder_reads import READS
 from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.openapi import describe
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.session_calls import SESSION_CALLS
 from agent_farm.dashboard.spawning import SPAWNING
@@ -35,6 +35,7 @@ from agent_farm.server.live import Live
 from agent_farm.server.login_pages import LoginPages
 from agent_farm.server.login_routes import login_routes
 from agent_farm.server.logins import Logins
+from agent_farm.server.openapi import describe
 from agent_farm.server.terminal import Terminals
 
 STATIC = Path(__file__).with_name("page")
@@ -89,8 +90,6 @@ def open_page(root: Path, token_file: Path, clock: Callable[[], float] = time.ti
 
 
 def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
-    description = describe(OPERATIONS)
-
     def open_context(operation: Verb[Any, Any]) -> Context:
         farm = desk.farm()
         if not operation.tolerant:
@@ -104,7 +103,7 @@ def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
         await serve_events(live.stream(), socket)
 
     async def openapi(request: Request) -> Response:
-        return Response(encode(description), media_type="application/json")
+        return Response(encode(await asyncio.to_thread(describe)), media_type="application/json")
 
     return [
         Route("/", _page("index.html")),

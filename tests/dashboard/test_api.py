@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.operations.table import load_all
 from tests.conftest import Af
 from tests.dashboard.stage import Dashboard
 
@@ -83,7 +84,7 @@ def test_spawn_and_its_plan(dashboard: Dashboard, af: Af, shop: Path) -> None:
     assert dashboard.get(f"/api/builders/{made['id']}/prompt")["prompt"] == "do [[say:done]]"
     events = dashboard.get(f"/api/builders/{made['id']}/events")["events"]
     assert [one["event"] for one in events][:2] == ["preparing", "started"]
-    assert "answer: done" in dashboard.get(f"/api/builders/{made['id']}/screen")["screen"]
+    assert "answer: done" in dashboard.get(f"/api/capture?id={made['id']}")["screen"]
 
 
 def test_what_the_repository_wants_is_asked_about(dashboard: Dashboard, shop: Path) -> None:
@@ -125,8 +126,10 @@ def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) ->
         ("POST", "/api/builders", [1], "The body must be a JSON object"),
         ("POST", f"/api/builders/{id}/send", {}, "text is missing"),
         ("POST", f"/api/builders/{id}/merge", {"strategy": "hope"}, "strategy must be one of merge, squash"),
-        ("GET", f"/api/builders/{id}/screen?history=-1", None, "history must be at least 0"),
-        ("GET", f"/api/builders/{id}/screen?history=x", None, "history must be a whole number"),
+        ("GET", f"/api/capture?id={id}&history=-1", None, "capture cannot be called like that"),
+        ("GET", f"/api/capture?id={id}&history=x", None, "capture cannot be called like that"),
+        ("POST", "/api/stop", {"id": [id]}, "stop cannot be called like that"),
+        ("POST", "/api/stop", [id], "The body must be a JSON object"),
         ("GET", "/api/builders?gti=true", None, "Unknown parameter gti"),
         ("GET", "/api/sessions?state=happy", None, "state must be one of"),
     ):
@@ -148,14 +151,13 @@ def test_text_that_would_type_keys_is_refused(dashboard: Dashboard, spawn: Spawn
     assert answer.json["error"]["what"] == json.loads(told.stdout.splitlines()[-1])["error"]["what"]
 
 
-def test_the_description_names_every_route(dashboard: Dashboard) -> None:
-    from agent_farm.server.page_routes import OPERATIONS
-
+def test_the_description_names_every_verb(dashboard: Dashboard) -> None:
     description = dashboard.ask("GET", "/api/openapi.json").json
-    described = {
-        (method.upper(), path) for path, methods in description["paths"].items() for method in methods
-    }
-    assert described == {(operation.method, operation.path) for operation in OPERATIONS}
+    described = {path: set(methods) for path, methods in description["paths"].items()}
+    verbs = [operation for operation in load_all() if "architect" in operation.who]
+    assert described == {f"/api/{verb.name}": {"get" if verb.effect == "reads" else "post"} for verb in verbs}
+    fields = description["components"]["schemas"]["Prune"]["properties"]
+    assert "description" in fields["stop"]
 
 
 @pytest.mark.slow

@@ -222,12 +222,10 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     one.expect("409")
     one.page.click("[data-action=prune]")
     one.page.wait_for_selector("dialog >> text=it is still running (idle)")
-    one.page.click("dialog >> text=Stop it, then look again")
+    one.page.check("[name=stop]")
     one.page.wait_for_selector("dialog >> text=loose.txt", timeout=60000)
-    assert "Commits that have not landed (1)" in one.page.inner_text("dialog")
-    one.page.click("dialog .danger:text-is('Prune')")
-    one.page.wait_for_selector("dialog >> text=its work has not landed")
-    said = af("prune", id)
+    assert one.page.is_disabled("dialog .danger:text-is('Prune')")
+    said = af("prune", "--stop", id)
     assert said.returncode == 4
     shown = one.page.inner_text("dialog .error")
     for line in said.stderr.splitlines():
@@ -235,6 +233,8 @@ def test_prune_is_refused_with_the_evidence_and_keeps_everything(
     assert (worktree / "loose.txt").exists()
     one.page.check("[name=discard_changes]")
     one.page.check("[name=discard_commits]")
+    one.page.wait_for_selector("dialog >> text=It can be removed")
+    assert af("status", id, "--json").stdout.count('"idle"')  # nothing has happened yet
     one.page.click("dialog .danger:text-is('Prune')")
     one.page.wait_for_selector(".empty h1")
     assert not worktree.exists()

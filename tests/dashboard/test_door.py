@@ -211,7 +211,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         return said
 
     assert "ended" not in asyncio.run(look())
-    assert "touch made" not in dashboard.get(f"/api/builders/{id}/screen")["screen"]
+    assert "touch made" not in dashboard.get(f"/api/capture?id={id}")["screen"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         "/static/js/../../../logins.py",
         "/static/",
         "/api/builders/..%2f..%2fregistry.json",
-        "/api/builders/../../etc/passwd/screen",
+        "/api/capture?id=../../../etc/passwd",
         "/api/builders/%00/prompt",
         "/api/builders/%2e%2e/events",
         "/api/sessions/%00",

@@ -1,8 +1,9 @@
 // @ts-check
 /* What can be done with a builder, with the refusals and the evidence of the command line. */
-import { builderPath, get, post } from "./api.js";
+import { act, builderPath, get, post } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { ask, errorBox, toast } from "./messages.js";
+import { pruneDialog } from "./prune_dialog.js";
 import { FINISHED } from "./states.js";
 
 export function actionButtons(builder) {
@@ -18,7 +19,7 @@ export function actionButtons(builder) {
     !mayResume && state !== "creating" ? button("stop", "Stop", () => stop(builder)) : null,
     mayResume ? button("resume", "Resume", () => resume(builder)) : null,
     button("merge", "Merge …", () => merge(builder)),
-    button("prune", "Prune …", () => prune(builder), "danger"),
+    button("prune", "Prune …", () => pruneDialog(builder.id), "danger"),
   ];
 }
 
@@ -38,7 +39,7 @@ async function run(button, action) {
 }
 
 async function stop(builder) {
-  await post(builderPath(builder.id, "/stop"));
+  await act("stop", { ids: [builder.id] });
   toast(`${builder.id} stopped`);
 }
 
@@ -60,95 +61,8 @@ async function resume(builder, agree = false) {
   }
 }
 
-function prune(builder) {
-  return ask(`Prune ${builder.id}`, (close) => {
-    const place = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Looking for work that exists nowhere else …"));
-    const waive = {
-      changes: h("input", { type: "checkbox", name: "discard_changes" }),
-      commits: h("input", { type: "checkbox", name: "discard_commits" }),
-    };
-    const remove = h("button", { type: "button", class: "danger", disabled: true }, "Prune");
-    const failed = h("div");
-    /** @type {any} */
-    let found = null;
-    const settle = () => {
-      remove.disabled = !found || found.obstacles.length > 0;
-    };
-    const stopFirst = async (button) => {
-      button.disabled = true;
-      try {
-        await post(builderPath(builder.id, "/stop"));
-        await look();
-      } catch (error) {
-        replace(failed, errorBox(error));
-      }
-    };
-    const look = () =>
-      get(builderPath(builder.id, "/evidence"))
-        .then(({ evidence }) => {
-          found = evidence;
-          replace(place, ...evidenceParts(evidence, waive, stopFirst));
-          settle();
-        })
-        .catch((error) => replace(place, errorBox(error)));
-    look();
-    remove.addEventListener("click", async () => {
-      remove.disabled = true;
-      try {
-        const { removed } = await post(builderPath(builder.id, "/prune"), {
-          discard_changes: waive.changes.checked,
-          discard_commits: waive.commits.checked,
-        });
-        close(removed);
-        toast(`${removed.id} removed; Removed brings it back`);
-        if (location.hash.startsWith(`#/builder/${encodeURIComponent(builder.id)}`)) location.hash = "#/";
-      } catch (error) {
-        replace(failed, errorBox(error));
-        settle();
-      }
-    });
-    return [
-      place,
-      failed,
-      h("p.small.dim", "Everything is moved to the trash first and can be restored until it expires."),
-      h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), remove),
-    ];
-  });
-}
-
 function lines(title, all) {
   return [h("h3", title), h("pre.command", { tabindex: "0" }, all.map(plain).join("\n"))];
-}
-
-function evidenceParts(evidence, waive, stopFirst) {
-  if (evidence.landed) return [h("p", "All of its work has landed. Nothing would be lost.")];
-  const list = (title, all) => (all.length ? lines(title, all) : []);
-  const parts = evidence.obstacles.map((one) =>
-    errorBox(
-      { what: `Not removed: ${one.what}`, hint: one.hint },
-      ...(one.hint?.startsWith("af stop ")
-        ? [
-            h(
-              "button",
-              { type: "button", onclick: (event) => stopFirst(event.currentTarget) },
-              "Stop it, then look again",
-            ),
-          ]
-        : []),
-    ),
-  );
-  parts.push(...list(`Changed (${evidence.changed.length})`, evidence.changed));
-  parts.push(...list(`Untracked (${evidence.untracked.length})`, evidence.untracked));
-  parts.push(
-    ...list(
-      `Commits that have not landed (${evidence.commits.length})`,
-      evidence.commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`),
-    ),
-  );
-  if (evidence.changed.length || evidence.untracked.length)
-    parts.push(h("label.check", waive.changes, "Discard the changes"));
-  if (evidence.commits.length) parts.push(h("label.check", waive.commits, "Discard the commits"));
-  return parts;
 }
 
 function merge(builder) {

@@ -1,5 +1,5 @@
 // @ts-check
-/* The documented API (/api/openapi.json) and nothing else. */
+/* The documented API (/api/openapi.json) and nothing else: verbs that read, and verbs that change something. */
 import { authorization, leaveToLogin, serverIsOurs } from "./login_store.js";
 
 /** A refusal: what, why, the evidence and the next command, as every door says it. */
@@ -44,6 +44,21 @@ async function call(method, path, body, signal) {
   }
   return answer;
 }
+
+/** A verb that reads. A list is given as many values of one name.
+ * @param {string} verb @param {Record<string, any>} [query] @param {AbortSignal} [signal] */
+export function read(verb, query = {}, signal) {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === null || value === undefined || value === "") continue;
+    for (const one of [value].flat()) words.append(name, String(one));
+  }
+  return call("GET", `/api/${verb}${words.size ? `?${words}` : ""}`, undefined, signal);
+}
+
+/** A verb that changes something; what is null counts as not given.
+ * @param {string} verb @param {Record<string, any>} [request] */
+export const act = (verb, request = {}) => call("POST", `/api/${verb}`, request);
 
 export const get = (path, signal) => call("GET", path, undefined, signal);
 export const post = (path, body = {}) => call("POST", path, body);

@@ -1,6 +1,5 @@
 // @ts-check
 /* The screen as plain text, where this installation was made without npm and so has no xterm.js. */
-import { builderPath } from "./api.js";
 import { h, plain } from "./dom.js";
 
 const LOOK_MILLISECONDS = 1000;
@@ -15,7 +14,7 @@ export function screenPanel(view, builder) {
   async function look() {
     if (!document.hidden) {
       try {
-        const answer = await view.get(builderPath(builder.id, "/screen"));
+        const answer = await view.read("capture", { id: builder.id });
         screen.textContent = answer.screen.split("\n").map(plain).join("\n");
       } catch (error) {
         screen.textContent = [error.what, error.why, error.hint && `hint: ${error.hint}`]

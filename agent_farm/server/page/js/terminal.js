@@ -177,7 +177,7 @@ export function terminalPanel(view, builder) {
     back.setAttribute("aria-pressed", "true");
     back.textContent = "Back to now";
     try {
-      const { screen } = await view.get(builderPath(id, `/screen?history=${HISTORY_LINES}&escapes=true`));
+      const { screen } = await view.read("capture", { id, history: HISTORY_LINES, escapes: true });
       if (overlay?.holder !== holder) return;
       box.append(holder);
       const shown = await makeTerminal(holder, {

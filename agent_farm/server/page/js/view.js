@@ -40,6 +40,11 @@ export class View {
     return this.#only(api.get(path, this.#end.signal), () => !this.isOver);
   }
 
+  /** @param {string} verb @param {Record<string, any>} [query] */
+  read(verb, query) {
+    return this.#only(api.read(verb, query, this.#end.signal), () => !this.isOver);
+  }
+
   /* A `get` that forgets a question as soon as it is asked the next one. */
   newest() {
     let number = 0;

@@ -1,0 +1,66 @@
+// @ts-check
+/* Removing a builder: tried at first, with all that stands against it, and only then done. */
+import { act } from "./api.js";
+import { h, replace } from "./dom.js";
+import { builders } from "./live.js";
+import { ask, errorBox, toast } from "./messages.js";
+import { FINISHED } from "./states.js";
+
+const WAIVERS = [
+  ["stop", "Stop it first"],
+  ["discard_changes", "Discard what is changed or untracked"],
+  ["discard_commits", "Discard the commits that have not landed"],
+];
+
+/** @param {string} id */
+export function pruneDialog(id) {
+  return ask(`Prune ${id}`, (close) => {
+    const found = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Looking for work that exists nowhere else …"));
+    const remove = h("button.danger", { type: "button", disabled: true, onclick: prune }, "Prune");
+    const boxes = WAIVERS.map(([name]) => h("input", { type: "checkbox", name, onchange: look }));
+    const labels = WAIVERS.map(([, text], index) => h("label.check", boxes[index], text));
+    const runs = !FINISHED.has(builders.get(id)?.status.state);
+    let attempt = 0;
+
+    const order = (dry) => ({
+      ids: [id],
+      dry_run: dry,
+      ...Object.fromEntries(boxes.map((box) => [box.name, box.checked])),
+    });
+
+    async function look() {
+      const mine = ++attempt;
+      remove.disabled = true;
+      try {
+        await act("prune", order(true));
+        if (mine !== attempt) return;
+        const waived = boxes.some((box) => box.name !== "stop" && box.checked);
+        replace(found, h("p", waived ? "It can be removed." : "Nothing would be lost."));
+        remove.disabled = false;
+      } catch (error) {
+        if (mine === attempt) replace(found, errorBox(error));
+      }
+    }
+
+    async function prune() {
+      remove.disabled = true;
+      try {
+        const { removed } = await act("prune", order(false));
+        close(removed);
+        toast(`${id} removed; Removed brings it back`);
+        if (location.hash.startsWith(`#/builder/${encodeURIComponent(id)}`)) location.hash = "#/";
+      } catch (error) {
+        replace(found, errorBox(error));
+        remove.disabled = false;
+      }
+    }
+
+    look();
+    return [
+      found,
+      runs ? labels : labels.slice(1),
+      h("p.small.dim", "Everything is moved to the trash first and can be restored until it expires."),
+      h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), remove),
+    ];
+  });
+}

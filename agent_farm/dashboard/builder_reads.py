@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from agent_farm.builders.events import load_events
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, EVENT, LANDING, REMOVED
+from agent_farm.dashboard.schemas import BUILDER, EVENT, REMOVED
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import (
     FLAG,
@@ -23,11 +22,8 @@ from agent_farm.dashboard.views import (
     removed_json,
 )
 from agent_farm.farm.comparing import diff, foresee_conflicts
-from agent_farm.farm.landing_place import landing_place
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.trash import list_kept
-from agent_farm.farm.work import find_work
-from agent_farm.git.landed import unlanded_commits
 
 Answer = Mapping[str, Any]
 
@@ -45,12 +41,6 @@ def builder(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     record = desk.require(farm, call.path["id"])
     return {"builder": builder_json(list_builders(farm, [record.id])[0])}
-
-
-def prompt(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    record = desk.require(farm, call.path["id"])
-    return {"prompt": _text_of(farm.run(record.id).prompt), "role": _text_of(farm.run(record.id).role)}
 
 
 def events(desk: Desk, call: Call) -> Answer:
@@ -91,22 +81,6 @@ def count_changes(diff: str) -> dict[str, int]:
     return {"files": files, "added": added, "deleted": deleted}
 
 
-def landing(desk: Desk, call: Call) -> Answer:
-    """What `af merge` would bring where, before any of it is done."""
-    farm = desk.farm()
-    found = find_work(farm, desk.require(farm, call.path["id"]))
-    head = landing_place(farm).head()
-    commits = unlanded_commits(farm.repository, [found.work.tip], [head.commit])
-    return {
-        "landing": {
-            "work": found.work.name,
-            "into": head.branch or head.commit[:12],
-            "commits": [{"sha": commit.sha, "subject": commit.subject} for commit in commits],
-            "left_behind": list(found.left_behind),
-        }
-    }
-
-
 def removed(desk: Desk, call: Call) -> Answer:
     return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
 
@@ -118,13 +92,6 @@ def conflicts(desk: Desk, call: Call) -> Answer:
         "conflicts": [{"one": c.one, "other": c.other, "files": list(c.files)} for c in found.conflicts],
         "unknown": [{"one": c.one, "other": c.other, "reason": c.reason} for c in found.unknown],
     }
-
-
-def _text_of(file: Path) -> str | None:
-    try:
-        return file.read_bytes().decode("utf-8", "replace")
-    except FileNotFoundError:
-        return None
 
 
 _ID = "/api/builders/{id}"
@@ -142,10 +109,6 @@ READS = (
     ),
     Operation("GET", _ID, "get_builder", "One builder", builder, {"builder": BUILDER}),
     Operation(
-        "GET", f"{_ID}/prompt", "get_prompt", "The prompt and the role it was started with, whole", prompt,
-        {"prompt": MAYBE_TEXT, "role": MAYBE_TEXT},
-    ),
-    Operation(
         "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
         {"events": list_of(EVENT)},
     ),
@@ -157,10 +120,6 @@ READS = (
             "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
         },
         query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
-    ),
-    Operation(
-        "GET", f"{_ID}/landing", "get_landing", "What a merge would land, where, and what it leaves behind",
-        landing, {"landing": LANDING},
     ),
     Operation(
         "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,

@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agent_farm.builders.ids import list_specs
 from agent_farm.builders.modes import Flags, choose_mode
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.schemas import BUILDER
 from agent_farm.dashboard.values import Field
-from agent_farm.dashboard.views import ANYTHING, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
+from agent_farm.dashboard.views import ANYTHING, TEXT, builder_json, list_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.plan import SpawnOrder, preflight
 from agent_farm.farm.spawn import config_of, free_name, spawn
-from agent_farm.runtimes import adapter_names
-from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import PERMISSIONS
 
 Answer = Mapping[str, Any]
-
-
-def choices(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    head = farm.repository.head(farm.root)
-    specs = farm.repository.list_directory(head.commit, "codev/specs")
-    protocols = farm.repository.list_directory(head.commit, "codev/protocols")
-    return {
-        "projects": [{"id": spec.id, "name": spec.name} for spec in list_specs(specs)],
-        "protocols": sorted(name for name in protocols if "." not in name),
-        "runtimes": [_runtime(farm, name) for name in adapter_names(farm.root)],
-        "permissions": list(PERMISSIONS),
-        "defaults": {
-            "runtime": farm.settings.text("spawn.runtime"),
-            "model": farm.settings.text("spawn.model"),
-            "permissions": farm.settings.agreed("spawn.permissions"),
-            "base": farm.settings.text("spawn.base") or head.branch or head.commit,
-        },
-    }
-
-
-def _runtime(farm: Farm, name: str) -> dict[str, str | None]:
-    return {"name": name, "problem": runtime_problem(farm.root, farm.settings, name, os.environ)}
 
 
 def spawn_builder(desk: Desk, call: Call) -> Answer:
@@ -88,20 +61,7 @@ def _order(farm: Farm, body: Mapping[str, Any]) -> SpawnOrder:
     )
 
 
-_PROJECT = object_schema({"id": TEXT, "name": TEXT})
-_RUNTIME = object_schema({"name": TEXT, "problem": MAYBE_TEXT})
-
 SPAWNING = (
-    Operation(
-        "GET", "/api/choices", "get_choices", "What a spawn can choose from", choices,
-        {
-            "projects": list_of(_PROJECT),
-            "protocols": list_of(TEXT),
-            "runtimes": list_of(_RUNTIME),
-            "permissions": list_of(TEXT),
-            "defaults": ANYTHING,
-        },
-    ),
     Operation(
         "POST", "/api/builders", "spawn_builder",
         "Start a builder in exactly one mode: task, project, protocol or shell",

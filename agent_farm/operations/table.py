@@ -14,6 +14,9 @@ MODULES = {
     "capture": "capture",
     "prune": "prune",
     "expire": "expire",
+    "landing": "landing",
+    "prompt": "prompt",
+    "choices": "choices",
 }
 
 

@@ -81,7 +81,7 @@ def test_spawn_and_its_plan(dashboard: Dashboard, af: Af, shop: Path) -> None:
     assert not (shop / ".builders").exists()
     made = dashboard.post("/api/builders", order)["builder"]
     assert af("wait", made["id"], "--timeout", "300").returncode == 0
-    assert dashboard.get(f"/api/builders/{made['id']}/prompt")["prompt"] == "do [[say:done]]"
+    assert dashboard.get(f"/api/prompt?id={made['id']}")["prompt"] == "do [[say:done]]"
     events = dashboard.get(f"/api/builders/{made['id']}/events")["events"]
     assert [one["event"] for one in events][:2] == ["preparing", "started"]
     assert "answer: done" in dashboard.get(f"/api/capture?id={made['id']}")["screen"]

@@ -207,9 +207,9 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     one = opened(visit(), idle)
     one.expect("404")
     held: list[Any] = []
-    one.page.route("**/api/builders/*/prompt", lambda route: held.append(route))
+    one.page.route("**/api/prompt?*", lambda route: held.append(route))
     one.page.route("**/api/sessions/doesnotexist", lambda route: held.append(route))
-    with one.page.expect_request("**/api/builders/*/prompt", timeout=60000):
+    with one.page.expect_request("**/api/prompt?*", timeout=60000):
         one.page.click("#tab-prompt")
     one.page.click("#tab-terminal")
     with one.page.expect_request("**/api/sessions/doesnotexist", timeout=60000):

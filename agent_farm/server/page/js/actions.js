@@ -1,6 +1,6 @@
 // @ts-check
 /* What can be done with a builder, with the refusals and the evidence of the command line. */
-import { act, builderPath, get, post } from "./api.js";
+import { act, builderPath, post, read } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { pruneDialog } from "./prune_dialog.js";
@@ -111,8 +111,8 @@ function merge(builder) {
     go.addEventListener("click", () => land(false));
     const [work, into] = [h("span.mono", plain(builder.branch)), h("strong.mono", "…")];
     const what = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Looking at what would land …"));
-    get(builderPath(builder.id, "/landing"))
-      .then(({ landing }) => {
+    read("landing", { id: builder.id })
+      .then((landing) => {
         work.textContent = plain(landing.work);
         into.textContent = plain(landing.into);
         replace(

@@ -2,7 +2,6 @@
 /* One builder: how it is, its terminal, what it changed, what happened, what it was told. */
 
 import { actionButtons } from "./actions.js";
-import { builderPath } from "./api.js";
 import { diffPanel } from "./diff.js";
 import { drawnOnce, focused, h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
@@ -181,7 +180,7 @@ function underRoot(path) {
 function promptPanel(view, builder) {
   view.show(h("p.loading", "Loading …"));
   view
-    .get(builderPath(builder.id, "/prompt"))
+    .read("prompt", { id: builder.id })
     .then(({ prompt, role }) =>
       view.show(
         h("h2", "Prompt"),

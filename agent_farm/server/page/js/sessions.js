@@ -189,7 +189,7 @@ function triggerBox(view, done) {
   const failed = h("div");
   const button = h("button", { type: "submit", class: "primary" }, "Trigger");
   view
-    .get("/api/choices")
+    .read("choices")
     .then((choices) => {
       for (const one of choices.runtimes)
         runtime.append(

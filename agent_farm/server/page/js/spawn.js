@@ -204,7 +204,7 @@ export function spawnView(view) {
 
   draw();
   view
-    .get("/api/choices")
+    .read("choices")
     .then((choices) => {
       Object.assign(known, choices);
       const { defaults } = choices;

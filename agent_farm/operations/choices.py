@@ -1,0 +1,80 @@
+"""`choices`: what a spawn can choose from."""
+
+from __future__ import annotations
+
+import os
+
+from agent_farm.builders.ids import list_specs
+from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.origin import runtime_problem
+from agent_farm.settings import PERMISSIONS
+
+
+class Choices(Request):
+    pass
+
+
+class Project(Answer):
+    id: str
+    name: str
+
+
+class RuntimeChoice(Answer):
+    """`problem` is what keeps it from being used here."""
+
+    name: str
+    problem: str | None
+
+
+class Defaults(Answer):
+    runtime: str | None
+    model: str | None
+    permissions: str
+    base: str
+
+
+class Offered(Answer):
+    """Projects and protocols are those of the commit that a builder would start from."""
+
+    projects: tuple[Project, ...]
+    protocols: tuple[str, ...]
+    runtimes: tuple[RuntimeChoice, ...]
+    permissions: tuple[str, ...]
+    defaults: Defaults
+
+
+def _offer(context: Context, request: Choices) -> Offered:
+    farm = context.farm
+    head = farm.repository.head(farm.root)
+    specs = farm.repository.list_directory(head.commit, "codev/specs")
+    protocols = farm.repository.list_directory(head.commit, "codev/protocols")
+    return Offered(
+        projects=tuple(Project(spec.id, spec.name) for spec in list_specs(specs)),
+        protocols=tuple(sorted(name for name in protocols if "." not in name)),
+        runtimes=tuple(_runtime(farm, name) for name in adapter_names(farm.root)),
+        permissions=tuple(PERMISSIONS),
+        defaults=Defaults(
+            runtime=farm.settings.text("spawn.runtime"),
+            model=farm.settings.text("spawn.model"),
+            permissions=str(farm.settings.agreed("spawn.permissions")),
+            base=farm.settings.text("spawn.base") or head.branch or head.commit,
+        ),
+    )
+
+
+def _runtime(farm: Farm, name: str) -> RuntimeChoice:
+    return RuntimeChoice(name, runtime_problem(farm.root, farm.settings, name, os.environ))
+
+
+OPERATION = Operation(
+    "choices",
+    "List the specs, protocols, runtimes and permissions that a spawn can choose from",
+    Choices,
+    Offered,
+    single(_offer),
+    only,
+    effect="reads",
+    pool="look",
+)

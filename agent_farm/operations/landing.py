@@ -1,0 +1,60 @@
+"""`landing`: what a merge would land, where, and what it would leave behind, before any of it is done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.farm.landing_place import landing_place
+from agent_farm.farm.work import find_work
+from agent_farm.git.landed import unlanded_commits
+from agent_farm.operations.builders import BuilderId, choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+
+
+class Landing(Request):
+    id: BuilderId
+
+
+class Commit(Answer):
+    sha: str
+    subject: str
+
+
+class Foreseen(Answer):
+    """`work` is what is checked out in the worktree, `into` the branch it would land on."""
+
+    id: str
+    work: str
+    into: str
+    commits: tuple[Commit, ...]
+    left_behind: Annotated[tuple[str, ...], Meta(description="Files that are not committed, so do not land")]
+
+
+def _foresee(context: Context, request: Landing) -> Foreseen:
+    farm = context.farm
+    record = choose(context, request.id)
+    found = find_work(farm, record)
+    head = landing_place(farm).head()
+    commits = unlanded_commits(farm.repository, [found.work.tip], [head.commit])
+    return Foreseen(
+        id=record.id,
+        work=found.work.name,
+        into=head.branch or head.commit[:12],
+        commits=tuple(Commit(commit.sha, commit.subject) for commit in commits),
+        left_behind=tuple(found.left_behind),
+    )
+
+
+OPERATION = Operation(
+    "landing",
+    "Show what a merge would land, where, and what it would leave behind",
+    Landing,
+    Foreseen,
+    single(_foresee),
+    only,
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)

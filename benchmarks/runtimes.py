@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from agent_farm.farm.screens import label_screen
 from agent_farm.launch import Launch
-from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from benchmarks.stage import AF, Stage, compare, show, stage
 from tests.fake_api import fake_api
@@ -62,17 +63,19 @@ def _alone(on: Stage, cli: Cli) -> Iterator[None]:
     while True:
         number += 1
         directory = on.directory / f"alone-{adapter.name}-{number}"
-        order = InteractiveOrder(
-            builder="alone",
-            run="0" * 12,
-            run_directory=directory,
-            worktree=on.repository,
+        own = adapter.cli.own_variables(on.env, cli.model)
+        start = Start(
+            mode="pane",
+            env=allowed_environment(on.env, key_names=own, declared=cli.keys),
             cwd=on.repository,
-            env=allowed_environment(on.env, key_names=adapter.keys_for(cli.model), declared=cli.keys),
-            hook_argv=lambda event: ("true",),
+            home=directory,
+            place=directory,
+            top=on.repository,
+            run="0" * 12,
+            report=("true",),
             model=cli.model,
         )
-        launch = adapter.interactive(order)
+        launch = adapter.interactive(start)
         for file in launch.files:
             file.path.parent.mkdir(parents=True, exist_ok=True)
             file.path.write_text(file.content)
@@ -93,7 +96,7 @@ def _wait_for_input(on: Stage, session: str, adapter: RuntimeAdapter) -> None:
     deadline = time.monotonic() + _LIMIT
     while time.monotonic() < deadline:
         shown = subprocess.run(capture, env=dict(on.env), capture_output=True, text=True).stdout
-        if label_screen(shown, adapter.screen)[0] == "ready":
+        if label_screen(shown, adapter.cli.screen)[0] == "ready":
             return
         time.sleep(0.02)
     raise TimeoutError(f"{session}: no input line in {_LIMIT:g} s:\n{shown}")

@@ -16,7 +16,7 @@ from agent_farm.farm.runtime import Chosen
 from agent_farm.launch import Launch
 from agent_farm.pane.command import launcher_argv, report_argv
 from agent_farm.paths import names_of_user_directories
-from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
 
@@ -105,25 +105,27 @@ def _order(
     role_text: str | None,
     mcp_server: McpServer | None,
     resume: bool,
-) -> InteractiveOrder:
+) -> Start:
     run = farm.run(record.id)
     cwd = record.worktree_path / record.subdirectory
-    return InteractiveOrder(
+    return Start(
+        mode="pane",
         builder=record.id,
         run=record.run,
-        run_directory=run.directory,
-        worktree=record.worktree_path,
+        home=run.directory,
+        place=run.directory,
+        top=record.worktree_path,
         cwd=cwd if cwd.is_dir() else record.worktree_path,
         env=builder_environment(farm, record, chosen),
         report=report_argv(run.directory, record.run, json_reply=chosen.adapter.cli.hooks.wants_reply),
         prompt=prompt,
         prompt_file=None if prompt is None else run.message if resume else run.prompt,
-        role_text=role_text,
+        role=role_text or "",
         model=record.model,
         permissions=chosen.permissions,
         conversation_id=record.conversation_id,
         resume=resume,
-        mcp_server=mcp_server,
+        server=mcp_server,
         extra_args=chosen.extra_args,
         command=chosen.command,
     )

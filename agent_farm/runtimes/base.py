@@ -6,14 +6,14 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
-from agent_farm.runtimes.cli import Cli
+from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.cli import Permissions as Permissions
 from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
@@ -21,60 +21,6 @@ from agent_farm.runtimes.mcp_config import McpServer, as_servers, config_directo
 from agent_farm.runtimes.progress import OnProgress, telling
 from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
 from agent_farm.runtimes.versions import installed_version, is_older
-
-
-@dataclass(frozen=True, slots=True)
-class InteractiveOrder:
-    """All that a start in a pane depends on.
-
-    `report` is the command that a hook runs, with its payload on standard input. Without `mcp_server` the
-    runtime gets a strict and empty MCP configuration. `env` is what the
-    runtime may have; an adapter adds only names of its own. `resume` continues `conversation_id`.
-    """
-
-    builder: str
-    run: str
-    run_directory: Path
-    worktree: Path
-    cwd: Path
-    env: Mapping[str, str]
-    report: tuple[str, ...]
-    prompt: str | None = None
-    prompt_file: Path | None = None
-    role_text: str | None = None
-    model: str | None = None
-    permissions: Permissions = "edit"
-    conversation_id: str | None = None
-    resume: bool = False
-    mcp_server: McpServer | None = None
-    extra_args: tuple[str, ...] = ()
-    command: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlessOrder:
-    """All that a headless run depends on; `invoke` makes it from its arguments.
-
-    `scratch` is the run's own directory, gone afterwards; `home` may outlive it. Neither is made by others
-    than the adapter. `env` holds the server's token.
-    """
-
-    prompt: str
-    system_prompt: str
-    mcp_server: McpServer | None
-    env: Mapping[str, str]
-    command: tuple[str, ...]
-    cwd: Path
-    scratch: Path
-    home: Path
-    max_turns: int = 20
-    model: str | None = None
-    extra_args: tuple[str, ...] = ()
-    timeout: float | None = None
-    permissions: Permissions = "edit"
-    conversation_id: str | None = None
-    resume: bool = False
-    bounds: Bounds = NONE
 
 
 class RuntimeAdapter(ABC):
@@ -120,8 +66,8 @@ class RuntimeAdapter(ABC):
         """The argv prefix that starts it: the configured command, else its binary on the PATH of `env`."""
         words = tuple(command) if command else (self.binary_name,)
         found = shutil.which(words[0], path=env.get("PATH", os.defpath))
-        if found is None and not command and (bundled := self.cli.bundled()):
-            found = str(bundled)
+        if found is None and not command:
+            return self.cli.bundled()
         return (os.path.abspath(found), *words[1:]) if found else None
 
     def new_conversation_id(self) -> str | None:
@@ -133,7 +79,7 @@ class RuntimeAdapter(ABC):
         return str(uuid.uuid4())
 
     @abstractmethod
-    def interactive(self, order: InteractiveOrder) -> Launch:
+    def interactive(self, start: Start) -> Launch:
         """How to start it in a pane; the files it needs are in the Launch, nothing is written here."""
 
     async def invoke(
@@ -174,26 +120,28 @@ class RuntimeAdapter(ABC):
                 return RuntimeResult(failure=failure)
             name = server.name if server else self.name
             with config_directory(name, env=own) as scratch, telling(on_progress):
-                result = await self.run_headless(
-                    HeadlessOrder(
-                        prompt=prompt,
-                        system_prompt=system_prompt,
-                        mcp_server=server,
-                        env={**own, **(server.environment() if server else {})},
-                        command=self.find_command(own, command) or (),
-                        cwd=place,
-                        scratch=scratch,
-                        home=home or scratch / "home",
-                        max_turns=max_turns,
-                        model=model,
-                        extra_args=tuple(runtime_args or ()),
-                        timeout=timeout,
-                        permissions=permissions,
-                        conversation_id=conversation_id or self.new_conversation_id(),
-                        resume=resume and conversation_id is not None,
-                        bounds=bounds,
-                    )
+                start = Start(
+                    mode="headless",
+                    env={**own, **(server.environment() if server else {})},
+                    cwd=place,
+                    home=home or scratch / "home",
+                    place=scratch,
+                    top=place,
+                    run=scratch.name,
+                    server=server,
+                    role=system_prompt,
+                    prompt=prompt,
+                    permissions=permissions,
+                    model=model,
+                    conversation_id=conversation_id or self.new_conversation_id(),
+                    resume=resume and conversation_id is not None,
+                    extra_args=tuple(runtime_args or ()),
+                    command=self.find_command(own, command) or (),
+                    bounds=bounds,
+                    max_turns=max_turns,
+                    timeout=timeout,
                 )
+                result = await self.run_headless(start)
         except (AgentFarmError, OSError, ValueError) as error:
             result = RuntimeResult(failure=failure_of(error))
         finally:
@@ -206,7 +154,7 @@ class RuntimeAdapter(ABC):
         return without_foreign_keys(env, self.cli.own_variables(env, model))
 
     @abstractmethod
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+    async def run_headless(self, start: Start) -> RuntimeResult:
         """The run itself, with its command found and the environment its own."""
 
     def build_config_file(

@@ -267,7 +267,7 @@ CLAUDE_CODE = Cli(
     variables=(*CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"),
     login=_login,
     has_key=has_key,
-    bundled=bundled_claude,
+    bundled=lambda: (str(found),) if (found := bundled_claude()) else None,
     home=Home("CLAUDE_CONFIG_DIR", conversations=("projects",), only_with_key=True),
     pane="{flags} {permissions} {model} {extra} {conversation} {prompt}",
     worker=worker_order,

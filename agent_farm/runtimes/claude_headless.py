@@ -61,12 +61,13 @@ def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
 
 def _program(start: Start) -> str:
     """One path, since the SDK takes no more: a script with all words, where the command has several."""
-    if len(start.command) == 1 and not start.extra_args:
-        return start.command[0]
+    command = start.command or ()
+    if len(command) == 1 and not start.extra_args:
+        return command[0]
     from agent_farm.disk import replace_file
 
     script = start.place / "claude"
-    words = f'{shlex.join(start.command)} "$@" {shlex.join(start.extra_args)}'
+    words = f'{shlex.join(command)} "$@" {shlex.join(start.extra_args)}'
     replace_file(script, f"#!/bin/sh\nexec {words}\n", mode=0o700)
     return str(script)
 

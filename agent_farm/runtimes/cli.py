@@ -38,11 +38,14 @@ HOOK_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a CLI, as its description sees it.
+    """All that one start of a runtime depends on.
 
-    `home` is its private configuration home: it may outlive the start, and holds its conversations. `place`
-    is a directory of this start alone. `top` is the checkout that `cwd` is in. `report` is the command that
-    its hooks run, for a pane. `skills` is the directory whose `skills/` may run unasked, headless.
+    `env` is what it may have; an adapter adds only names of its own. `place` is the directory of this start
+    alone: a builder's run directory, or one that is gone when a headless run has ended. `home` is where its
+    private configuration home is, which may outlive the start, and holds its conversations. `top` is the
+    checkout that `cwd` is in, `builder` whose pane it is, `report` the command that its hooks run, with their
+    payload on standard input. Without `server` it gets a strict and empty MCP configuration. `resume`
+    continues `conversation_id`. `skills` is the directory whose `skills/` may run unasked, headless.
     """
 
     mode: Literal["pane", "headless", "ask"]
@@ -52,6 +55,7 @@ class Start:
     place: Path
     top: Path
     run: str = ""
+    builder: str = ""
     server: McpServer | None = None
     role: str = ""
     prompt: str | None = None
@@ -61,10 +65,11 @@ class Start:
     conversation_id: str | None = None
     resume: bool = False
     extra_args: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] | None = None
     report: tuple[str, ...] = ()
     bounds: Bounds = NONE
     max_turns: int = 20
+    timeout: float | None = None
 
     @property
     def in_pane(self) -> bool:
@@ -82,9 +87,6 @@ class Start:
     @property
     def servers(self) -> tuple[McpServer, ...]:
         return (self.server,) if self.server else ()
-
-    def pick(self, by_permission: Mapping[Permissions, Sequence[str]]) -> tuple[str, ...]:
-        return tuple(by_permission[self.permissions])
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,8 @@ class Cli:
 
     `keys` are the credentials of its vendor, which no other vendor's CLI gets; `variables` is whatever else
     it reads. `pick_keys` leaves out those that the environment or the model makes useless. `login` is None,
-    or why it would ask for a login; `has_key` says whether the environment alone logs it in.
+    or why it would ask for a login; `has_key` says whether the environment alone logs it in. `bundled` is
+    the command of one that comes with us.
 
     `config` is the form of a file with MCP servers, `config_file` its name. `notices_dead_mcp` says whether
     it tells when its server is dead or refuses the token; else that is asked before a headless start.
@@ -236,7 +239,7 @@ class Cli:
     pick_keys: Callable[[Environment, str | None], tuple[str, ...]] | None = None
     login: Callable[[Environment, str | None], str | None] = lambda env, model: None
     has_key: Callable[[Environment], bool] = lambda env: True
-    bundled: Callable[[], Path | None] = lambda: None
+    bundled: Callable[[], tuple[str, ...] | None] = lambda: None
 
     home: Home | None = None
     pane: str = ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_farm.launch import Launch, LaunchFile
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.plain_text import argument_for
 from agent_farm.runtimes.result import RuntimeResult
@@ -15,34 +15,33 @@ from agent_farm.runtimes.result import RuntimeResult
 class CliAdapter(RuntimeAdapter):
     """Drives what its `cli` describes; `demo` and the external executables are adapters of their own."""
 
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        start = _named(self.cli, _in_pane(self.cli, order))
-        command = self.find_command(order.env, order.command) or order.command or (self.binary_name,)
+    def interactive(self, start: Start) -> Launch:
+        start = _at_home(self.cli, start)
+        command = self.find_command(start.env, start.command) or start.command or (self.binary_name,)
         argv = (*command, *fill(self.cli, self.cli.pane, start))
         files = tuple(LaunchFile(path, text) for path, text in _files(self.cli, start).items())
         scratch = _scratch(start) if start.mode in self.cli.temporary else None
-        return Launch(argv, order.cwd, environment_of(self.cli, start), files, scratch)
+        return Launch(argv, start.cwd, environment_of(self.cli, start), files, scratch)
 
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
+    async def run_headless(self, start: Start) -> RuntimeResult:
         from agent_farm.disk import make_directory, replace_file
         from agent_farm.runtimes.lines import run_lines
         from agent_farm.runtimes.process import Command
 
-        start = _named(self.cli, headless_start(self.cli, order))
+        start = _at_home(self.cli, start)
         for path, text in _files(self.cli, start).items():
             make_directory(path.parent)
             replace_file(path, text)
+        argv, given = (*(start.command or ()), *fill(self.cli, self.cli.headless, start)), start.prompt or ""
         if self.cli.worker:
             argv, given = self.cli.worker(start)
-        else:
-            argv, given = (*order.command, *fill(self.cli, self.cli.headless, start)), order.prompt
         command = Command(
             argv=argv,
-            cwd=order.cwd,
+            cwd=start.cwd,
             env=environment_of(self.cli, start),
             given=given.encode("utf-8", "surrogateescape"),
-            scratch=order.scratch,
-            timeout=order.timeout,
+            scratch=start.place,
+            timeout=start.timeout,
         )
         return await run_lines(command, self.cli.events(start))
 
@@ -77,56 +76,10 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
     return {**env, **cli.environment(start), **(start.server.environment() if start.server else {})}
 
 
-def _in_pane(cli: Cli, order: InteractiveOrder) -> Start:
-    return Start(
-        mode="pane",
-        env=order.env,
-        cwd=order.cwd,
-        home=order.run_directory / cli.binary,
-        place=order.run_directory,
-        top=order.worktree,
-        run=order.run,
-        server=order.mcp_server,
-        role=order.role_text or "",
-        prompt=order.prompt,
-        prompt_file=order.prompt_file,
-        permissions=order.permissions,
-        model=order.model,
-        conversation_id=order.conversation_id,
-        resume=order.resume,
-        extra_args=order.extra_args,
-        report=order.report,
-    )
-
-
-def headless_start(cli: Cli, order: HeadlessOrder) -> Start:
-    return Start(
-        mode="headless",
-        env=order.env,
-        cwd=order.cwd,
-        home=order.home / cli.binary,
-        place=order.scratch,
-        top=order.cwd,
-        run=order.scratch.name,
-        server=order.mcp_server,
-        role=order.system_prompt,
-        prompt=order.prompt,
-        permissions=order.permissions,
-        model=order.model,
-        conversation_id=order.conversation_id,
-        resume=order.resume,
-        extra_args=order.extra_args,
-        command=order.command,
-        bounds=order.bounds,
-        max_turns=order.max_turns,
-    )
-
-
-def _named(cli: Cli, start: Start) -> Start:
-    """With the server under the name by which this CLI is to know it."""
-    if start.server is None:
-        return start
-    return replace(start, server=replace(start.server, name=cli.server_name(start.server, start)))
+def _at_home(cli: Cli, start: Start) -> Start:
+    """With a home of its own, and the server under the name by which this CLI is to know it."""
+    server = start.server and replace(start.server, name=cli.server_name(start.server, start))
+    return replace(start, home=start.home / cli.binary, server=server)
 
 
 def _files(cli: Cli, start: Start) -> dict[Path, str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 from agent_farm.disk import replace_file
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
-from agent_farm.runtimes.cli import Cli, Hooks, Screen
-from agent_farm.runtimes.engine import headless_start
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start
 from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtime
 from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
@@ -84,40 +83,41 @@ class ExternalAdapter(RuntimeAdapter):
         """All that was declared: nobody else knows whose keys an executable needs."""
         return dict(env)
 
-    def interactive(self, order: InteractiveOrder) -> Launch:
-        directory = order.run_directory
-        prompt = argument_for(order.prompt, order.prompt_file, OwnWords()) if order.prompt is not None else ""
-        document = self._order_document(directory, order.cwd, prompt)
-        document["hook"] = list(order.report)
-        document["id"] = order.conversation_id if order.resume else None
-        servers = (order.mcp_server,) if order.mcp_server else ()
+    def interactive(self, start: Start) -> Launch:
+        directory = start.place
+        prompt = argument_for(start.prompt, start.prompt_file, OwnWords()) if start.prompt is not None else ""
+        document = self._order_document(directory, start.cwd, prompt)
+        document["hook"] = list(start.report)
+        document["id"] = start.conversation_id if start.resume else None
+        servers = (start.server,) if start.server else ()
         files = (
             LaunchFile(directory / "external.json", json.dumps(document)),
-            LaunchFile(directory / "brief.md", brief(order.builder, order.role_text, order.prompt)),
+            LaunchFile(directory / "brief.md", brief(start.builder, start.role, start.prompt)),
             LaunchFile(directory / "external-mcp.json", json.dumps(claude_form(servers))),
         )
-        env = {**order.env, "AF_MCP_CONFIG": str(directory / "external-mcp.json")}
-        if order.mcp_server:
-            env |= order.mcp_server.environment()
+        env = {**start.env, "AF_MCP_CONFIG": str(directory / "external-mcp.json")}
+        if start.server:
+            env |= start.server.environment()
         argv = (sys.executable, "-I", "-S", str(DRIVER), "interactive", str(directory / "external.json"))
-        return Launch(argv, order.cwd, env, files)
+        return Launch(argv, start.cwd, env, files)
 
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        prompt = order.prompt if fits_argument(order.prompt) else "Do what the brief says."
-        document = self._order_document(order.scratch, order.cwd, prompt)
-        document["id"] = order.conversation_id if order.resume else None
-        replace_file(order.scratch / "brief.md", brief(self.name, order.system_prompt, order.prompt))
-        replace_file(order.scratch / "external.json", json.dumps(document))
-        servers = {order.mcp_server.name: order.mcp_server} if order.mcp_server else {}
-        env = {**order.env, "AF_MCP_CONFIG": str(self.build_config_file(servers, order.scratch))}
+    async def run_headless(self, start: Start) -> RuntimeResult:
+        given = start.prompt or ""
+        prompt = given if fits_argument(given) else "Do what the brief says."
+        document = self._order_document(start.place, start.cwd, prompt)
+        document["id"] = start.conversation_id if start.resume else None
+        replace_file(start.place / "brief.md", brief(self.name, start.role, start.prompt))
+        replace_file(start.place / "external.json", json.dumps(document))
+        servers = {start.server.name: start.server} if start.server else {}
+        env = {**start.env, "AF_MCP_CONFIG": str(self.build_config_file(servers, start.place))}
         command = Command(
-            argv=(*order.command, "headless", str(order.scratch / "external.json")),
-            cwd=order.cwd,
+            argv=(*(start.command or ()), "headless", str(start.place / "external.json")),
+            cwd=start.cwd,
             env=env,
-            scratch=order.scratch,
-            timeout=order.timeout,
+            scratch=start.place,
+            timeout=start.timeout,
         )
-        return await run_lines(command, ExternalLines(headless_start(self.cli, order)))
+        return await run_lines(command, ExternalLines(start))
 
     def _order_document(self, directory: Path, cwd: Path, prompt: str) -> dict[str, object]:
         return {

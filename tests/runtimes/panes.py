@@ -16,7 +16,8 @@ import psutil
 
 from agent_farm.pane.command import launcher_argv, report_argv
 from agent_farm.pane.journal import digest_of_prompt
-from agent_farm.runtimes.base import InteractiveOrder, RuntimeAdapter
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.plain_text import as_text
 from agent_farm.tmux.delivery import Delivery
@@ -36,7 +37,7 @@ class Pane:
     tmux: TmuxServer
     pane_id: str
     session_id: str
-    order: InteractiveOrder
+    order: Start
     adapter: RuntimeAdapter
 
     @property
@@ -49,7 +50,7 @@ class Pane:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        file = self.order.run_directory / "events.jsonl"
+        file = self.order.place / "events.jsonl"
         lines = file.read_text().splitlines() if file.exists() else []
         return [event for event in map(json.loads, lines) if event["run"] == self.order.run]
 
@@ -107,7 +108,7 @@ class Pane:
         return self.tmux.deliver(
             self.pane_id,
             typed,
-            lock=self.order.run_directory / "delivery.lock",
+            lock=self.order.place / "delivery.lock",
             screen=ScreenRules(ready=rules.ready, draft=rules.draft, dialog=rules.dialog),
             watch=watch if event else None,
             runtime_pid=self.runtime_pid,
@@ -115,14 +116,14 @@ class Pane:
 
     @property
     def runtime_pid(self) -> int:
-        return int(json.loads((self.order.run_directory / "processes.json").read_text())["runtime"])
+        return int(json.loads((self.order.place / "processes.json").read_text())["runtime"])
 
     def press(self, *keys: str) -> None:
         subprocess.run(["tmux", "send-keys", "-t", self.pane_id, *keys], check=True, timeout=60)
 
     def processes(self) -> list[psutil.Process]:
         """The launcher and everything below it."""
-        launcher = int(json.loads((self.order.run_directory / "processes.json").read_text())["launcher"])
+        launcher = int(json.loads((self.order.place / "processes.json").read_text())["launcher"])
         try:
             parent = psutil.Process(launcher)
             return [parent, *parent.children(recursive=True)]
@@ -138,7 +139,7 @@ class Pane:
 
 
 @contextmanager
-def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = True) -> Iterator[Pane]:
+def pane_of(adapter: RuntimeAdapter, order: Start, *, stop: bool = True) -> Iterator[Pane]:
     """Start the order in a pane as the farm does."""
     launch = adapter.interactive(order)
     write_launch_files(launch)
@@ -147,7 +148,7 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
         "builder": order.builder,
         "run": order.run,
         "runtime": adapter.name,
-        "worktree": str(order.worktree),
+        "worktree": str(order.top),
         "cwd": str(launch.cwd),
         "argv": list(launch.argv),
         "env": dict(launch.env),
@@ -159,9 +160,9 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
         "at_end": None,
         "hooks": adapter.cli.hooks.to_json(prompted=order.prompt is not None),
     }
-    (order.run_directory / "launch.json").write_text(json.dumps(document))
+    (order.place / "launch.json").write_text(json.dumps(document))
     tmux = TmuxServer()
-    address = tmux.start_session(SESSION, launcher_argv(SESSION, order.run_directory), cwd=order.worktree)
+    address = tmux.start_session(SESSION, launcher_argv(SESSION, order.place), cwd=order.top)
     try:
         yield Pane(tmux, address.pane_id, address.session_id, order, adapter)
     finally:
@@ -169,7 +170,7 @@ def pane_of(adapter: RuntimeAdapter, order: InteractiveOrder, *, stop: bool = Tr
             tmux.kill_session(address.session_id, seconds=20)
 
 
-def seconds_alone(adapter: RuntimeAdapter, order: InteractiveOrder) -> float:
+def seconds_alone(adapter: RuntimeAdapter, order: Start) -> float:
     """From the start to the input line of the same program with no farm around it: no launcher, no hooks."""
     launch = adapter.interactive(replace(order, report=("true",)))
     write_launch_files(launch)
@@ -187,7 +188,7 @@ def seconds_alone(adapter: RuntimeAdapter, order: InteractiveOrder) -> float:
         tmux.kill_session(address.session_id, seconds=20)
 
 
-def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> InteractiveOrder:
+def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> Start:
     """An order as the farm makes it; `env` adds to what is allowed."""
     run_directory = root / "run"
     run_directory.mkdir(exist_ok=True, mode=0o700)
@@ -196,11 +197,13 @@ def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any
         given["prompt_file"] = run_directory / "prompt.md"
         given["prompt_file"].write_bytes(given["prompt"].encode())
     env = {**allowed_environment(os.environ), **given.pop("env", {})}
-    return InteractiveOrder(
+    return Start(
+        mode="pane",
         builder="task-a7f3-x9k2",
         run=run,
-        run_directory=run_directory,
-        worktree=worktree,
+        home=run_directory,
+        place=run_directory,
+        top=worktree,
         cwd=given.pop("cwd", worktree),
         env=env,
         report=report_argv(run_directory, run, json_reply=adapter.cli.hooks.wants_reply),

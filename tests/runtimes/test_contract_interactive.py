@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_farm.runtimes.base import InteractiveOrder
+from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.plain_text import BEFORE, as_text
 from tests.runtimes.panes import Pane, pane_of, pane_order, seconds_alone
 from tests.runtimes.real.clis import CLIS
@@ -51,15 +51,15 @@ ASKS = {
 }
 
 
-def order_of(subject: Subject, prompt: str | None, **given: object) -> InteractiveOrder:
+def order_of(subject: Subject, prompt: str | None, **given: object) -> Start:
     defaults = {
         "prompt": prompt,
         "model": subject.model,
         "env": subject.env,
         "permissions": "edit" if subject.name == "demo" else "ask",  # demo would ask for its own edit, too
-        "role_text": "ROLE-MARK be brief",
+        "role": "ROLE-MARK be brief",
         "conversation_id": subject.adapter.new_conversation_id(),
-        "mcp_server": subject.servers["farm"],
+        "server": subject.servers["farm"],
     }
     return pane_order(subject.adapter, subject.root, subject.repo, **{**defaults, **given})
 
@@ -126,7 +126,7 @@ def assert_heard(subject: Subject, pane: Pane, text: str) -> None:
     elif subject.name == "demo":
         pane.wait_for_screen(hashlib.sha256(text.encode()).hexdigest())
     else:
-        state = json.loads((pane.order.run_directory / "state.json").read_text())
+        state = json.loads((pane.order.place / "state.json").read_text())
         assert text in state["output"]
 
 
@@ -185,7 +185,7 @@ def assert_heard_as_text(subject: Subject, pane: Pane, text: str) -> None:
 
 
 def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
-    with pane_of(subject.adapter, order_of(subject, "hello", role_text=LONG_ROLE)) as pane:
+    with pane_of(subject.adapter, order_of(subject, "hello", role=LONG_ROLE)) as pane:
         pane.wait_for_state("idle")
     if subject.real:
         assert any(LONG_ROLE in text for text in _texts(subject))
@@ -203,7 +203,7 @@ def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Su
             ours = time.monotonic() - begun
         if ours <= READY_SECONDS:
             return
-        alone = seconds_alone(subject.adapter, order_of(subject, None, role_text=None, mcp_server=None))
+        alone = seconds_alone(subject.adapter, order_of(subject, None, role="", server=None))
         told.append(f"{ours:.2f} s, alone {alone:.2f} s")
         if ours <= alone + READY_OVER_OWN:
             return
@@ -219,7 +219,7 @@ def test_an_idle_start_says_so_and_takes_a_message(subject: Subject) -> None:
         assert pane.send("hello").outcome == "submitted"
         pane.wait_for_state("idle", after=before)
     assert not list(Path(os.environ["TMPDIR"]).rglob("*.so"))  # opencode unpacks 19 MB at each start
-    assert not list(pane.order.run_directory.rglob("*.so"))
+    assert not list(pane.order.place.rglob("*.so"))
 
 
 def test_an_api_error_waits_for_a_person(subject: Subject) -> None:
@@ -245,7 +245,7 @@ def test_killing_a_part_leaves_no_process_and_a_truthful_record(subject: Subject
         if subject.name in ("demo", "lego"):  # these have a child in a session of its own
             wait_until(lambda: len(sessions_of(subject)) >= 2, what="a session of its own")
         before = subject.left_processes()
-        processes = json.loads((order.run_directory / "processes.json").read_text())
+        processes = json.loads((order.place / "processes.json").read_text())
         if victim == "server":
             os.kill(psutil.Process(processes["launcher"]).ppid(), signal.SIGKILL)
         elif victim == "pane":
@@ -253,7 +253,7 @@ def test_killing_a_part_leaves_no_process_and_a_truthful_record(subject: Subject
         else:
             os.kill(processes[victim], signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, before)), what="no process to be left", timeout=45)
-        exit_file = order.run_directory / "exit.json"
+        exit_file = order.place / "exit.json"
         if victim in ("runtime", "keeper"):
             wait_until(lambda: "failed" in pane.states, what="the record")
             record = json.loads(exit_file.read_text())
@@ -288,15 +288,15 @@ def test_keys_and_tokens_can_be_read_by_nobody_else(subject: Subject, pane: Pane
         subject.api.token,
         *(value for name, value in subject.keys.items() if name.endswith("_KEY")),
     ]
-    launcher = json.loads((pane.order.run_directory / "processes.json").read_text())["launcher"]
+    launcher = json.loads((pane.order.place / "processes.json").read_text())["launcher"]
     words = [word for process in subject.left_processes() for word in command_line(process)]
     words += psutil.Process(launcher).environ().values()
     assert words
     assert not [word for word in words if any(secret in word for secret in secrets)]
-    for file in pane.order.run_directory.rglob("*"):
+    for file in pane.order.place.rglob("*"):
         if file.is_file() and file.stat().st_mode & 0o044:
-            assert_private_above(file, pane.order.run_directory)
-    assert pane.order.run_directory.stat().st_mode & 0o077 == 0
+            assert_private_above(file, pane.order.place)
+    assert pane.order.place.stat().st_mode & 0o077 == 0
     told = subject_tmux("show-environment", "-g") + subject_tmux(
         "list-panes", "-a", "-F", "#{pane_start_command}"
     )

@@ -99,7 +99,7 @@ def test_headless(acme: ModuleType, tmp_path: Path) -> None:
 
 def test_in_a_pane(acme: ModuleType, tmp_path: Path, repo: Path) -> None:
     adapter = get_adapter("acme")
-    given = {"prompt": "hello", "env": {"ACME_API_KEY": "k"}, "role_text": "ROLE", "mcp_server": SERVER}
+    given = {"prompt": "hello", "env": {"ACME_API_KEY": "k"}, "role": "ROLE", "server": SERVER}
     order = pane_order(adapter, tmp_path, repo, **given)
     launch = adapter.interactive(order)
     assert launch.argv[1:] == ("--mode", "auto-edit", "--", "hello")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.launch import Launch
-from agent_farm.runtimes.base import HeadlessOrder, InteractiveOrder, RuntimeAdapter
-from agent_farm.runtimes.cli import Cli
+from agent_farm.runtimes.base import RuntimeAdapter
+from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import RuntimeResult, Usage
 from agent_farm.server.tokens import Tokens
@@ -67,20 +67,20 @@ class ScriptedAdapter(RuntimeAdapter):
     ) -> tuple[str, ...] | None:
         return ("scripted",)
 
-    def interactive(self, order: InteractiveOrder) -> Launch:
+    def interactive(self, start: Start) -> Launch:
         raise NotImplementedError
 
-    async def run_headless(self, order: HeadlessOrder) -> RuntimeResult:
-        assert order.mcp_server is not None
-        config = self.build_config_file({order.mcp_server.name: order.mcp_server}, order.scratch)
+    async def run_headless(self, start: Start) -> RuntimeResult:
+        assert start.server is not None
+        config = self.build_config_file({start.server.name: start.server}, start.place)
         call = Call(
-            prompt=order.prompt,
-            system_prompt=order.system_prompt,
-            server=order.mcp_server,
-            env=dict(order.env),
-            max_turns=order.max_turns,
-            model=order.model,
-            cwd=order.cwd,
+            prompt=start.prompt or "",
+            system_prompt=start.role,
+            server=start.server,
+            env=dict(start.env),
+            max_turns=start.max_turns,
+            model=start.model,
+            cwd=start.cwd,
             config=config,
             config_text=config.read_text(),
         )

@@ -24,7 +24,7 @@ def test_the_first_prompt_of_a_pane_has_the_farms_tools(
         model=cli.model,
         env=cli.environment(api),
         conversation_id=adapter.new_conversation_id(),
-        mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
+        server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
     with pane_of(adapter, order) as pane:
         pane.wait_for_state("idle")

@@ -75,12 +75,12 @@ def test_in_a_pane_only_the_farms_server_is_contacted(
         tmp_path,
         worktree,
         prompt="hello",
-        role_text="ROLE-MARK",
+        role="ROLE-MARK",
         model=cli.model,
         env=env,
         extra_args=cli.arguments(api, account),
         conversation_id=adapter.new_conversation_id(),
-        mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
+        server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
     with pane_of(adapter, order) as pane:
         pane.wait_for_state("idle")
@@ -112,7 +112,7 @@ def test_a_server_of_the_project_under_the_farms_own_name_does_not_win(
         model=cli.model,
         env=cli.environment(api),
         conversation_id=adapter.new_conversation_id(),
-        mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
+        server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
     with pane_of(adapter, order) as pane:
         pane.wait_for_state("idle")

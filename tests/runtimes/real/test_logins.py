@@ -56,13 +56,11 @@ def test_codex_with_a_login_is_told_to_read_a_long_role(
         result = asyncio.run(adapter.invoke("hello", LONG_ROLE, {}, env, cwd=repo, runtime_args=words))
         assert result.failure is None
     else:
-        order = pane_order(
-            adapter, tmp_path, repo, prompt="hello", env=env, role_text=LONG_ROLE, extra_args=words
-        )
+        order = pane_order(adapter, tmp_path, repo, prompt="hello", env=env, role=LONG_ROLE, extra_args=words)
         with pane_of(adapter, order) as pane:
             pane.wait_for_state("idle")
-        assert (order.run_directory / "codex-role.md").read_text() == LONG_ROLE
-        assert str(order.run_directory / "codex-role.md") in api.model_text()
+        assert (order.place / "codex-role.md").read_text() == LONG_ROLE
+        assert str(order.place / "codex-role.md") in api.model_text()
     assert "Read all of it before anything else" in api.model_text()
 
 

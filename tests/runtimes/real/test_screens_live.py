@@ -46,7 +46,7 @@ def test_a_screen_is_read_for_what_it_is(
         env=cli.environment(api),
         permissions="ask",
         conversation_id=adapter.new_conversation_id(),
-        mcp_server=McpServer("farm", api.mcp_url("S1"), api.token),
+        server=McpServer("farm", api.mcp_url("S1"), api.token),
     )
     with pane_of(adapter, order) as pane:
         bring_to(pane, label)

@@ -17,7 +17,7 @@ ROOMS_OF_FLOOR = {
     "door": {"cli", "dashboard", "server", "butler", "__main__"},
     "operation": {"operations"},
     "use case": {
-        "farm", "sessions", "lctx",
+        "farm", "sessions", "ask",
         # the server as it is seen from outside: where it is, how it is started, asked and ended
         "server.address", "server.client", "server.launching", "server.sockets", "server.stopping",
         "server.tokens", "server.variables",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,20 +13,17 @@ from click.shell_completion import CompletionItem
 from agent_farm.cli.options import json_option
 from agent_farm.cli.output import answer, answer_json, narrate, printable
 
-if TYPE_CHECKING:
-    from agent_farm.lctx import SubagentRunner
-
 F = TypeVar("F", bound=Callable[..., Any])
 # An answer holds joiners and other invisible characters of real languages; only what moves a cursor goes.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agent_farm.ask.uses import known_names
     from agent_farm.errors import AgentFarmError
-    from agent_farm.lctx import ConfigManager
 
     try:
-        names = ConfigManager().sources
+        names = known_names()
     except (AgentFarmError, OSError):
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -40,7 +37,7 @@ def sources_option(command: F) -> F:
         metavar="NAME",
         multiple=True,
         shell_complete=complete_sources,
-        help="A source to read; may be given several times.",
+        help="A source to read, or a group of them; may be given several times.",
     )(command)
 
 
@@ -79,7 +76,11 @@ def ask(
       af ask -s app "Where are requests retried?"
       af ask -s app -s docs - < question.md
     """
-    done = _runner(agent).ask(sources=sources, question=_text(question), timeout=timeout)
+    from agent_farm.ask import uses
+
+    done = uses.ask(
+        sources, _text(question), agent=agent, runtime=_farm_runtime(), timeout=timeout, narrate=_narrate
+    )
     if as_json:
         answer_json({**done})
         return
@@ -96,19 +97,13 @@ def chat(sources: tuple[str, ...], agent: str | None) -> None:
     \b
       af chat -s app -s docs
     """
-    _runner(agent).chat(sources=sources)
+    from agent_farm.ask import uses
+
+    uses.chat(sources, agent=agent, runtime=_farm_runtime(), narrate=_narrate)
 
 
-def _runner(agent: str | None) -> SubagentRunner:
-    from agent_farm.lctx import ConfigManager, SourcesManager, SubagentRunner
-
-    config = ConfigManager()
-    return SubagentRunner(
-        config,
-        SourcesManager(config),
-        narrate=lambda text: narrate(printable(text)),
-        agent=agent or config.agent_for(_farm_runtime()),
-    )
+def _narrate(text: str) -> None:
+    narrate(printable(text))
 
 
 def _farm_runtime() -> str | None:

@@ -11,8 +11,7 @@ from agent_farm.cli.options import json_option
 from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
 
 if TYPE_CHECKING:
-    from agent_farm.lctx.sources import Source, SourcesManager
-    from agent_farm.lctx.targets import Kind
+    from agent_farm.ask.targets import Kind
 
 _name = click.argument("name", shell_complete=complete_sources)
 
@@ -39,21 +38,26 @@ def add(
     name: str, target: str, kind: str | None, branch: str | None, commit: str | None, as_json: bool
 ) -> None:
     """Add a source. A git repository is cloned; a directory or file is read where it lies."""
-    source = _manager().add(name, target, kind=cast("Kind | None", kind), branch=branch, commit=commit)
+    from agent_farm.ask import uses
+
+    chosen = cast("Kind | None", kind)
+    facts = uses.add_source(name, target, kind=chosen, branch=branch, commit=commit, narrate=_narrate)
     if as_json:
-        answer_json({"source": source.shown()})
+        answer_json({"source": facts})
         return
-    answer(f"{source.name}: {source.kind} {printable(str(source.path))}")
-    narrate_hint(f'af ask -s {source.name} "question"')
+    answer(f"{facts['name']}: {facts['type']} {printable(facts['path'])}")
+    narrate_hint(f'af ask -s {facts["name"]} "question"')
 
 
 @sources.command(name="list")
 @json_option
 def list_command(as_json: bool) -> None:
     """List all sources, and what is wrong with them."""
-    found = _manager().overview()
+    from agent_farm.ask import uses
+
+    found = uses.list_sources()
     if as_json:
-        answer_json({"sources": [source.shown() for source in found]})
+        answer_json({"sources": found})
         return
     if not found:
         narrate("There are no sources yet.")
@@ -67,7 +71,9 @@ def list_command(as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one source."""
-    facts = _manager().get(name).shown()
+    from agent_farm.ask import uses
+
+    facts = uses.show_source(name)
     if as_json:
         answer_json({"source": facts})
         return
@@ -81,7 +87,9 @@ def show(name: str, as_json: bool) -> None:
 @json_option
 def remove(name: str, as_json: bool) -> None:
     """Forget a source. Your own files stay; a clone goes, unless somebody worked in it."""
-    kept = _manager().remove(name)
+    from agent_farm.ask import uses
+
+    kept = uses.remove_source(name)
     if as_json:
         answer_json({"removed": name, "kept": str(kept) if kept else None})
         return
@@ -95,17 +103,9 @@ def remove(name: str, as_json: bool) -> None:
 @json_option
 def update(names: tuple[str, ...], as_json: bool) -> None:
     """Bring git sources to what their remotes have now; without names, all of them."""
-    from agent_farm.errors import AgentFarmError
+    from agent_farm.ask import uses
 
-    manager = _manager()
-    wanted = names or tuple(source.name for source in manager.list() if source.kind == "git")
-    updated: list[dict[str, Any]] = []
-    failures: list[AgentFarmError] = []
-    for name in wanted:
-        try:
-            updated.append(manager.update(name).shown())
-        except AgentFarmError as error:
-            failures.append(error)
+    updated, failures = uses.update_sources(names, narrate=_narrate)
     if not as_json:
         for facts in updated:
             answer(f"updated {facts['name']}")
@@ -117,15 +117,11 @@ def update(names: tuple[str, ...], as_json: bool) -> None:
         answer_json({"sources": updated})
 
 
-def _manager() -> SourcesManager:
-    from agent_farm.lctx.config import ConfigManager
-    from agent_farm.lctx.sources import SourcesManager
-
-    return SourcesManager(ConfigManager(), narrate=lambda text: narrate(printable(text)))
+def _narrate(text: str) -> None:
+    narrate(printable(text))
 
 
-def _table(found: tuple[Source, ...]) -> list[str]:
-    rows = [source.shown() for source in found]
+def _table(rows: list[dict[str, Any]]) -> list[str]:
     name, kind = (max((len(row[key]) for row in rows), default=0) for key in ("name", "type"))
     return [
         f"{row['name']:<{name}}  {row['type']:<{kind}}  {printable(str(row.get('url', row['path'])))}"

@@ -285,7 +285,10 @@ OPENCODE = Cli(
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "TMPDIR": "{scratch}",  # each run leaves a library of several MB there
         },
-        variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+        variables=(
+            *("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "AWS_*"),
+            *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"),
+        ),
         placeholders={"opencode_config": overlay},
         more_variables=referenced_variables,
     ),

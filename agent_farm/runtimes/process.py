@@ -61,14 +61,17 @@ def held_by_guards(descriptor: int) -> Iterator[None]:
         _HELD.reset(token)
 
 
-async def run_guarded(command: Command, on_line: OnLine) -> Ended:
-    """Hand every line of output to `on_line`; a reason it returns ends the process, as does `timeout`.
+async def run_guarded(
+    command: Command, on_line: OnLine, on_error: Callable[[str], None] | None = None
+) -> Ended:
+    """Hand every line of output, its end included, to `on_line`; a reason it returns ends the process, as
+    does `timeout`. `on_error` gets what comes on standard error, line by line.
 
     However this ends, by cancellation or by the death of this process too, no process of the command is left.
     """
     import asyncio
 
-    starting = asyncio.create_task(_Guard.start(command))
+    starting = asyncio.create_task(_Guard.start(command, on_error))
     try:
         guard = await asyncio.shield(starting)  # cut short, it could leave a guard that nobody knows of
     except OSError as error:
@@ -93,7 +96,12 @@ class _Guard:
     """A running guard.py, its lifeline, and what it said about its child."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, lifeline: int, pipes: tuple[_Pipe, ...], grace: float
+        self,
+        process: asyncio.subprocess.Process,
+        lifeline: int,
+        pipes: tuple[_Pipe, ...],
+        grace: float,
+        on_error: Callable[[str], None] | None,
     ) -> None:
         import asyncio
 
@@ -101,7 +109,7 @@ class _Guard:
         self.stdout, stderr, status = self._pipes = pipes
         self._lifeline = lifeline
         self._grace = grace
-        self._stderr = asyncio.create_task(_tail(stderr.reader))
+        self._stderr = asyncio.create_task(_tail(stderr.reader, on_error))
         # its end is the guard's: both of its processes hold the other end, and nobody else does
         self._status = asyncio.create_task(_tail(status.reader))
         self._reading: asyncio.Task[str | None] | None = None
@@ -109,7 +117,7 @@ class _Guard:
         self._killed = False
 
     @classmethod
-    async def start(cls, command: Command) -> _Guard:
+    async def start(cls, command: Command, on_error: Callable[[str], None] | None) -> _Guard:
         import asyncio
 
         lifeline_end, lifeline = os.pipe()
@@ -139,7 +147,7 @@ class _Guard:
             os.close(lifeline_end)
             for pipe in pipes:
                 os.close(pipe.far_end)
-        return cls(process, lifeline, (stdout, stderr, status), command.grace)
+        return cls(process, lifeline, (stdout, stderr, status), command.grace, on_error)
 
     async def read(self, on_line: OnLine) -> str | None:
         """Until the output ends, or nothing comes any more after all of the guard was killed."""
@@ -237,7 +245,7 @@ class _Lines:
     async def read(self) -> str | None:
         while line := await self._stream.readline():
             self.heard += 1
-            if (reason := self._on_line(line.decode("utf-8", "replace").rstrip("\n"))) is not None:
+            if (reason := self._on_line(line.decode("utf-8", "replace"))) is not None:
                 return reason
         return None
 
@@ -262,8 +270,14 @@ def _abort(stream: asyncio.StreamWriter | None) -> None:
         stream.transport.abort()
 
 
-async def _tail(stream: asyncio.StreamReader) -> str:
-    kept = b""
+async def _tail(stream: asyncio.StreamReader, on_line: Callable[[str], None] | None = None) -> str:
+    kept = rest = b""
     while part := await stream.read(4096):
         kept = (kept + part)[-_STDERR_KEPT:]
+        if on_line:
+            *lines, rest = (rest[-_STDERR_KEPT:] + part).split(b"\n")
+            for line in lines:
+                on_line(line.decode("utf-8", "replace"))
+    if on_line and rest:
+        on_line(rest.decode("utf-8", "replace"))
     return kept.decode("utf-8", "replace")

@@ -15,8 +15,8 @@ from mcp import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agent_farm.ask import uses
 from agent_farm.butler import tool_answers
-from agent_farm.lctx import tools
 from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
 from agent_farm.sessions.records import NewSession, session_create
@@ -297,7 +297,7 @@ async def test_long_calls_hold_up_neither_status_nor_builders(
         end.wait(60)
         return {"answer": question}
 
-    monkeypatch.setattr(tools, "ask_sources", answer_late)
+    monkeypatch.setattr(uses, "ask", answer_late)
     async with serving(repo) as served:
         asked = {"sources": ["x"], "question": "why"}
         many = (

@@ -1,0 +1,28 @@
+"""Questions about local sources, answered by the user's own AI CLI in a throw-away directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_farm.ask.config import ConfigManager as ConfigManager
+    from agent_farm.ask.runner import Answer as Answer
+    from agent_farm.ask.runner import SubagentRunner as SubagentRunner
+    from agent_farm.ask.sources import Source as Source
+    from agent_farm.ask.sources import SourcesManager as SourcesManager
+
+_HOMES = {
+    "Answer": "runner",
+    "ConfigManager": "config",
+    "Source": "sources",
+    "SourcesManager": "sources",
+    "SubagentRunner": "runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

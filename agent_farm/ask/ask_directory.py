@@ -1,0 +1,110 @@
+"""What an agent sees: a throw-away directory with its sources, and what a command template may say of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.ask.agents import cli_of
+from agent_farm.ask.placeholders import Placeholders
+from agent_farm.ask.sources import Source
+from agent_farm.ask.throwaway import throwaway_directory
+from agent_farm.errors import NotFound, UsageError
+
+EMPTY_CONFIGS = (".mcp.json", ".gemini/settings.json", ".cursor/mcp.json", "opencode.json")
+COPIES = "lctx-files"
+COPY_LIMIT = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class AskDirectory:
+    """The directory of one run with its sources; `readable` is where each is best read from."""
+
+    path: Path
+    sources: tuple[Source, ...]
+    readable: Mapping[str, Path]
+
+    @property
+    def prompt_file(self) -> Path:
+        return self.path / "prompt.md"
+
+    def sources_list(self) -> str:
+        """`- ./name/` for a directory, `- ./name` for a file."""
+        return "\n".join(
+            f"- ./{source.name}{'' if source.kind == 'file' else '/'}" for source in self.sources
+        )
+
+    def source_paths(self) -> str:
+        """Where each is best read from: tools that search do not follow links."""
+        return "\n".join(f"- {source.name}: {self.readable[source.name]}" for source in self.sources)
+
+    def placeholders(self, program: str, env: Mapping[str, str]) -> Placeholders:
+        """Those of every agent, and those that the description of `program` brings."""
+        directories = tuple(str(self.readable[item.name]) for item in self.sources if item.kind != "file")
+        found = cli_of(program)
+        own = found[1].placeholders if found else {}
+        return Placeholders(
+            values={
+                "prompt_file": lambda: str(self._required_prompt()),
+                "prompt": lambda: self._required_prompt().read_bytes().decode("utf-8", "surrogateescape"),
+                "mcp_config": lambda: str(self.path / ".mcp.json"),
+                "mcp_config_file": lambda: str(self._no_servers()),
+                "directory": lambda: str(self.path),
+                "working_dir": lambda: str(self.path),
+                "scratch": lambda: str(self._scratch()),
+                **{name: lambda make=make: make(env, directories) for name, make in own.items()},  # type: ignore[misc]
+            },
+            lists={
+                "source_dirs": tuple(os.path.realpath(source.path) for source in self.sources),
+                "directories": directories,
+            },
+        )
+
+    def _required_prompt(self) -> Path:
+        if not self.prompt_file.exists():
+            raise UsageError("A chat command cannot name the prompt", why="there is no prompt in a chat")
+        return self.prompt_file
+
+    def _no_servers(self) -> Path:
+        """For a CLI that refuses a file without the key."""
+        file = self._scratch() / "no-servers.json"
+        file.write_text('{"mcpServers": {}}\n')
+        return file
+
+    def _scratch(self) -> Path:
+        path = self.path / ".scratch"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+
+@contextmanager
+def ask_directory(sources: tuple[Source, ...], tmp: Path) -> Iterator[AskDirectory]:
+    """The directory with everything but the prompt in it; gone on every way out."""
+    with throwaway_directory(tmp) as path:
+        for name in EMPTY_CONFIGS:
+            (path / name).parent.mkdir(mode=0o700, exist_ok=True)
+            (path / name).write_text("{}\n")
+        for source in sources:
+            (path / source.name).symlink_to(source.path, target_is_directory=source.kind != "file")
+        yield AskDirectory(path, sources, {source.name: _readable(path, source) for source in sources})
+
+
+def _readable(directory: Path, source: Source) -> Path:
+    """A file is copied to where every CLI may read it: not all follow a link out of their directory."""
+    if source.kind != "file":
+        return Path(os.path.realpath(source.path))
+    target = directory / COPIES / source.name / source.path.name
+    try:
+        if source.path.stat().st_size > COPY_LIMIT:
+            return source.path
+        target.parent.mkdir(mode=0o700, parents=True)
+        shutil.copyfile(source.path, target)
+    except OSError as error:
+        raise NotFound(
+            f"Source {source.name} cannot be read", why=f"{error.strerror}: {source.path}"
+        ) from error
+    return target

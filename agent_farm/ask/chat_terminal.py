@@ -1,0 +1,47 @@
+"""An agent in the user's own terminal, in the process group that the shell has put in front."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+from agent_farm.ask.ending import undisturbed
+from agent_farm.descendants import adopt_orphans, end_children
+from agent_farm.errors import AgentFarmError
+from agent_farm.launch import Launch
+
+_GRACE_SECONDS = 3.0
+
+
+def run_in_terminal(launch: Launch) -> int:
+    """Exit code of the agent, with stdin, stdout and stderr as they are here; negative for a signal.
+
+    Keys that interrupt or suspend reach the agent, and this process only as far as the shell wants it
+    stopped. On any way out nothing of the agent is left running (Linux; elsewhere the agent itself is ended).
+    """
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not SIG_IGN: it would be inherited
+    adopts = adopt_orphans(True)
+    try:
+        child = subprocess.Popen(launch.argv, cwd=launch.cwd, env=dict(launch.env))
+    except OSError as error:
+        raise AgentFarmError(f"{launch.argv[0]} cannot be started", why=error.strerror) from error
+    else:
+        try:
+            return child.wait()
+        finally:
+            with undisturbed():
+                _end(child, adopts)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(child: subprocess.Popen[bytes], adopts: bool) -> None:
+    if adopts:
+        end_children(_GRACE_SECONDS)
+        adopt_orphans(False)
+    elif child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()

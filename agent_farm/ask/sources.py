@@ -1,0 +1,232 @@
+"""The sources of one user: named, kept in config.json; git ones are clones of our own beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from agent_farm.ask.config import ConfigManager
+from agent_farm.ask.targets import (
+    Kind,
+    detect_kind,
+    require_git_url,
+    require_name,
+    require_path,
+    without_password,
+)
+from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, nearest
+
+Narrate = Callable[[str], None]
+
+
+class _GitEntry(msgspec.Struct, tag="git", tag_field="type", omit_defaults=True):
+    url: str
+    branch: str | None = None
+    commit: str | None = None
+
+
+class _DirectoryEntry(msgspec.Struct, tag="directory", tag_field="type"):
+    path: str
+
+
+class _FileEntry(msgspec.Struct, tag="file", tag_field="type"):
+    path: str
+
+
+class _DocsEntry(msgspec.Struct, tag="docs", tag_field="type"):
+    """A text that lctx has fetched."""
+
+
+_Entry = _GitEntry | _DirectoryEntry | _FileEntry | _DocsEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`path` is what is read: the user's own file or directory, or our clone. `url` is for git alone."""
+
+    name: str
+    kind: Kind
+    path: Path
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    fault: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """None, or why it cannot be read now."""
+        if self.fault:
+            return self.fault
+        if self.path.is_file() if self.kind == "file" else self.path.is_dir():
+            return None
+        if os.path.lexists(self.path):
+            return f"{self.path} is no {'file' if self.kind == 'file' else 'directory'} any more"
+        return (
+            f"its clone {self.path} is gone" if self.kind == "git" else f"{self.path} does not exist any more"
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """As it is listed: without a password."""
+        facts = {
+            "name": self.name,
+            "type": self.kind,
+            "path": str(self.path),
+            "url": without_password(self.url) if self.url else None,
+            "branch": self.branch,
+            "commit": self.commit,
+        }
+        return {**{key: value for key, value in facts.items() if value}, "problem": self.problem}
+
+
+class SourcesManager:
+    def __init__(self, config: ConfigManager, *, narrate: Narrate | None = None) -> None:
+        self.config = config
+        self._narrate = narrate or (lambda text: None)
+
+    @property
+    def clones(self) -> Path:
+        return self.config.sources_directory / "git"
+
+    def list(self) -> tuple[Source, ...]:
+        """All of them, or DamagedFile for an entry that is none."""
+        return tuple(self._source(name, entry) for name, entry in self.config.sources.items())
+
+    def overview(self) -> tuple[Source, ...]:
+        """All of them; an entry that is no source is listed with what is wrong with it."""
+        return tuple(self._listed(name, entry) for name, entry in self.config.sources.items())
+
+    def get(self, name: str) -> Source:
+        """Raises NotFound with the names there are."""
+        entries = self.config.sources
+        if name not in entries:
+            names = [*entries, *self.config.groups]
+            close = nearest(name, names)
+            raise NotFound(
+                f"Source not found: {name}",
+                why=(f"There are: {', '.join(names)}" if names else "No sources are configured")
+                + (f"; did you mean {close}?" if close else ""),
+                hint="af sources list" if names else "af sources add NAME PATH|URL",
+            )
+        return self._source(name, entries[name])
+
+    def require(self, names: Sequence[str]) -> tuple[Source, ...]:
+        """The sources, those of groups too, each once and all readable now."""
+        groups = self.config.groups
+        wanted = [one for name in names for one in groups.get(name, (name,))]
+        found = tuple(self.get(name) for name in dict.fromkeys(wanted))
+        for source in found:
+            if source.problem:
+                raise NotFound(
+                    f"Source {source.name} cannot be read",
+                    why=source.problem,
+                    hint=f"af sources {'update' if source.kind == 'git' else 'remove'} {source.name}",
+                )
+        return found
+
+    def add(
+        self,
+        name: str,
+        target: str,
+        *,
+        kind: Kind | None = None,
+        branch: str | None = None,
+        commit: str | None = None,
+    ) -> Source:
+        require_name(name)
+        self._require_free(name, self.config.sources)
+        kind = kind or detect_kind(target)
+        if kind != "git":
+            if branch or commit:
+                raise UsageError("--branch and --commit are for git sources", why=f"{target} is a {kind}")
+            source = Source(name, kind, Path(require_path(target, kind)))
+            self._record(source)
+            return source
+        source = Source(name, "git", self.clones / name, require_git_url(target), branch, commit)
+        from agent_farm.ask.clones import make_clone
+
+        with make_clone(source, self._narrate):
+            self._record(source)
+        return source
+
+    def remove(self, name: str) -> Path | None:
+        """Forget it. The user's own files stay; a clone goes, unless it holds work: then where it is kept."""
+        source = self.get(name)
+        self.config.change_sources(lambda entries: entries.pop(name, None))
+        if source.kind != "git":
+            return None
+        from agent_farm.ask.clones import discard_clone
+
+        return discard_clone(source)
+
+    def update(self, name: str) -> Source:
+        """Bring a git source to what its remote has now; a lost clone is made anew."""
+        source = self.get(name)
+        if source.kind != "git":
+            raise UsageError(
+                f"{name} is a {source.kind}: it is read where it lies", hint=f"af sources show {name}"
+            )
+        from agent_farm.ask.clones import make_clone, update_clone
+
+        if os.path.lexists(source.path):
+            update_clone(source, self._narrate)
+        else:
+            with make_clone(source, self._narrate):
+                pass
+        return source
+
+    def _record(self, source: Source) -> None:
+        def change(entries: dict[str, Any]) -> None:
+            self._require_free(source.name, entries)
+            entries[source.name] = _entry_of(source)
+
+        self.config.change_sources(change)
+
+    def _require_free(self, name: str, entries: Mapping[str, Any]) -> None:
+        taken = next((known for known in entries if known.lower() == name.lower()), None)
+        if taken is not None:
+            raise UsageError(
+                f"There is a source {taken} already",
+                why=f"it is {without_password(str(self.get(taken).url or self.get(taken).path))}",
+                hint=f"af sources remove {taken}",
+            )
+        if name in self.config.groups:
+            raise UsageError(f"There is a group {name} already", hint=f"$EDITOR {self.config.path}")
+
+    def _listed(self, name: str, entry: Any) -> Source:
+        try:
+            return self._source(name, entry)
+        except DamagedFile as error:
+            return Source(name, "file", self.config.path, fault=error.why)
+
+    def _source(self, name: str, entry: Any) -> Source:
+        """An entry somebody wrote by hand is checked as one of ours would be."""
+        try:
+            require_name(name)
+            found: _Entry = msgspec.convert(entry, _Entry)
+            if isinstance(found, _GitEntry):
+                url = require_git_url(found.url)
+                return Source(name, "git", self.clones / name, url, found.branch, found.commit)
+            if isinstance(found, _DocsEntry):
+                return Source(name, "file", self.config.sources_directory / "docs" / name / "content.txt")
+            kind: Literal["file", "directory"] = "file" if isinstance(found, _FileEntry) else "directory"
+            path = Path(found.path).expanduser()
+            if not path.is_absolute() or any(ord(char) < 32 for char in found.path):
+                raise ValueError("its path must be absolute and without control characters")
+            return Source(name, kind, path)
+        except (AgentFarmError, ValueError) as error:
+            raise DamagedFile(
+                f"Source {name!r} in {self.config.path} cannot be used",
+                why=str(error),
+                hint=f"$EDITOR {self.config.path}",
+            ) from error
+
+
+def _entry_of(source: Source) -> Any:
+    if source.kind == "git":
+        return msgspec.to_builtins(_GitEntry(source.url or "", source.branch, source.commit))
+    return {"type": source.kind, "path": str(source.path)}

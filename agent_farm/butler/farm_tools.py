@@ -11,7 +11,6 @@ from typing import Any
 from mcp.server import MCPServer
 
 from agent_farm.builders.modes import Flags, choose_mode
-from agent_farm.butler.landing_tools import add_landing_tools
 from agent_farm.butler.life_tools import add_life_tools
 from agent_farm.butler.look_tools import add_look_tools
 from agent_farm.butler.tool_box import in_thread, tool
@@ -34,7 +33,6 @@ def add_farm_tools(server: MCPServer[Any], open_farm: OpenFarm) -> None:
     _add_talk(server, open_farm)
     _add_wait(server, open_farm)
     add_look_tools(server, open_farm)
-    add_landing_tools(server, open_farm)
     add_life_tools(server, open_farm)
 
 

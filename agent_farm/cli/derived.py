@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from msgspec import inspect
 
-from agent_farm.cli.options import asker, complete_ids, current_farm
+from agent_farm.cli.options import asker, complete_ids, current_directory, current_farm
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
+
+if TYPE_CHECKING:
+    from agent_farm.farm.farm import Farm
 
 _NAMES_BUILDERS = ("id", "ids")
 
@@ -25,18 +29,21 @@ class Way:
     """One verb at the terminal.
 
     `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` makes
-    the request's fields of what was typed, where they are not the same.
+    the request's fields of what was typed (`as_json` is there, too), where they are not the same. `open`
+    finds the farm, given what was typed, where the verb wants another than the one here as it is.
     """
 
     verb: str
     show: Callable[[Any], None]
     conclude: Callable[[Any], None] | None = None
     build: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    open: Callable[[Mapping[str, Any]], Farm] | None = None
 
 
 def command_of(
     way: Way,
     *,
+    name: str | None = None,
     others: Mapping[str, Way] | None = None,
     params: Mapping[str, click.Parameter | None] | None = None,
     also: Sequence[click.Parameter] = (),
@@ -44,7 +51,7 @@ def command_of(
     metavars: Mapping[str, str] | None = None,
     epilog: str | None = None,
 ) -> click.Command:
-    """The command of a verb.
+    """The command of a verb, called like it unless it has a `name`.
 
     `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own.
     An option named in `others` has another verb done instead.
@@ -64,12 +71,13 @@ def command_of(
         chosen = (others or {})[option] if option else way
         verb = load(chosen.verb)
         if option:
-            _require_together(verb, given, option, way.verb)
-        fields = chosen.build(values) if chosen.build else _known(verb, given, values)
-        return _carry_out(verb, read_request(verb, fields), chosen, as_json=as_json)
+            _require_together(verb, operation, given, option)
+        fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
+        context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
+        return _carry_out(verb, context, read_request(verb, fields), chosen, as_json=as_json)
 
     return click.Command(
-        way.verb, params=[*shown, _json()], callback=carry_out, help=operation.text, epilog=epilog
+        name or way.verb, params=[*shown, _json()], callback=carry_out, help=operation.text, epilog=epilog
     )
 
 
@@ -82,13 +90,13 @@ def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping
 
 
 def _require_together(
-    operation: Operation[Any, Any], given: Mapping[str, click.Parameter], option: str, command: str
+    verb: Operation[Any, Any], command: Operation[Any, Any], given: Mapping[str, click.Parameter], option: str
 ) -> None:
-    """What was typed belongs to the verb that the option stands for."""
-    for name, param in given.items():
-        if name != option and name not in operation.request.__struct_fields__:
-            what = f"{given[option].opts[0]} does not go with {param.opts[0]}"
-            raise UsageError(what, hint=f"af {command} --help")
+    """What was typed belongs to the verb that the option stands for, or to the terminal."""
+    for name in set(command.request.__struct_fields__) - set(verb.request.__struct_fields__):
+        if name in given:
+            what = f"{given[option].opts[0]} does not go with {given[name].opts[0]}"
+            raise UsageError(what, hint=f"af {command.name} --help")
 
 
 def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> click.Option:
@@ -99,16 +107,23 @@ def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> c
     return click.Option([word, field], is_flag=flag, metavar=metavar, help=help)
 
 
-def context_of(operation: Operation[Any, Any]) -> Context:
+def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None = None) -> Context:
     """The person at this terminal."""
-    farm = current_farm(tolerant=operation.tolerant)
-    return Context(farm, ask=asker(), naming_agrees=True, tell=lambda text: narrate(printable(text)))
+    return Context(
+        cache(open or partial(current_farm, tolerant=operation.tolerant)),
+        ask=asker(),
+        naming_agrees=True,
+        tell=lambda text: narrate(printable(text)),
+        directory=current_directory(),
+    )
 
 
-def _carry_out(operation: Operation[Any, Any], request: Any, way: Way, *, as_json: bool) -> int:
+def _carry_out(
+    operation: Operation[Any, Any], context: Context, request: Any, way: Way, *, as_json: bool
+) -> int:
     parts: list[Any] = []
     try:
-        for part in operation.run(context_of(operation), request):
+        for part in operation.run(context, request):
             parts.append(part)
             if isinstance(part, Failure):
                 show_error(part.error, as_json=False)  # the others go on

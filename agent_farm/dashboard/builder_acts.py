@@ -11,6 +11,9 @@ from agent_farm.dashboard.schemas import BUILDER, RECORD
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
 from agent_farm.farm.listing import list_builders
+from agent_farm.operations.merge import OPERATION as MERGE
+from agent_farm.operations.merge import Merge
+from agent_farm.operations.operation import Context, document
 
 Answer = Mapping[str, Any]
 
@@ -34,12 +37,17 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
 
 
 def merge_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.land import MergeRequest, land
-
     farm = desk.farm()
     body = call.body
-    request = MergeRequest(body["strategy"], body["message"], bool(body["here"]), bool(body["agree"]))
-    return {"merged": land(farm, desk.require(farm, call.path["id"]), request).to_json()}
+    request = Merge(
+        ids=(desk.require(farm, call.path["id"]).id,),
+        strategy=body["strategy"],
+        message=body["message"],
+        here=bool(body["here"]),
+        yes=bool(body["agree"]),
+    )
+    (merged,) = document(MERGE.answer_to(Context(farm), request))["merged"]
+    return {"merged": merged}
 
 
 def restore_builder(desk: Desk, call: Call) -> Answer:

@@ -18,12 +18,13 @@ from agent_farm.dashboard.views import (
     builder_json,
     event_json,
     list_of,
-    object_schema,
     removed_json,
 )
-from agent_farm.farm.comparing import diff, foresee_conflicts
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.trash import list_kept
+from agent_farm.operations.diff import OPERATION as DIFF
+from agent_farm.operations.diff import Diff
+from agent_farm.operations.operation import Context, document
 
 Answer = Mapping[str, Any]
 
@@ -53,81 +54,11 @@ def events(desk: Desk, call: Call) -> Answer:
 def show_diff(desk: Desk, call: Call) -> Answer:
     farm = desk.farm()
     record = desk.require(farm, call.path["id"])
-    found = diff(farm, record, committed=bool(call.query["committed"]), stat=False, color=False)
-    text = found.text
-    shown = text if len(text) <= _MOST_DIFF else text[: text.rfind("\n", 0, _MOST_DIFF) + 1]
-    return {
-        "diff": shown,
-        "truncated": len(shown) < len(text),
-        "base": record.base,
-        "branch": found.branch,
-        "commit": found.commit,
-        **count_changes(text),
-    }
-
-
-def count_changes(diff: str) -> dict[str, int]:
-    """Of a whole diff, whose text may be cut off later."""
-    files = added = deleted = 0
-    in_hunk = False
-    for line in diff.split("\n"):
-        if line.startswith("diff --git "):
-            files, in_hunk = files + 1, False
-        elif line.startswith("@@"):
-            in_hunk = True
-        elif in_hunk:
-            added += line.startswith("+")
-            deleted += line.startswith("-")
-    return {"files": files, "added": added, "deleted": deleted}
+    request = Diff(id=record.id, committed=bool(call.query["committed"]), most=_MOST_DIFF)
+    return document(DIFF.answer_to(Context(farm), request))
 
 
 def removed(desk: Desk, call: Call) -> Answer:
     return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
 
 
-def conflicts(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    found = foresee_conflicts(farm, list(farm.records().values()))
-    return {
-        "conflicts": [{"one": c.one, "other": c.other, "files": list(c.files)} for c in found.conflicts],
-        "unknown": [{"one": c.one, "other": c.other, "reason": c.reason} for c in found.unknown],
-    }
-
-
-_ID = "/api/builders/{id}"
-_CONFLICT = object_schema({"one": TEXT, "other": TEXT, "files": list_of(TEXT)})
-_UNCOMPARED = object_schema({"one": TEXT, "other": TEXT, "reason": TEXT})
-
-READS = (
-    Operation(
-        "GET", "/api/builders", "list_builders", "All builders, oldest first", builders,
-        {"builders": list_of(BUILDER)},
-        query=(
-            Field("git", "flag", "false leaves git out, which is quicker"),
-            Field("fresh", "flag", "wait for git however long it takes"),
-        ),
-    ),
-    Operation("GET", _ID, "get_builder", "One builder", builder, {"builder": BUILDER}),
-    Operation(
-        "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
-        {"events": list_of(EVENT)},
-    ),
-    Operation(
-        "GET", f"{_ID}/diff", "get_diff",
-        "What it changed since it began, uncommitted and untracked files included", show_diff,
-        {
-            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "commit": TEXT,
-            "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
-        },
-        query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
-    ),
-    Operation(
-        "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,
-        {"removed": list_of(REMOVED)},
-    ),
-    Operation(
-        "GET", "/api/conflicts", "list_conflicts",
-        "Which builders' commits conflict, with each other and with their base", conflicts,
-        {"conflicts": list_of(_CONFLICT), "unknown": list_of(_UNCOMPARED)},
-    ),
-)  # fmt: skip

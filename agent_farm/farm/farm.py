@@ -11,7 +11,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
 from agent_farm.errors import UsageError
 from agent_farm.farm.home import settle_home
-from agent_farm.git.builder_tree import BuilderTree, builder_tree
+from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
@@ -44,6 +44,15 @@ class Farm:
     def tree(self, record: BuilderRecord) -> BuilderTree:
         """For git in the builder's worktree; WorktreeMismatch when that is not what the record says."""
         return builder_tree(self.repository, record.id, record.worktree_path)
+
+    def tree_if_there(self, record: BuilderRecord) -> BuilderTree | None:
+        """None when the worktree is gone."""
+        try:
+            return self.tree(record)
+        except WorktreeMismatch as error:
+            if error.word == "no tree":
+                return None
+            raise
 
     def records(self) -> Records:
         """All records; what a killed `af` left half done is finished or undone first."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, require_consent
@@ -70,64 +70,6 @@ class Landed:
     merged: Merged
     left_behind: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "branch": self.branch,
-            "into": self.merged.into,
-            "checkout": str(self.checkout),
-            "before": self.merged.before,
-            "after": self.merged.after,
-            "left_behind": list(self.left_behind),
-            "notes": list(self.notes),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one builder: one of the two is there."""
-
-    id: str
-    landed: Landed | None = None
-    error: AgentFarmError | None = None
-
-
-def land_each(farm: Farm, records: Sequence[BuilderRecord], request: MergeRequest) -> Iterator[Outcome]:
-    """One after the other, in this order; the first that fails is the last.
-
-    A Ctrl-C in the last step of a landing comes through after its outcome was told.
-    """
-    for record in records:
-        outcome = interruption = None
-        try:
-            with Shield() as shield:
-                outcome = _outcome(farm, record, request, shield)
-        except KeyboardInterrupt as error:
-            interruption = error
-        if outcome is not None:
-            yield outcome
-        if interruption is not None:
-            raise interruption
-        if outcome is None or outcome.error is not None:
-            return
-
-
-def outcomes_json(outcomes: Sequence[Outcome], chosen: Sequence[BuilderRecord]) -> dict[str, Any]:
-    """What each door answers: those that landed, the one that did not, and those not tried."""
-    tried = {one.id for one in outcomes}
-    return {
-        "merged": [one.landed.to_json() for one in outcomes if one.landed],
-        "failed": next((one.id for one in outcomes if one.error), None),
-        "not_tried": [record.id for record in chosen if record.id not in tried],
-    }
-
-
-def _outcome(farm: Farm, record: BuilderRecord, request: MergeRequest, shield: Shield) -> Outcome:
-    try:
-        return Outcome(record.id, landed=land(farm, record, request, shield))
-    except AgentFarmError as error:
-        return Outcome(record.id, error=error)
 
 
 def land(farm: Farm, record: BuilderRecord, request: MergeRequest, shield: Shield | None = None) -> Landed:

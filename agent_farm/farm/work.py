@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
-from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch
+from agent_farm.git.builder_tree import BuilderTree
 from agent_farm.git.changes import tree_state
 from agent_farm.git.command import GitError, run_git
 from agent_farm.git.merging import Work
@@ -38,16 +38,13 @@ class OtherWork(AgentFarmError):
 
 def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
     """OtherWork when landing what is checked out would leave commits of the builder's branch behind."""
-    try:
-        tree = farm.tree(record)
-    except WorktreeMismatch as error:
-        if error.word != "no tree":
-            raise
+    tree = farm.tree_if_there(record)
+    if tree is None:
         own = farm.repository.branch_commit(record.branch)
         if own is None:
             raise NotFound(
                 f"There is no branch {record.branch}", why="Its worktree is gone, too.", hint="af doctor"
-            ) from None
+            )
         return FoundWork(_work(farm, record, own, record.branch), record.branch, ())
     state = tree_state(tree)
     if state.head is None:

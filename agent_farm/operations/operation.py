@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -66,19 +67,25 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who asks, and for which farm.
+    """Who asks, and for which farm: `place` is it, or opens it once it is needed.
 
-    `ask` puts the question of consent and is None where nobody can answer. A person who types a runtime's
-    name agrees to it (`naming_agrees`); a program does not. With `whole_ids` a prefix means no builder.
+    `directory` is where the caller stands, if not in the farm's main checkout. `ask` puts the question of
+    consent and is None where nobody can answer. A person who types a runtime's name agrees to it
+    (`naming_agrees`); a program does not. With `whole_ids` a prefix means no builder.
     """
 
-    farm: Farm
+    place: Farm | Callable[[], Farm]
     caller: CallerKind = "architect"
     caller_id: str = "architect"
     ask: Ask | None = None
     naming_agrees: bool = False
     whole_ids: bool = False
     tell: Callable[[str], None] = field(default=lambda text: None)
+    directory: Path | None = None
+
+    @property
+    def farm(self) -> Farm:
+        return self.place if isinstance(self.place, Farm) else self.place()
 
 
 @dataclass(frozen=True, slots=True)

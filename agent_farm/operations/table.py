@@ -12,6 +12,9 @@ from agent_farm.operations.operation import CallerKind, Operation
 MODULES = {
     "stop": "stop",
     "capture": "capture",
+    "diff": "diff",
+    "merge": "merge",
+    "conflicts": "conflicts",
     "prune": "prune",
     "expire": "expire",
     "landing": "landing",

@@ -1,0 +1,122 @@
+"""`conflicts`: what builders have checked out that git could not merge by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.builder_tree import CheckedOut
+from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.merge_trees import merge_tree_conflicts
+from agent_farm.operations.builders import choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+
+
+class Conflicts(Request):
+    ids: Annotated[
+        tuple[str, ...],
+        Meta(description="Ids of builders, or prefixes that only one has each; default: all"),
+    ] = ()
+
+
+class Conflict(Answer):
+    """Two that cannot both land as they are; the second may be the base."""
+
+    one: str
+    other: str
+    files: tuple[str, ...]
+
+
+class Uncompared(Answer):
+    """Two of which one does not exist or may not be asked: whether they conflict is not known."""
+
+    one: str
+    other: str
+    reason: str
+
+
+class Foreseen(Answer):
+    """`compared` are the builders that were looked at."""
+
+    conflicts: tuple[Conflict, ...]
+    unknown: tuple[Uncompared, ...]
+    compared: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.conflicts or self.unknown else 0
+
+
+class _Side(NamedTuple):
+    """One of two that are compared: how it is called, what git is asked, and what a person may miss."""
+
+    name: str
+    ref: str
+    branch: str
+    problem: str = ""
+
+
+_Pair = tuple[_Side, _Side]
+
+
+def _foresee(context: Context, request: Conflicts) -> Foreseen:
+    farm = context.farm
+    named = {record.id: record for record in (choose(context, id) for id in request.ids)}
+    records = list((named or farm.records()).values())
+    own = [_side(farm, record) for record in records]
+    bases = [_Side(record.base, record.base, record.base) for record in records]
+    pairs = [*combinations(own, 2), *zip(own, bases, strict=True)]
+    asked = [pair for pair in pairs if not _problems(pair)]
+    found = merge_tree_conflicts(farm.repository, [(one.ref, other.ref) for one, other in asked])
+    answers = list(zip(asked, found, strict=True))
+    refused = (Uncompared(*_names(pair), _problems(pair)) for pair in pairs if _problems(pair))
+    gone = _uncompared(farm, [pair for pair, files in answers if files is None])
+    return Foreseen(
+        conflicts=tuple(Conflict(*_names(pair), files) for pair, files in answers if files),
+        unknown=(*refused, *gone),
+        compared=tuple(record.id for record in records),
+    )
+
+
+def _side(farm: Farm, record: BuilderRecord) -> _Side:
+    try:
+        tree = farm.tree_if_there(record)
+        out = tree.checked_out() if tree else CheckedOut(record.branch, None)
+    except AgentFarmError as error:
+        return _Side(record.id, "", record.branch, error.what)
+    return _Side(record.id, out.name, out.branch or f"commit {out.name}")
+
+
+def _names(pair: _Pair) -> tuple[str, str]:
+    return pair[0].name, pair[1].name
+
+
+def _problems(pair: _Pair) -> str:
+    return " and ".join(side.problem for side in pair if side.problem)
+
+
+def _uncompared(farm: Farm, pairs: Sequence[_Pair]) -> Iterator[Uncompared]:
+    if not pairs:
+        return
+    there = resolve_commits(farm.repository, {side.ref for pair in pairs for side in pair})
+    for pair in pairs:
+        gone = " and ".join(side.branch for side in pair if there[side.ref] is None)
+        yield Uncompared(*_names(pair), f"there is no {gone}")
+
+
+OPERATION = Operation(
+    "conflicts",
+    "Preview which builders' committed work conflicts, with each other and with their base",
+    Conflicts,
+    Foreseen,
+    single(_foresee),
+    only,
+    effect="reads",
+    tolerant=True,
+)

@@ -1,0 +1,200 @@
+"""`merge`: lands what builders have checked out, one after the other; the first that fails is the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.land import Landed, MergeRequest, land
+from agent_farm.farm.listing import read_status
+from agent_farm.farm.prune import Waived, prune
+from agent_farm.git.merging import Strategy
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import BuilderIds, Yes, choose
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.prune import Removal
+from agent_farm.shield import Shield
+
+_AT_WORK = ("working", "preparing", "waiting")
+
+
+class Merge(Request):
+    ids: BuilderIds
+    strategy: Annotated[
+        Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
+    ] = None
+    message: Annotated[
+        str | None,
+        Meta(description="Message of the merge or squash commit; default: one that names the task"),
+    ] = None
+    here: Annotated[
+        bool, Meta(description="Land on the branch that is checked out, even if it is not the base")
+    ] = False
+    prune: Annotated[bool, Meta(description="Remove each builder that has landed and is not at work")] = False
+    yes: Yes = False
+
+
+class Chosen(Answer):
+    """Who is to land, in this order."""
+
+    ids: tuple[str, ...]
+
+
+class Merged(Answer):
+    """`branch` is what its worktree had checked out, null when HEAD is detached; `switched`: not its own.
+
+    `before` and `after` are commits of the branch `into`, the same ones when there was nothing to land.
+    `left_behind` are files that are not committed, and so did not land. `notes` is what hooks said, and
+    what was settled before. `hint` is the next command.
+    """
+
+    id: str
+    branch: str | None
+    switched: bool
+    into: str
+    checkout: str
+    before: str
+    after: str
+    left_behind: tuple[str, ...]
+    notes: tuple[str, ...]
+    hint: str | None
+
+
+class Kept(Answer):
+    """One that landed and was to be removed, and why it was not."""
+
+    id: str
+    reason: str
+    hint: str | None
+    evidence: tuple[str, ...] = ()
+
+
+class AllMerged(Answer):
+    """`failed` is the one at which it stopped, with nothing changed for it."""
+
+    merged: tuple[Merged, ...]
+    failed: Failure | None = None
+    not_tried: tuple[str, ...] = ()
+    removed: tuple[Removal, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return self.failed.error.exit_code if self.failed else 0
+
+
+Part = Chosen | Merged | Removal | Kept | Failure
+
+
+def _run(context: Context, request: Merge) -> Iterator[Part]:
+    chosen = {record.id: record for record in (choose(context, id) for id in request.ids)}
+    yield Chosen(tuple(chosen))
+    how = MergeRequest(
+        request.strategy, request.message, request.here, request.yes, context.ask, context.tell
+    )
+    done: list[str] = []
+    try:
+        for record in chosen.values():
+            for part in _land(context.farm, record, how, then_prune=request.prune):
+                if isinstance(part, Merged):
+                    done.append(part.id)
+                yield part
+    except KeyboardInterrupt:
+        rest = [id for id in chosen if id not in done]
+        context.tell(f"Interrupted.{f' Not landed: {chr(44).join(rest)}' if rest else ''}")
+        raise
+    except AgentFarmError as error:
+        if len(chosen) == 1 or (isinstance(error, ConsentNeeded) and not done):
+            raise
+        yield Failure.of(next(id for id in chosen if id not in done), error)
+
+
+def _land(farm: Farm, record: BuilderRecord, how: MergeRequest, *, then_prune: bool) -> Iterator[Part]:
+    """A Ctrl-C in the last step of a landing comes through after that was told."""
+    landed = interruption = None
+    try:
+        with Shield() as shield:
+            landed = land(farm, record, how, shield)
+    except KeyboardInterrupt as error:
+        interruption = error
+    if landed is not None:
+        yield _merged(landed, None if then_prune or interruption else _next(farm, landed))
+    if interruption is not None:
+        raise interruption
+    if then_prune and landed is not None:
+        yield _remove(farm, landed)
+
+
+def _merged(landed: Landed, hint: str | None) -> Merged:
+    merged = landed.merged
+    return Merged(
+        id=landed.id,
+        branch=landed.branch,
+        switched=landed.switched,
+        into=merged.into,
+        checkout=str(landed.checkout),
+        before=merged.before,
+        after=merged.after,
+        left_behind=landed.left_behind,
+        notes=landed.notes,
+        hint=hint,
+    )
+
+
+def _next(farm: Farm, landed: Landed) -> str:
+    """What removes it, unless something of it has not landed: one that has ended is not stopped first."""
+    if landed.left_behind:
+        return _commit(landed.id)
+    ended = read_status(farm, farm.require_exact(landed.id)).is_finished
+    return as_command("af", "prune", *([] if ended else ["--stop"]), landed.id)
+
+
+def _remove(farm: Farm, landed: Landed) -> Removal | Kept:
+    """Unless something stands against that; then it goes on as it was."""
+    record = farm.require_exact(landed.id)
+    state = read_status(farm, record).state
+    if landed.left_behind:
+        return Kept(landed.id, "some work is not committed", _commit(landed.id))
+    if state in _AT_WORK:
+        return Kept(landed.id, f"it is {state}", as_command("af", "prune", "--stop", landed.id))
+    try:
+        return Removal.of(prune(farm, record, Waived(stop=True)))
+    except AgentFarmError as error:
+        return Kept(landed.id, error.sentence, error.hint, error.evidence)
+
+
+def _commit(id: str) -> str:
+    return as_command("af", "send", id, "Commit your work")
+
+
+def _collect(parts: Sequence[Part]) -> AllMerged:
+    chosen = [id for part in parts if isinstance(part, Chosen) for id in part.ids]
+    merged = tuple(part for part in parts if isinstance(part, Merged))
+    failed = next((part for part in parts if isinstance(part, Failure)), None)
+    told = {*(one.id for one in merged), failed.id if failed else ""}
+    return AllMerged(
+        merged=merged,
+        failed=failed,
+        not_tried=tuple(id for id in chosen if id not in told),
+        removed=tuple(part for part in parts if isinstance(part, Removal)),
+        kept=tuple(part for part in parts if isinstance(part, Kept)),
+    )
+
+
+OPERATION = Operation(
+    "merge",
+    "Land what builders have checked out on the branch that is checked out here, in the order given",
+    Merge,
+    AllMerged,
+    _run,
+    _collect,
+    effect="changes",
+    details="Here is the main checkout, or the linked worktree of yours in which you stand. Refused, with"
+    " nothing changed, when it would conflict or touch files with uncommitted changes, or when [merge] check"
+    " or a hook of the repository fails.",
+)

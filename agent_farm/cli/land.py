@@ -14,8 +14,8 @@ from agent_farm.operations.prune import Removal
 
 
 def _ask_diff(typed: dict[str, Any]) -> dict[str, Any]:
-    colors = has_colour() and not typed.pop("as_json")
-    return {**typed, "colors": colors}
+    as_json = typed.pop("as_json")
+    return {**typed, "colors": has_colour() and not as_json}
 
 
 def _show_diff(found: Difference) -> None:
@@ -40,7 +40,7 @@ def _show_merge(part: Chosen | Merged | Removal | Kept) -> None:
     elif isinstance(part, Removal):
         narrate(f"{part.id} removed")
     elif isinstance(part, Kept):
-        narrate(printable(f"{part.id} landed, and was kept: {part.reason}"))
+        narrate(printable(f"{part.id} was kept: {part.reason.rstrip('.')}."))
         for line in part.evidence:
             narrate(f"  {printable(line)}")
         if part.hint:

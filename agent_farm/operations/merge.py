@@ -165,7 +165,7 @@ def _remove(farm: Farm, landed: Landed) -> Removal | Kept:
     try:
         return Removal.of(prune(farm, record, Waived(stop=True)))
     except AgentFarmError as error:
-        return Kept(landed.id, error.sentence, error.hint, error.evidence)
+        return Kept(landed.id, error.why or error.what, error.hint, error.evidence)
 
 
 def _commit(id: str) -> str:

@@ -280,8 +280,8 @@ def test_each_of_several_is_told_when_one_is_refused(committed: Committed, af: A
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert [row["id"] for row in document["merged"]] == [one.id]
-    assert (document["failed"], document["not_tried"]) == (two.id, [three.id])
-    assert document["error"]["why"] == "same.txt"
+    assert (document["failed"]["id"], document["not_tried"]) == (two.id, [three.id])
+    assert document["failed"]["evidence"] == ["same.txt"]
     assert log(repo, "--no-merges", "--topo-order") == ["step 1", "first"]
     told = af("merge", one.id, two.id, three.id)
     assert told.stdout == f"{one.id} has nothing to land\n"

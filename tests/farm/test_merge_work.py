@@ -314,9 +314,10 @@ def test_merge_and_prune_keeps_one_that_works(spawn: Spawn, af: Af, repo: Path) 
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [row["id"] for row in document["merged"]] == [working["id"], builder.id]
-    assert document["removed"] == [builder.id]
-    assert f"{working['id']} was kept: it is working." in done.stderr
-    assert f"hint: af prune --stop {working['id']}" in done.stderr
+    assert [one["id"] for one in document["removed"]] == [builder.id]
+    assert [(one["id"], one["reason"], one["hint"]) for one in document["kept"]] == [
+        (working["id"], "it is working", f"af prune --stop {working['id']}")
+    ]
     assert traces(repo).records == {working["id"]}
     af("stop", working["id"])
 
@@ -329,7 +330,7 @@ def test_merge_and_prune_looks_at_what_stands_against_it_before_it_stops_anythin
     done = merge(builder, "--prune")
     assert done.returncode == 0, done.stderr
     assert (builder.repo / "one.txt").exists()
-    assert f"{builder.id} landed, and was kept" in done.stderr
+    assert f"{builder.id} was kept: its worktree is locked." in done.stderr
     assert builder.state == state not in ("stopped", "exited")
 
 

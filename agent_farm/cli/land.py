@@ -7,7 +7,7 @@ from typing import Any
 from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, has_colour, narrate, narrate_hint, page, printable
-from agent_farm.operations.conflicts import Foreseen
+from agent_farm.operations.conflicts import ForeseenConflicts
 from agent_farm.operations.diff import Difference
 from agent_farm.operations.merge import AllMerged, Chosen, Kept, Merged
 from agent_farm.operations.prune import Removal
@@ -77,7 +77,7 @@ merge = command_of(
 )
 
 
-def _show_foreseen(found: Foreseen) -> None:
+def _show_foreseen(found: ForeseenConflicts) -> None:
     for one in found.conflicts:
         answer(printable(f"{one.one}  {one.other}  {', '.join(one.files)}"))
     for pair in found.unknown:

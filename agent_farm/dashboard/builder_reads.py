@@ -62,3 +62,33 @@ def removed(desk: Desk, call: Call) -> Answer:
     return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
 
 
+_ID = "/api/builders/{id}"
+
+READS = (
+    Operation(
+        "GET", "/api/builders", "list_builders", "All builders, oldest first", builders,
+        {"builders": list_of(BUILDER)},
+        query=(
+            Field("git", "flag", "false leaves git out, which is quicker"),
+            Field("fresh", "flag", "wait for git however long it takes"),
+        ),
+    ),
+    Operation("GET", _ID, "get_builder", "One builder", builder, {"builder": BUILDER}),
+    Operation(
+        "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
+        {"events": list_of(EVENT)},
+    ),
+    Operation(
+        "GET", f"{_ID}/diff", "get_diff",
+        "What it changed since it began, uncommitted and untracked files included", show_diff,
+        {
+            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "own_branch": TEXT, "commit": TEXT,
+            "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
+        },
+        query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
+    ),
+    Operation(
+        "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,
+        {"removed": list_of(REMOVED)},
+    ),
+)  # fmt: skip

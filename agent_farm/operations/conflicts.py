@@ -41,7 +41,7 @@ class Uncompared(Answer):
     reason: str
 
 
-class Foreseen(Answer):
+class ForeseenConflicts(Answer):
     """`compared` are the builders that were looked at."""
 
     conflicts: tuple[Conflict, ...]
@@ -65,7 +65,7 @@ class _Side(NamedTuple):
 _Pair = tuple[_Side, _Side]
 
 
-def _foresee(context: Context, request: Conflicts) -> Foreseen:
+def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
     farm = context.farm
     named = {record.id: record for record in (choose(context, id) for id in request.ids)}
     records = list((named or farm.records()).values())
@@ -77,7 +77,7 @@ def _foresee(context: Context, request: Conflicts) -> Foreseen:
     answers = list(zip(asked, found, strict=True))
     refused = (Uncompared(*_names(pair), _problems(pair)) for pair in pairs if _problems(pair))
     gone = _uncompared(farm, [pair for pair, files in answers if files is None])
-    return Foreseen(
+    return ForeseenConflicts(
         conflicts=tuple(Conflict(*_names(pair), files) for pair, files in answers if files),
         unknown=(*refused, *gone),
         compared=tuple(record.id for record in records),
@@ -114,7 +114,7 @@ OPERATION = Operation(
     "conflicts",
     "Preview which builders' committed work conflicts, with each other and with their base",
     Conflicts,
-    Foreseen,
+    ForeseenConflicts,
     single(_foresee),
     only,
     effect="reads",

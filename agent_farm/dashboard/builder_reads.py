@@ -82,7 +82,8 @@ READS = (
         "GET", f"{_ID}/diff", "get_diff",
         "What it changed since it began, uncommitted and untracked files included", show_diff,
         {
-            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT, "own_branch": TEXT, "commit": TEXT,
+            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT,
+            "own_branch": TEXT, "commit": TEXT,
             "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
         },
         query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_farm.ask.config import ConfigManager as ConfigManager
+    from agent_farm.ask.config_file import ConfigManager as ConfigManager
     from agent_farm.ask.runner import Answer as Answer
     from agent_farm.ask.runner import SubagentRunner as SubagentRunner
     from agent_farm.ask.sources import Source as Source
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "runner",
-    "ConfigManager": "config",
+    "ConfigManager": "config_file",
     "Source": "sources",
     "SourcesManager": "sources",
     "SubagentRunner": "runner",

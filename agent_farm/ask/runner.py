@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
+from agent_farm.ask.agent_environment import agent_environment, require_outside
+from agent_farm.ask.agent_run import AgentFailed, run_agent
 from agent_farm.ask.agents import Agent, answering_clis, cli_of
-from agent_farm.ask.answering import AgentFailed, run_agent
 from agent_farm.ask.ask_directory import AskDirectory, ask_directory
-from agent_farm.ask.config import ConfigManager
-from agent_farm.ask.ending import ending_cleanly
-from agent_farm.ask.environment import agent_environment, require_outside
+from agent_farm.ask.config_file import ConfigManager
+from agent_farm.ask.signals import ending_cleanly
 from agent_farm.ask.sources import Source, SourcesManager
 from agent_farm.ask.template import fill_template, load_template, require_question
 from agent_farm.errors import ToolMissing, UsageError
@@ -114,21 +114,21 @@ class SubagentRunner:
         env = agent_environment(self._environ, words[0], agent.passes)
         placeholders = directory.placeholders(words[0], env)
         env |= {name: placeholders.text(value) for name, value in agent.env.items()}
-        argv = (self._find_program(agent, placeholders.text(words[0]), env), *placeholders.argv(words[1:]))
+        argv = self._find_program(agent, placeholders.text(words[0]), env) + placeholders.argv(words[1:])
         for path in placeholders.lists["source_dirs"]:
             argv += tuple(word.replace("{path}", path) for word in agent.each_source or ())
         given = Path(placeholders.text(agent.stdin)).read_bytes() if agent.stdin and verb == "ask" else b""
         return Launch(argv, directory.path, env), given
 
-    def _find_program(self, agent: Agent, program: str, env: Mapping[str, str]) -> str:
+    def _find_program(self, agent: Agent, program: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """Absolute where it was given as a path; a bare name is found on the agent's own PATH."""
         path = env.get("PATH", os.defpath)
         found = shutil.which(program, path=path)
         if found is not None:
-            return os.path.abspath(found) if os.sep in program else program
+            return (os.path.abspath(found) if os.sep in program else program,)
         known = cli_of(program)
         if known and os.sep not in program and (bundled := known[0].bundled()):  # as `af run` finds it
-            return str(bundled)
+            return bundled
         others = [cli.name for cli, _ in answering_clis() if shutil.which(cli.binary, path=path)]
         could = f'{", ".join(others)} could answer: "defaultAgent" in {self.config.path} chooses'
         raise ToolMissing(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_farm.ask.config import ConfigManager
+from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.targets import (
     Kind,
     detect_kind,

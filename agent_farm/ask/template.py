@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from agent_farm.ask.config import ConfigManager
+from agent_farm.ask.config_file import ConfigManager
 from agent_farm.disk import cannot_write, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, UsageError
 

@@ -90,14 +90,14 @@ def update_sources(
 
 def known_names() -> list[str]:
     """What `-s` takes: sources, and groups of them."""
-    from agent_farm.ask.config import ConfigManager
+    from agent_farm.ask.config_file import ConfigManager
 
     config = ConfigManager()
     return [*config.sources, *config.groups]
 
 
 def _sources(narrate: Narrate | None = None) -> SourcesManager:
-    from agent_farm.ask.config import ConfigManager
+    from agent_farm.ask.config_file import ConfigManager
     from agent_farm.ask.sources import SourcesManager
 
     return SourcesManager(ConfigManager(), narrate=narrate)

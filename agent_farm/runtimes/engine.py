@@ -13,7 +13,7 @@ from agent_farm.runtimes.result import RuntimeResult
 
 
 class CliAdapter(RuntimeAdapter):
-    """Drives what its `cli` describes; `demo` and the external executables are adapters of their own."""
+    """Drives what its `cli` describes."""
 
     def interactive(self, start: Start) -> Launch:
         start = _at_home(self.cli, start)

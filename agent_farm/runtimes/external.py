@@ -7,27 +7,76 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from agent_farm.disk import replace_file
-from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start
-from agent_farm.runtimes.executables.paths import EXECUTABLES
+from agent_farm.runtimes.engine import CliAdapter
+from agent_farm.runtimes.executables.shipped import EXECUTABLES
 from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtime
-from agent_farm.runtimes.lines import Event, LineParser, run_lines, text_of
+from agent_farm.runtimes.lines import Event, LineParser, text_of
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.plain_text import OwnWords, argument_for, fits_argument
-from agent_farm.runtimes.process import Command
-from agent_farm.runtimes.result import RuntimeResult
 
 DRIVER = Path(__file__).parent / "external_driver" / "__main__.py"
+
+
+class ExternalEvents(LineParser):
+    counts_turns = False  # the contract does not tell turns
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "session":
+            self.conversation_id = event["id"]
+        elif kind == "failed":
+            self.fail(event.get("kind", "failed"), event["message"])
+        elif kind == "completed":
+            self.turns, self.finished = 1, True
+        if "state" in event:
+            state = event["state"] or {}
+            self.output = text_of(state.get("output")) if "output" in state else json.dumps(state)
+
+
+def _files(runtime: ExternalRuntime, start: Start) -> dict[Path, str]:
+    """What the driver is told, and what the executable reads."""
+    session = {
+        "command": runtime.command,
+        "name": runtime.name,
+        "brief": str(start.place / "brief.md"),
+        "state": str(start.place / "state.json"),
+        "prompt": _argument(start),
+        "cwd": str(start.cwd),
+        "timeout_seconds": runtime.timeout_minutes * 60,
+        "hook": start.report,
+        "id": start.conversation_id if start.resume else None,
+    }
+    title = start.builder or runtime.name
+    parts = [f"# {title}", start.role.strip(), *(("## Task", start.prompt) if start.prompt else ())]
+    return {
+        start.place / "external.json": json.dumps(session),
+        start.place / "external-mcp.json": json.dumps(claude_form(start.servers)),
+        start.place / "brief.md": "\n\n".join(part for part in parts if part) + "\n",
+    }
+
+
+def _argument(start: Start) -> str:
+    if start.prompt is None:
+        return ""
+    if start.in_pane:
+        return argument_for(start.prompt, start.prompt_file, OwnWords())
+    return start.prompt if fits_argument(start.prompt) else "Do what the brief says."
+
 
 EXTERNAL = Cli(
     name="external",
     title="External executable",
     install="agent_runtime.json declares it",
+    pane="interactive {flags}",
+    headless="headless {flags}",
+    flags=lambda start: (str(start.place / "external.json"),),
+    environment=lambda start: {"AF_MCP_CONFIG": str(start.place / "external-mcp.json")},
+    events=ExternalEvents,
     hooks=Hooks(
         states={
             "pending": "working",
@@ -46,12 +95,14 @@ EXTERNAL = Cli(
 )
 
 
-class ExternalAdapter(RuntimeAdapter):
+class ExternalAdapter(CliAdapter):
     """A pane or a headless run holds our driver; the driver calls the executable and reports its status."""
 
     def __init__(self, runtime: ExternalRuntime) -> None:
         self.runtime = runtime
-        self.cli = replace(EXTERNAL, name=runtime.name, binary=str(runtime.adapter))
+        self.cli = replace(
+            EXTERNAL, name=runtime.name, binary=str(runtime.adapter), files=partial(_files, runtime)
+        )
         if runtime.shipped:  # the variables of the CLI that it runs
             shipped = get_adapter(EXECUTABLES[runtime.name]).cli
             self.cli = replace(self.cli, keys=shipped.keys, variables=shipped.variables)
@@ -82,71 +133,3 @@ class ExternalAdapter(RuntimeAdapter):
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
         """All that was declared: nobody else knows whose keys an executable needs."""
         return dict(env)
-
-    def interactive(self, start: Start) -> Launch:
-        directory = start.place
-        prompt = argument_for(start.prompt, start.prompt_file, OwnWords()) if start.prompt is not None else ""
-        document = self._order_document(directory, start.cwd, prompt)
-        document["hook"] = list(start.report)
-        document["id"] = start.conversation_id if start.resume else None
-        servers = (start.server,) if start.server else ()
-        files = (
-            LaunchFile(directory / "external.json", json.dumps(document)),
-            LaunchFile(directory / "brief.md", brief(start.builder, start.role, start.prompt)),
-            LaunchFile(directory / "external-mcp.json", json.dumps(claude_form(servers))),
-        )
-        env = {**start.env, "AF_MCP_CONFIG": str(directory / "external-mcp.json")}
-        if start.server:
-            env |= start.server.environment()
-        argv = (sys.executable, "-I", "-S", str(DRIVER), "interactive", str(directory / "external.json"))
-        return Launch(argv, start.cwd, env, files)
-
-    async def run_headless(self, start: Start) -> RuntimeResult:
-        given = start.prompt or ""
-        prompt = given if fits_argument(given) else "Do what the brief says."
-        document = self._order_document(start.place, start.cwd, prompt)
-        document["id"] = start.conversation_id if start.resume else None
-        replace_file(start.place / "brief.md", brief(self.name, start.role, start.prompt))
-        replace_file(start.place / "external.json", json.dumps(document))
-        servers = {start.server.name: start.server} if start.server else {}
-        env = {**start.env, "AF_MCP_CONFIG": str(self.build_config_file(servers, start.place))}
-        command = Command(
-            argv=(*(start.command or ()), "headless", str(start.place / "external.json")),
-            cwd=start.cwd,
-            env=env,
-            scratch=start.place,
-            timeout=start.timeout,
-        )
-        return await run_lines(command, ExternalLines(start))
-
-    def _order_document(self, directory: Path, cwd: Path, prompt: str) -> dict[str, object]:
-        return {
-            "command": list(self.runtime.command),
-            "name": self.name,
-            "brief": str(directory / "brief.md"),
-            "state": str(directory / "state.json"),
-            "prompt": prompt,
-            "cwd": str(cwd),
-            "timeout_seconds": self.runtime.timeout_minutes * 60,
-        }
-
-
-class ExternalLines(LineParser):
-    counts_turns = False  # the contract does not tell turns
-
-    def event(self, event: Event) -> None:
-        kind = event.get("type")
-        if kind == "session":
-            self.conversation_id = event["id"]
-        elif kind == "failed":
-            self.fail(event.get("kind", "failed"), event["message"])
-        elif kind == "completed":
-            self.turns, self.finished = 1, True
-        if "state" in event:
-            state = event["state"] or {}
-            self.output = text_of(state.get("output")) if "output" in state else json.dumps(state)
-
-
-def brief(title: str, role: str | None, task: str | None) -> str:
-    parts = [f"# {title}", *([role.strip()] if role else []), *(["## Task", task] if task else [])]
-    return "\n\n".join(parts) + "\n"

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, UnsetType
 from agent_farm.errors import AgentFarmError, nearest
 from agent_farm.inside import NotReadable, read_plain
 from agent_farm.runtimes import ADAPTERS
-from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_command, executable_path
+from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_command, executable_path
 
 FILE_NAME = "agent_runtime.json"
 DEFAULT_MINUTES = 30.0

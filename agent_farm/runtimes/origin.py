@@ -55,7 +55,7 @@ def agree_by_name(root: Path, name: str) -> None:
 
     The name of one that af ships says nothing about what a repository has put in its place.
     """
-    from agent_farm.runtimes.executables.paths import EXECUTABLES
+    from agent_farm.runtimes.executables.shipped import EXECUTABLES
 
     program = repository_program(root, name) if name in adapter_names(root) else None
     if program and name not in EXECUTABLES:

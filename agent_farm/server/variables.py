@@ -27,6 +27,6 @@ def server_environment(environ: Mapping[str, str], declared: Iterable[str] = ())
 
 def asked_variables(environ: Mapping[str, str]) -> set[str]:
     """What the CLIs of `ask_sources` read, which run in the server, too."""
-    from agent_farm.ask.environment import user_variables
+    from agent_farm.ask.agent_environment import user_variables
 
     return set(user_variables(environ))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.ask import ConfigManager
-from agent_farm.ask.config import config_directory
+from agent_farm.ask.config_file import config_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, NotFound
 from tests.ask.stage import Stage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.ask import ConfigManager, SourcesManager, SubagentRunner
-from agent_farm.ask.answering import Transcript
+from agent_farm.ask.agent_run import Transcript
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing, UsageError
 from agent_farm.runtimes import ClaudeCodeAdapter
 from tests.ask.stage import Stage
@@ -23,7 +23,8 @@ EMPTY = (".mcp.json", ".gemini/settings.json", ".cursor/mcp.json", "opencode.jso
 
 def bundle(monkeypatch: pytest.MonkeyPatch, program: Path | None) -> None:
     """The `claude` that comes with af, or none."""
-    monkeypatch.setattr(ClaudeCodeAdapter, "cli", replace(ClaudeCodeAdapter.cli, bundled=lambda: program))
+    words = (str(program),) if program else None
+    monkeypatch.setattr(ClaudeCodeAdapter, "cli", replace(ClaudeCodeAdapter.cli, bundled=lambda: words))
 
 
 def test_runner_keeps_its_config_and_sources() -> None:

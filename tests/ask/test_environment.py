@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.ask.environment import agent_environment
+from agent_farm.ask.agent_environment import agent_environment
 from tests.ask.stage import Stage
 
 USER = {

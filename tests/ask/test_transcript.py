@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.ask.answering import Transcript, parser_of
+from agent_farm.ask.agent_run import Transcript, parser_of
 from agent_farm.launch import Launch
 
 CLAUDE = [

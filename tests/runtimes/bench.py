@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from agent_farm.runtimes.executables.paths import executable_path
+from agent_farm.runtimes.executables.shipped import executable_path
 from tests.waiting import wait_until
 
 # Writes what it was asked into seen-*.json and does what the prompt says; it speaks as its name has it.

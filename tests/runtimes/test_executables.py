@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.runtimes.executables.paths import EXECUTABLES, executable_path
+from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
 from tests.gitrepo import git
 from tests.runtimes.bench import BINARIES, Bench, made_bench
 

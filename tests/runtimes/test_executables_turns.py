@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.runtimes.executables.paths import executable_command
 from agent_farm.runtimes.executables.session import Sessions
+from agent_farm.runtimes.executables.shipped import executable_command
 from agent_farm.runtimes.executables.turn import find_limits
 from tests.gitrepo import git
 from tests.runtimes.bench import Bench, made_bench

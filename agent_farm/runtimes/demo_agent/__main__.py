@@ -17,11 +17,11 @@ if __name__ == "__main__":
     arguments = parse_arguments(sys.argv[1:])
     try:
         if arguments.mode == "headless":
-            from agent_farm.runtimes.demo_agent.on_pipes import run_headless
+            from agent_farm.runtimes.demo_agent.demo_headless import run_headless
 
             sys.exit(run_headless(arguments))
 
-        from agent_farm.runtimes.demo_agent.on_terminal import run_interactive
+        from agent_farm.runtimes.demo_agent.demo_pane import run_interactive
 
         sys.exit(run_interactive(arguments))
     except UnknownConversation as error:

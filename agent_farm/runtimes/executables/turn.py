@@ -20,9 +20,9 @@ from typing import Any
 from agent_farm.disk import file_lock
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.executables.artifacts import differing_files
-from agent_farm.runtimes.executables.paths import EXECUTABLES
 from agent_farm.runtimes.executables.session import Session, Sessions
-from agent_farm.runtimes.executables.state import end_state
+from agent_farm.runtimes.executables.shipped import EXECUTABLES
+from agent_farm.runtimes.executables.state_file import end_state
 from agent_farm.runtimes.external_config import ExternalRuntime, RuntimeFileError, declared_runtimes
 from agent_farm.runtimes.result import RuntimeResult
 

@@ -17,11 +17,11 @@ if __name__ == "__main__":
     adopt_orphans(True)  # sessions live in the background: whatever of them is left is ended with us (Linux)
     try:
         if mode == "headless":
-            from agent_farm.runtimes.external_driver.on_pipes import run_headless
+            from agent_farm.runtimes.external_driver.driver_headless import run_headless
 
             sys.exit(run_headless(session))
 
-        from agent_farm.runtimes.external_driver.on_terminal import run_interactive
+        from agent_farm.runtimes.external_driver.driver_pane import run_interactive
 
         sys.exit(run_interactive(session))
     finally:

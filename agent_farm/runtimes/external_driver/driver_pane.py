@@ -9,8 +9,8 @@ from collections import deque
 from types import FrameType
 
 from agent_farm.descendants import live_children
-from agent_farm.runtimes.console.hooks import Hooks
 from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
+from agent_farm.runtimes.console.reporting import Hooks
 from agent_farm.runtimes.external_driver.contract import AdapterFailed, Session
 
 _POLL_SECONDS = 0.5

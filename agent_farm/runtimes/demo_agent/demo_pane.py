@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from agent_farm.runtimes.console.hooks import Hooks
 from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
+from agent_farm.runtimes.console.reporting import Hooks
 from agent_farm.runtimes.demo_agent.arguments import Arguments
 from agent_farm.runtimes.demo_agent.conversation import open_conversation
-from agent_farm.runtimes.demo_agent.turn import Leave, Turn, TurnFailed, bytes_of, spending
+from agent_farm.runtimes.demo_agent.demo_turn import Leave, Turn, TurnFailed, bytes_of, spending
 
 
 def run_interactive(arguments: Arguments) -> int:

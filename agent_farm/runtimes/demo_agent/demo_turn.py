@@ -13,13 +13,7 @@ from typing import Protocol
 
 from agent_farm.runtimes.demo_agent.arguments import Arguments
 from agent_farm.runtimes.demo_agent.conversation import Conversation
-from agent_farm.runtimes.demo_agent.instructions import (
-    LinesWanted,
-    find_directives,
-    find_lines_wanted,
-    find_spec,
-)
-from agent_farm.runtimes.demo_agent.work import (
+from agent_farm.runtimes.demo_agent.demo_files import (
     Refused,
     commit_file,
     lies_in,
@@ -27,6 +21,12 @@ from agent_farm.runtimes.demo_agent.work import (
     read_inside,
     target_of,
     write_file,
+)
+from agent_farm.runtimes.demo_agent.instructions import (
+    LinesWanted,
+    find_directives,
+    find_lines_wanted,
+    find_spec,
 )
 
 

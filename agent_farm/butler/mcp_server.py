@@ -18,6 +18,7 @@ from agent_farm.butler.farm_tools import add_farm_tools
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
 from agent_farm.butler.source_tools import add_source_tools
 from agent_farm.butler.tool_answers import Progress, Words
+from agent_farm.butler.tools_told import ToolsTold
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.table import MODULES, may
@@ -55,6 +56,7 @@ def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
             Progress(),
             Words(),
             _Table(lambda: open_farm(service.root)),
+            ToolsTold(lambda: open_farm(service.root)),
         ],
     )
     _add_tools(server, lambda: service, lambda: open_farm(service.root))

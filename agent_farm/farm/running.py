@@ -14,7 +14,7 @@ from agent_farm.disk import make_directory, replace_file
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime import Chosen
 from agent_farm.launch import Launch
-from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.pane.command import await_tools_argv, launcher_argv, report_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
@@ -22,6 +22,8 @@ from agent_farm.runtimes.mcp_config import McpServer
 
 # What a command that shows something on the person's desktop needs.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
+# For how long a first prompt waits for the tools of a server that may be dead.
+TOOLS_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def _order(
         cwd=cwd if cwd.is_dir() else record.worktree_path,
         env=builder_environment(farm, record, chosen),
         report=report_argv(run.directory, record.run, json_reply=chosen.adapter.cli.hooks.wants_reply),
+        await_tools=await_tools_argv(run.directory, record.run, TOOLS_SECONDS),
         prompt=prompt,
         prompt_file=None if prompt is None else run.message if resume else run.prompt,
         role=role_text or "",

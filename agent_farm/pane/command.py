@@ -21,3 +21,8 @@ def report_argv(
     """What a runtime's hook calls; event `-`: its name is in the payload."""
     reply = ("--json-reply",) if json_reply else ()
     return (sys.executable, *_PYTHON, str(_ROOM / "report.py"), *reply, str(run_directory), run, event)
+
+
+def await_tools_argv(run_directory: Path, run: str, seconds: float) -> tuple[str, ...]:
+    """What a hook calls that holds a first prompt until the farm's tools are there."""
+    return (sys.executable, *_PYTHON, str(_ROOM / "await_tools.py"), str(run_directory), run, f"{seconds:g}")

@@ -6,9 +6,11 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _TAIL = 65536
+# The server has told a builder's runtime its tools.
+TOOLS_TOLD = "tools"
 
 
 def record_event(directory: str, event: Mapping[str, object]) -> str | None:
@@ -45,7 +47,27 @@ def current_state(directory: str, run: str) -> str | None:
         os.close(descriptor)
 
 
+def has_event(directory: str, run: str, name: str) -> bool:
+    """Whether there was such an event in this run, lately."""
+    try:
+        descriptor = os.open(os.path.join(directory, "events.jsonl"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return any(event.get("run") == run and event.get("event") == name for event in _newest(descriptor))
+    finally:
+        os.close(descriptor)
+
+
 def _last_state(descriptor: int, run: object) -> str | None:
+    states = (
+        event["state"] for event in _newest(descriptor) if event.get("run") == run and event.get("state")
+    )
+    return next(map(str, states), None)
+
+
+def _newest(descriptor: int) -> Iterator[dict[str, object]]:
+    """The last events, from the newest on."""
     size = os.fstat(descriptor).st_size
     tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
     for line in reversed(tail.split(b"\n")):
@@ -53,9 +75,8 @@ def _last_state(descriptor: int, run: object) -> str | None:
             event = json.loads(line) if line else None
         except (ValueError, RecursionError):  # the first line of the tail is cut; or somebody scribbled
             continue
-        if isinstance(event, dict) and event.get("run") == run and event.get("state"):
-            return str(event["state"])
-    return None
+        if isinstance(event, dict):
+            yield event
 
 
 def launcher_event(run: str, name: str, state: str | None, reason: str | None = None) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.checkout import main_checkout
@@ -20,8 +21,6 @@ from agent_farm.runtimes.result import FailureKind, Usage
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # instead of a login of its own it uses the cloud's
 CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-_FIRST_PROMPT_WAITS = 0.7  # seconds; a local server has answered by then where nothing else is at work
-_AT_MOST = 6  # times as long
 
 
 def has_key(env: Environment) -> bool:
@@ -122,24 +121,17 @@ def _seeded_config(start: Start) -> dict[str, object]:
 
 
 def _pane_settings(start: Start) -> dict[str, object]:
-    """Hooks with an argv: the command is executed directly, no shell reads a path of ours."""
-    command, *arguments = start.report
-    entry = {"type": "command", "command": command, "args": arguments, "timeout": HOOK_SECONDS}
-    hooks: dict[str, list[object]] = {event: [{"hooks": [entry]}] for event in HOOKS.events}
-    if start.server and start.prompt is not None:
-        # It sends its first prompt before it has asked the server for its tools, unless a hook holds it.
-        wait = {"type": "command", "command": "sleep", "args": [_hold()], "timeout": HOOK_SECONDS}
-        hooks["SessionStart"].append({"hooks": [wait]})
+    hooks: dict[str, list[object]] = {event: [_hook(start.report)] for event in HOOKS.events}
+    if start.server and start.prompt is not None and start.await_tools:
+        # it sends its first prompt before it has asked the server for its tools, unless a hook holds it
+        hooks["SessionStart"].append(_hook(start.await_tools))
     return {"hooks": hooks, "skipDangerousModePermissionPrompt": True}
 
 
-def _hold() -> str:
-    """Seconds, more of them the more processes there are for each processor."""
-    try:
-        busy = os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:
-        busy = 1.0
-    return f"{_FIRST_PROMPT_WAITS * min(max(busy, 1.0), _AT_MOST):.1f}"
+def _hook(argv: Sequence[str]) -> dict[str, object]:
+    """With an argv: the command is executed directly, no shell reads a path of ours."""
+    entry = {"type": "command", "command": argv[0], "args": list(argv[1:]), "timeout": HOOK_SECONDS}
+    return {"hooks": [entry]}
 
 
 class ClaudeEvents(LineParser):

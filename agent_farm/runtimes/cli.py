@@ -43,9 +43,10 @@ class Start:
     `env` is what it may have; an adapter adds only names of its own. `place` is the directory of this start
     alone: a builder's run directory, or one that is gone when a headless run has ended. `home` is where its
     private configuration home is, which may outlive the start, and holds its conversations. `top` is the
-    checkout that `cwd` is in, `builder` whose pane it is, `report` the command that its hooks run, with their
-    payload on standard input. Without `server` it gets a strict and empty MCP configuration. `resume`
-    continues `conversation_id`. `skills` is the directory whose `skills/` may run unasked, headless.
+    checkout that `cwd` is in, `builder` whose pane it is. `report` is the command that its hooks run, with
+    their payload on standard input, `await_tools` one that ends when the server has told its tools. Without
+    `server` it gets a strict and empty MCP configuration. `resume` continues `conversation_id`. `skills` is
+    the directory whose `skills/` may run unasked, headless.
     """
 
     mode: Literal["pane", "headless", "ask"]
@@ -67,6 +68,7 @@ class Start:
     extra_args: tuple[str, ...] = ()
     command: tuple[str, ...] | None = None
     report: tuple[str, ...] = ()
+    await_tools: tuple[str, ...] = ()
     bounds: Bounds = NONE
     max_turns: int = 20
     timeout: float | None = None

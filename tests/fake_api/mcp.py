@@ -5,12 +5,16 @@ The tool echoes a text, and takes N seconds for the text "wait N s".
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
+
+from agent_farm.pane.journal import TOOLS_TOLD, record_event
 
 SseSession = tuple["queue.Queue[Any]", str]
 _EMPTY_LISTS = {
@@ -35,6 +39,9 @@ def answer_http(handler: Any, query: str, body: Any) -> None:
     if seconds := _slow(body):
         _answer_slowly(handler, query, body, seconds)
         return
+    lists_tools = isinstance(body, dict) and body.get("method") == "tools/list"
+    if lists_tools:
+        time.sleep(handler.api.tools_take)
     answers = [_rpc(message, query) for message in (body if isinstance(body, list) else [body])]
     answers = [answer for answer in answers if answer]
     if not answers:
@@ -45,6 +52,15 @@ def answer_http(handler: Any, query: str, body: Any) -> None:
         answers if isinstance(body, list) else answers[0],
         headers={"Mcp-Session-Id": uuid.uuid4().hex} if first else {},
     )
+    directory = handler.api.run_directory
+    if lists_tools and directory and (directory / "launch.json").is_file():
+        _note_tools(directory)
+
+
+def _note_tools(run_directory: Path) -> None:
+    run = json.loads((run_directory / "launch.json").read_text())["run"]
+    event = {"at": time.time(), "run": run, "source": "af", "event": TOOLS_TOLD, "state": None}
+    record_event(str(run_directory), event)
 
 
 def _slow(body: Any) -> int:

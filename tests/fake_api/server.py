@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -40,6 +41,8 @@ class FakeApi:
     requests: list[Recorded] = field(default_factory=list)
     sse: dict[str, mcp.SseSession] = field(default_factory=dict)
     fail_with: int | None = None  # every question to a model ends with this HTTP code
+    tools_take: float = 0.0  # seconds
+    run_directory: Path | None = None  # where it notes, as the farm's server does, that it told its tools
 
     @property
     def url(self) -> str:

@@ -10,8 +10,9 @@ from tests.runtimes.subjects import EVERY, Subject, make_subject
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
+def api(tmp_path: Path) -> Iterator[FakeApi]:
     with fake_api() as running:
+        running.run_directory = tmp_path / "run"
         yield running
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from agent_farm.pane.command import launcher_argv, report_argv
+from agent_farm.pane.command import await_tools_argv, launcher_argv, report_argv
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start
@@ -207,5 +207,6 @@ def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any
         cwd=given.pop("cwd", worktree),
         env=env,
         report=report_argv(run_directory, run, json_reply=adapter.cli.hooks.wants_reply),
+        await_tools=await_tools_argv(run_directory, run, 6),
         **given,
     )

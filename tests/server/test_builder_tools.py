@@ -14,7 +14,7 @@ import pytest
 from agent_farm.builders.events import read_report
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
-from agent_farm.pane.journal import record_event
+from agent_farm.pane.journal import TOOLS_TOLD, has_event, record_event
 from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import mint_builder_token
 from tests.conftest import Af
@@ -67,6 +67,25 @@ def test_report_and_ask_show_in_status(repo: Path, af: Af) -> None:
     talk()
     assert af("send", id, "[[say:Postgres]]").returncode == 0
     wait_until(lambda: status(repo, id) == ("idle", None), what="the answer to be worked on")
+
+
+def test_the_journal_says_when_the_tools_were_told(repo: Path, af: Af) -> None:
+    """The first prompt of a CLI that does not wait for them is held until then."""
+    id = spawn(af, "[[say:ready]]")
+    is_idle(repo, id)
+    record = open_farm(repo).require_exact(id)
+    directory = str(FarmPaths(repo).run(id))
+    assert not has_event(directory, record.run, TOOLS_TOLD)
+
+    @in_loop
+    async def ask() -> None:
+        async with serving(repo) as served:
+            token = mint_builder_token(FarmPaths(repo).runs, id)
+            listed = await served.rpc("tools/list", token=token, session=id)
+            assert "report" in listed.text
+
+    ask()
+    assert has_event(directory, record.run, TOOLS_TOLD)
 
 
 def test_builders_see_and_write_to_each_other(repo: Path, af: Af) -> None:

@@ -12,9 +12,12 @@ from tests.runtimes.real.clis import Cli
 pytestmark = pytest.mark.runtimes
 
 
+@pytest.mark.parametrize("seconds", [0, 3])
 def test_the_first_prompt_of_a_pane_has_the_farms_tools(
-    cli: Cli, api: FakeApi, repo: Path, tmp_path: Path
+    cli: Cli, api: FakeApi, repo: Path, tmp_path: Path, seconds: float
 ) -> None:
+    """However long the server takes to tell them."""
+    api.tools_take = seconds
     adapter = cli.adapter
     order = pane_order(
         adapter,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_farm.disk import file_lock
+from agent_farm.pane.journal import record_event
+from agent_farm.paths import FarmPaths
 from tests.conftest import Af, private_home
 from tests.dashboard.browser import ARGUMENTS, Visit, visiting
 from tests.dashboard.stage import FIRST, Dashboard, clear
@@ -142,3 +146,24 @@ def spawn(shop: Path, af: Af) -> Callable[..., str]:
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def idle(spawn: Callable[..., str], af: Af) -> str:
+    """A builder whose turn has ended."""
+    id = spawn("--shell")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    return id
+
+
+@pytest.fixture
+def session(shop: Path, idle: str) -> str:
+    return FarmPaths(shop).session(idle)
+
+
+def report(root: Path, id: str, state: str, reason: str | None) -> None:
+    """As a hook does it."""
+    run = root / ".agent-farm/runs" / id
+    known = json.loads((run / "record.json").read_text())["run"]
+    event = {"at": time.time(), "run": known, "source": "hook", "event": "Notification"}
+    record_event(str(run), event | {"state": state, "reason": reason})

@@ -10,8 +10,9 @@ import pytest
 
 from tests.conftest import Af
 from tests.dashboard.browser import Visit
-from tests.dashboard.conftest import AXE
+from tests.dashboard.conftest import AXE, report
 from tests.dashboard.stage import Dashboard
+from tests.gitrepo import git
 from tests.waiting import wait_until
 
 Spawn = Callable[..., str]
@@ -112,18 +113,6 @@ def test_a_state_change_is_seen_within_a_second(shop: Path, spawn: Spawn, af: Af
     report(shop, id, "waiting", "a made-up question")
     page.wait_for_selector(f'[data-id="{id}"][data-state=waiting]', timeout=60000)
     assert time.monotonic() - began < 10  # a second, on a machine that has nothing else to do
-
-
-def report(root: Path, id: str, state: str, reason: str | None) -> None:
-    """As a hook does it."""
-    import json
-
-    from agent_farm.pane.journal import record_event
-
-    run = root / ".agent-farm/runs" / id
-    known = json.loads((run / "record.json").read_text())["run"]
-    event = {"at": time.time(), "run": known, "source": "hook", "event": "Notification"}
-    record_event(str(run), event | {"state": state, "reason": reason})
 
 
 def test_what_is_read_stays_selected_while_others_change(
@@ -263,3 +252,24 @@ def test_broken_settings_are_named_until_they_are_mended(shop: Path, visit: Open
     (shop / "agent-farm.toml").unlink()
     one.page.wait_for_selector(".empty h1", timeout=60000)
     wait_until(lambda: not one.page.is_visible("#problem"), what="the problem to go")
+
+
+def test_landed_work_is_called_landed(shop: Path, idle: str, af: Af, visit: Open) -> None:
+    one = visit()
+    badges = f'[data-id="{idle}"] .git'
+    one.page.wait_for_selector(f"{badges} >> text=clean", timeout=60000)  # no commit of its own, so nothing
+    worktree = shop / ".builders" / idle
+    (worktree / "new.txt").write_text("x\n")
+    git(worktree, "add", "new.txt")
+    git(worktree, "commit", "-m", "New")
+    done = af("merge", idle, "--strategy", "merge")
+    assert done.returncode == 0, done.stderr
+    report(shop, idle, "idle", None)
+    one.page.wait_for_selector(f"{badges} .landed", timeout=60000)
+
+
+def test_failed_builders_are_among_those_that_need_a_person(shop: Path, spawn: Spawn, visit: Open) -> None:
+    id = spawn("[[crash]]")
+    page = visit().page
+    page.wait_for_selector(f'.needs [data-need="{id}"]', timeout=60000)
+    assert "failed" in page.inner_text(".needs")

@@ -208,3 +208,36 @@ def test_without_xterm_the_screen_is_shown_and_says_so(
     one.open(f"builder/{id}")
     one.page.wait_for_selector("text=this installation has no xterm.js")
     wait_until(lambda: "answer: plain as day" in one.page.inner_text(".screen"), what="the screen")
+
+
+def test_a_session_is_stopped_and_gone_on_with(visit: Open, dashboard: Dashboard) -> None:
+    def start(prompt: str) -> str:
+        return str(dashboard.post("/api/sessions", {"prompt": prompt, "runtime": "demo"})["session_id"])
+
+    one = visit()
+    one.open(f"session/{start('[[sleep:600]]')}")
+    one.page.click("[data-action=stop]", timeout=60000)
+    one.page.wait_for_selector(".builder-head [data-state=cancelled]", timeout=60000)
+    first = start("[[say:the first words]]")
+    one.open(f"session/{first}")
+    one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
+    one.page.fill("textarea", "[[say:the second words]]")
+    one.page.click("button:text-is('Go on')")
+    one.page.wait_for_function(
+        "first => !location.hash.includes(first) || document.querySelector('form .error')", arg=first
+    )
+    assert first not in one.page.url, one.page.inner_text("main")
+    one.page.wait_for_selector(".builder-head [data-state=completed]", timeout=60000)
+    assert "the second words" in one.page.inner_text("main")
+
+
+def test_a_schedule_is_run_at_once_as_itself(visit: Open, dashboard: Dashboard, af: Af) -> None:
+    assert af("config", "set", "spawn.runtime", "demo").returncode == 0
+    done = af("schedule", "add", "digest", "0 8 * * 1-5", "[[say:digested]]")
+    assert done.returncode == 0, done.stderr
+    one = visit()
+    one.open("sessions")
+    one.page.click("[aria-label='Run now digest']", timeout=60000)
+    one.page.wait_for_selector("td >> text=schedule:digest", timeout=60000)
+    (session,) = dashboard.get("/api/sessions")["sessions"]
+    assert session["trigger_source"] == "schedule:digest"

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from agent_farm.disk import replace_file
 from tests.conftest import Af
+from tests.dashboard.conftest import report
 from tests.dashboard.stage import Dashboard
-from tests.dashboard.test_board import report
 from tests.waiting import wait_until
 
 Spawn = Callable[..., str]
@@ -63,13 +62,6 @@ def stream(dashboard: Dashboard) -> Iterator[Stream]:
         yield Stream(connection.getresponse())
     finally:
         connection.close()
-
-
-@pytest.fixture
-def idle(spawn: Spawn, af: Af) -> str:
-    id = spawn("--shell")
-    assert af("wait", id, "--timeout", "300").returncode == 0
-    return id
 
 
 def test_a_snapshot_comes_first_and_then_only_what_changes(

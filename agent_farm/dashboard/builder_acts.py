@@ -9,11 +9,8 @@ from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.schemas import BUILDER, RECORD
 from agent_farm.dashboard.values import Field
-from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, list_of, object_schema
+from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, object_schema
 from agent_farm.farm.listing import list_builders
-from agent_farm.operations.merge import OPERATION as MERGE
-from agent_farm.operations.merge import Merge
-from agent_farm.operations.operation import Context, document
 
 Answer = Mapping[str, Any]
 
@@ -36,20 +33,6 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
     return {"builder": builder_json(shown), "continues": resumed.continues}
 
 
-def merge_builder(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    body = call.body
-    request = Merge(
-        ids=(desk.require(farm, call.path["id"]).id,),
-        strategy=body["strategy"],
-        message=body["message"],
-        here=bool(body["here"]),
-        yes=bool(body["agree"]),
-    )
-    (merged,) = document(MERGE.answer_to(Context(farm), request))["merged"]
-    return {"merged": merged}
-
-
 def restore_builder(desk: Desk, call: Call) -> Answer:
     from agent_farm.farm.restore import find_kept, restore
 
@@ -60,14 +43,6 @@ def restore_builder(desk: Desk, call: Call) -> Answer:
 
 _ID = "/api/builders/{id}"
 _DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
-_MERGED = object_schema(
-    {
-        "id": TEXT, "branch": MAYBE_TEXT, "into": TEXT, "checkout": TEXT, "before": TEXT, "after": TEXT,
-        "left_behind": list_of(TEXT), "notes": list_of(TEXT),
-    }
-)  # fmt: skip
-_STRATEGIES = ("merge", "squash", "rebase", "ff")
-
 ACTS = (
     Operation(
         "POST", f"{_ID}/send", "send_text",
@@ -78,17 +53,6 @@ ACTS = (
         "POST", f"{_ID}/resume", "resume_builder", "Start its runtime again, with the same conversation",
         resume_builder, {"builder": BUILDER, "continues": FLAG},
         body=(Field("agree", "flag", "agree to what the repository wants to run, as --yes"),),
-    ),
-    Operation(
-        "POST", f"{_ID}/merge", "merge_builder",
-        "Land what it has checked out on the main checkout's branch, or change nothing",
-        merge_builder, {"merged": _MERGED},
-        body=(
-            Field("strategy", choices=_STRATEGIES),
-            Field("message", text="of the merge or squash commit"),
-            Field("here", "flag", "land on the branch checked out now, even if it is not the base"),
-            Field("agree", "flag", "agree to [merge] check"),
-        ),
     ),
     Operation(
         "POST", "/api/removed/{id}/restore", "restore_builder", "Bring a removed builder back",

@@ -11,10 +11,6 @@ from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.schemas import BUILDER, EVENT, REMOVED
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import (
-    FLAG,
-    MAYBE_TEXT,
-    TEXT,
-    WHOLE,
     builder_json,
     event_json,
     list_of,
@@ -22,13 +18,9 @@ from agent_farm.dashboard.views import (
 )
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.trash import list_kept
-from agent_farm.operations.diff import OPERATION as DIFF
-from agent_farm.operations.diff import Diff
-from agent_farm.operations.operation import Context, document
 
 Answer = Mapping[str, Any]
 
-_MOST_DIFF = 2_000_000
 _MOST_EVENTS = 1000
 
 
@@ -51,13 +43,6 @@ def events(desk: Desk, call: Call) -> Answer:
     return {"events": [event_json(event) for event in found[-_MOST_EVENTS:]]}
 
 
-def show_diff(desk: Desk, call: Call) -> Answer:
-    farm = desk.farm()
-    record = desk.require(farm, call.path["id"])
-    request = Diff(id=record.id, committed=bool(call.query["committed"]), most=_MOST_DIFF)
-    return document(DIFF.answer_to(Context(farm), request))
-
-
 def removed(desk: Desk, call: Call) -> Answer:
     return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
 
@@ -77,16 +62,6 @@ READS = (
     Operation(
         "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
         {"events": list_of(EVENT)},
-    ),
-    Operation(
-        "GET", f"{_ID}/diff", "get_diff",
-        "What it changed since it began, uncommitted and untracked files included", show_diff,
-        {
-            "diff": TEXT, "truncated": FLAG, "base": TEXT, "branch": MAYBE_TEXT,
-            "own_branch": TEXT, "commit": TEXT,
-            "files": WHOLE, "added": WHOLE, "deleted": WHOLE,
-        },
-        query=(Field("committed", "flag", "leave out what is uncommitted or untracked"),),
     ),
     Operation(
         "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,

@@ -125,7 +125,7 @@ def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) ->
         ("POST", "/api/builders", {"files": ["a", 1], "task": "x"}, "files must be a list of strings"),
         ("POST", "/api/builders", [1], "The body must be a JSON object"),
         ("POST", f"/api/builders/{id}/send", {}, "text is missing"),
-        ("POST", f"/api/builders/{id}/merge", {"strategy": "hope"}, "strategy must be one of merge, squash"),
+        ("POST", "/api/merge", {"ids": [id], "strategy": "hope"}, "merge cannot be called like that"),
         ("GET", f"/api/capture?id={id}&history=-1", None, "capture cannot be called like that"),
         ("GET", f"/api/capture?id={id}&history=x", None, "capture cannot be called like that"),
         ("POST", "/api/stop", {"id": [id]}, "stop cannot be called like that"),

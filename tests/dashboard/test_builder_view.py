@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.dashboard.builder_reads import count_changes
+from agent_farm.operations.diff import count_changes
 from tests.conftest import Af
 from tests.dashboard.browser import Visit
 from tests.dashboard.stage import Dashboard
@@ -89,6 +89,11 @@ def test_merge_lands_the_work(shop: Path, spawn: Spawn, af: Af, visit: Open) -> 
     one.page.wait_for_selector("text=landed on main")
     assert (shop / "landed.txt").exists()
     assert git(shop, "status", "--short") == ""
+    one.page.click("[data-action=merge]")
+    one.page.check("dialog [name=prune]")
+    one.page.click("dialog .primary")
+    one.page.wait_for_selector(f"text={id} removed")
+    assert not (shop / ".builders" / id).exists()
 
 
 def test_diff_timeline_and_prompt(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
@@ -159,11 +164,11 @@ def test_files_are_named_as_they_are_and_once(shop: Path, idle: str, visit: Open
 
 def test_a_diff_that_is_cut_off_is_counted_whole(shop: Path, idle: str, dashboard: Dashboard) -> None:
     (shop / ".builders" / idle / "long.txt").write_text("a line of thirty characters .\n" * 80_000)
-    answer = dashboard.get(f"/api/builders/{idle}/diff")
+    answer = dashboard.get(f"/api/diff?id={idle}&most=2000000")
     assert (answer["truncated"], answer["files"], answer["added"]) == (True, 1, 80_000)
     assert answer["diff"].endswith("\n")
     text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n--- a/y\n+++ b/y\n+\n diff --git\n"
-    assert count_changes(text) == {"files": 1, "added": 2, "deleted": 1}
+    assert count_changes(text) == (1, 2, 1)
 
 
 def test_a_draft_is_kept(idle: str, visit: Open) -> None:

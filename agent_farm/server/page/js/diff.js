@@ -1,9 +1,9 @@
 // @ts-check
 /* What a builder changed, file by file. */
-import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { errorBox } from "./messages.js";
 
+const MOST_CHARACTERS = 2_000_000;
 const OPEN_LINES = 400;
 const MOST_LINES = 4000;
 
@@ -17,9 +17,11 @@ export function diffPanel(view, builder) {
   view.show(h("div.diff-head", sum, h("label.check", committed, "only what is committed"), again), files);
   async function load() {
     try {
-      const { diff, truncated, base, ...all } = await read(
-        builderPath(builder.id, `/diff?committed=${committed.checked}`),
-      );
+      const { diff, truncated, base, ...all } = await read("diff", {
+        id: builder.id,
+        committed: committed.checked,
+        most: MOST_CHARACTERS,
+      });
       const found = parseDiff(diff);
       replace(
         sum,

@@ -45,12 +45,14 @@ export class View {
     return this.#only(api.read(verb, query, this.#end.signal), () => !this.isOver);
   }
 
-  /* A `get` that forgets a question as soon as it is asked the next one. */
+  /* A `read` that forgets a question as soon as it is asked the next one. */
   newest() {
     let number = 0;
-    return (path) => {
+    return (verb, query) => {
       const mine = ++number;
-      return this.#only(api.get(path, this.#end.signal), () => !this.isOver && mine === number);
+      const { signal } = this.#end;
+      const asked = verb.startsWith("/") ? api.get(verb, signal) : api.read(verb, query, signal);
+      return this.#only(asked, () => !this.isOver && mine === number);
     };
   }
 

@@ -1,0 +1,84 @@
+// @ts-check
+/* Landing what a builder has checked out: what would land is shown first. */
+import { act, read } from "./api.js";
+import { h, plain, replace } from "./dom.js";
+import { ask, errorBox, toast } from "./messages.js";
+
+const STRATEGIES = [
+  ["", "as configured"],
+  ["merge", "merge"],
+  ["squash", "squash"],
+  ["rebase", "rebase"],
+  ["ff", "fast-forward"],
+];
+
+export function mergeDialog(builder) {
+  return ask(`Merge ${builder.id}`, (close) => {
+    const strategy = h(
+      "select",
+      { id: "strategy" },
+      STRATEGIES.map(([value, text]) => h("option", { value }, text)),
+    );
+    const here = h("input", { type: "checkbox", name: "here" });
+    const prune = h("input", { type: "checkbox", name: "prune" });
+    const failed = h("div");
+    const go = h("button.primary", { type: "button", onclick: () => land(false) }, "Merge");
+
+    async function land(yes) {
+      const order = { strategy: strategy.value || null, here: here.checked, prune: prune.checked, yes };
+      go.disabled = true;
+      replace(failed);
+      try {
+        const answer = await act("merge", { ids: [builder.id], ...order });
+        close(answer);
+        for (const text of told(answer)) toast(text);
+      } catch (error) {
+        const again = h("button", { type: "button", onclick: () => land(true) }, "Agree and merge");
+        replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
+        go.disabled = false;
+      }
+    }
+
+    const [work, into] = [h("span.mono", plain(builder.branch)), h("strong.mono", "…")];
+    const what = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Looking at what would land …"));
+    read("landing", { id: builder.id })
+      .then((landing) => {
+        work.textContent = plain(landing.work);
+        into.textContent = plain(landing.into);
+        replace(what, landingParts(landing));
+      })
+      .catch((error) => replace(what, errorBox(error)));
+    return [
+      h("p", "Lands ", work, " on ", into, ", which is checked out in the main checkout, or changes nothing."),
+      what,
+      h("div.field", h("label", { for: "strategy" }, "Strategy"), strategy),
+      h("label.check", here, `Also where that branch is not ${plain(builder.base)}`),
+      h("label.check", prune, "Remove the builder then, unless it is at work"),
+      failed,
+      h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), go),
+    ];
+  });
+}
+
+function landingParts({ commits, left_behind: left }) {
+  const lines = (title, all) => [
+    h("h3", `${title} (${all.length})`),
+    h("pre.command", { tabindex: "0" }, all.map(plain).join("\n")),
+  ];
+  const subjects = commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`);
+  return [
+    commits.length ? lines("Commits", subjects) : h("p", "It has no commit that has not landed."),
+    left.length ? lines("Not committed, so it does not land", left) : null,
+  ];
+}
+
+function told({ merged, removed, kept }) {
+  const [{ id, before, after, into, left_behind: left }] = merged;
+  const landed = before === after ? "has nothing to land" : `landed on ${into}, now at ${after.slice(0, 10)}`;
+  const rest = left.length ? `; not committed, so not landed: ${left.slice(0, 5).join(", ")}` : "";
+  return [
+    `${id} ${landed}${rest}`,
+    ...removed.map((one) => `${one.id} removed; Removed brings it back`),
+    ...kept.map((one) => `${one.id} was not removed: ${one.reason}`),
+  ];
+}

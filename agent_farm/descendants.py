@@ -31,15 +31,15 @@ def set_process(option: int, value: int) -> bool:
         return False
 
 
-def end_children(grace: float, groups: Iterable[int] = ()) -> None:
+def end_children(grace: float, groups: Iterable[int] = (), *, spare: Iterable[int] = ()) -> None:
     """TERM for `grace` seconds, then KILL, then whatever that hands to us, until none is left.
 
-    `groups` are process groups that are ended along with the children. What `af` itself keeps running on
-    its own feet is left alone, see `stands_alone`.
+    `groups` are process groups that are ended along with the children, `spare` are children that stay. What
+    `af` itself keeps running on its own feet is left alone, see `stands_alone`.
     """
     deadline = time.monotonic() + grace
     told: set[int] = set()
-    beyond: set[int] = set()
+    beyond = set(spare)
     left = list(groups)
     is_empty = False
     for group in left:

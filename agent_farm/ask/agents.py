@@ -49,9 +49,10 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for field in ("ask", "chat", "each_source"):
             msgspec.structs.force_setattr(self, field, _split(field, getattr(self, field)))
-        outputs = ("text", *(ask.output for cli, ask in answering_clis() if ask.output != "text"))
-        if self.output not in outputs:
-            raise ValueError(f"output must be one of {', '.join(outputs)}")
+        if self.output != "text" and self.output not in (
+            forms := [ask.output for _, ask in answering_clis()]
+        ):
+            raise ValueError(f"output must be one of {', '.join(dict.fromkeys(['text', *forms]))}")
 
     def command(self, verb: str) -> tuple[str, ...]:
         found = self.ask if verb == "ask" else self.chat
@@ -70,23 +71,13 @@ def agent_from(name: str, entry: Any) -> Agent:
     try:
         return msgspec.convert(entry, Agent)
     except msgspec.ValidationError as error:
-        place = f"agents.{name}"
-        text = str(error)
-        raise ValueError(
-            text.replace("`$", f"`{place}") if "`$" in text else f"{text} - at `{place}`"
-        ) from error
+        place, text = f"`agents.{name}", str(error)
+        raise ValueError(text.replace("`$", place) if "`$" in text else f"{text} - at {place}`") from error
 
 
 def shipped_agents() -> dict[str, Agent]:
     return {
-        cli.name: Agent(
-            name=cli.name,
-            ask=ask.command,
-            chat=ask.chat,
-            env=dict(ask.env),
-            stdin=ask.stdin,
-            output=ask.output,
-        )
+        cli.name: Agent(cli.name, ask.command, ask.chat, dict(ask.env), (), ask.stdin, ask.output)
         for cli, ask in answering_clis()
     }
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from agent_farm.ask.signals import undisturbed
-from agent_farm.descendants import adopt_orphans, end_children
+from agent_farm.descendants import adopt_orphans, end_children, live_children
 from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch
 
@@ -20,6 +20,7 @@ def run_in_terminal(launch: Launch) -> int:
     stopped. On any way out nothing of the agent is left running (Linux; elsewhere the agent itself is ended).
     """
     before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not SIG_IGN: it would be inherited
+    others = live_children()
     adopts = adopt_orphans(True)
     try:
         child = subprocess.Popen(launch.argv, cwd=launch.cwd, env=dict(launch.env))
@@ -30,14 +31,15 @@ def run_in_terminal(launch: Launch) -> int:
             return child.wait()
         finally:
             with undisturbed():
-                _end(child, adopts)
+                _end(child, others if adopts else None)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _end(child: subprocess.Popen[bytes], adopts: bool) -> None:
-    if adopts:
-        end_children(_GRACE_SECONDS)
+def _end(child: subprocess.Popen[bytes], others: list[int] | None) -> None:
+    """`others` are children of this process from before; None where orphans are not handed to it."""
+    if others is not None:
+        end_children(_GRACE_SECONDS, spare=others)
         adopt_orphans(False)
     elif child.poll() is None:
         child.terminate()

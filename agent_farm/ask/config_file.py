@@ -65,13 +65,8 @@ class ConfigManager:
         default = self.default_agent
         return runtime if runtime and default == DEFAULT_AGENT and runtime in shipped_agents() else default
 
-    @property
-    def agents(self) -> dict[str, Agent]:
-        """The shipped agents; an entry of the file replaces the shipped one of its name whole."""
-        return shipped_agents() | {name: self._agent(name) for name in self._document.agents}
-
     def agent(self, name: str | None = None) -> Agent:
-        """The agent of that name, or the default one."""
+        """The agent of that name, or the default one; an entry of the file replaces a shipped one whole."""
         wanted = name or self.default_agent
         if not self.is_shipped(wanted):
             return self._agent(wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,8 +14,6 @@ from agent_farm.errors import AgentFarmError, UsageError
 TEMPLATE_NAME = "prompt_template.md"
 PLACEHOLDERS = ("${question}", "${sourcesList}")
 _PLACEHOLDER = re.compile("|".join(map(re.escape, (*PLACEHOLDERS, "${sourcePaths}"))))
-# packaged templates of before, which were copied beside config.json: nobody wrote anything into those
-_SUPERSEDED = ("9dffb059d5f7821cc98039f2cc5bbe3d98cc84a8eb3f6bdbec697311011891a0",)
 
 
 class InvalidTemplate(AgentFarmError):
@@ -37,8 +34,6 @@ def load_template(config: ConfigManager, narrate: Callable[[str], None]) -> str:
             _create(config, path, text)
         except AgentFarmError as error:
             narrate(f"{path} cannot be created ({error.why}); the packaged template is used")
-    elif hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() in _SUPERSEDED:
-        text = default_template()
     require_placeholders(text, path)
     return text
 

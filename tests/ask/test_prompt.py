@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_farm.ask import template
 from agent_farm.ask.template import (
     InvalidTemplate,
     default_template,
@@ -94,16 +92,3 @@ def test_question_that_names_a_placeholder_is_not_expanded(stage: Stage, app: Pa
     template_of(stage).write_text("${question}\n${sourcesList}")
     stage.runner.ask(sources=["app"], question="What is ${sourcesList} and ${question}?")
     assert stage.seen()["files"]["prompt.md"].startswith("What is ${sourcesList} and ${question}?\n- ./app/")
-
-
-def test_a_packaged_template_of_before_that_nobody_changed_gives_way_to_todays(
-    stage: Stage, app: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = "# Old\n\n${question}\n\n${sourcesList}\n"
-    template_of(stage).write_text(old)
-    stage.runner.ask(sources=["app"], question="Why?")
-    assert stage.seen()["files"]["prompt.md"].startswith("# Old\n")
-    monkeypatch.setattr(template, "_SUPERSEDED", (hashlib.sha256(old.encode()).hexdigest(),))
-    stage.runner.ask(sources=["app"], question="Why?")
-    assert stage.seen()["files"]["prompt.md"].startswith("# Question\n")
-    assert template_of(stage).read_text() == old

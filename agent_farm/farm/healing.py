@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, in_one_line
+from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import find_pane
 from agent_farm.farm.restore import is_restoring, settle_restore
-from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock
-from agent_farm.git.pristine import own_content
-from agent_farm.git.slots import repair_worktree
-from agent_farm.git.worktrees import belongs_here, delete_branch, drop_admin_entry, remove_worktree
+from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
+from agent_farm.git.reconnecting import repair_worktree
+from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration
 from agent_farm.ports import release_ports
 from agent_farm.processes import end_run
 
@@ -110,17 +109,15 @@ def _own_work(farm: Farm, record: BuilderRecord) -> str | None:
 def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
     path = record.worktree_path
     if not path.exists():
-        drop_admin_entry(farm.repository, path)
+        drop_registration(farm.repository, path)
         return []
     if not belongs_here(farm.repository, path):
         if any(path.iterdir()):
             return [f"{path} is kept: it is not a worktree of this repository"]
         path.rmdir()
         return []
-    trash = farm.paths.trash / f"{record.id}-{int(time.time() * 1000)}"
-    make_directory(farm.paths.trash)
-    remove_worktree(farm.repository, path, trash=trash)
-    shutil.rmtree(trash, ignore_errors=True)
+    delete_tree(path)
+    drop_registration(farm.repository, path)
     return []
 
 

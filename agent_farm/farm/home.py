@@ -26,7 +26,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
 from agent_farm.disk import file_lock, load_json, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
-from agent_farm.git.moving import reconnect_others, reconnect_worktrees
+from agent_farm.git.reconnecting import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.launch import as_command
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME, FarmPaths, RunPaths

@@ -19,8 +19,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
 from agent_farm.git.command import GitError
 from agent_farm.git.half_made import drop_half_made
-from agent_farm.git.slots import add_slot, move_slot, update_slot
-from agent_farm.git.worktrees import drop_admin_entry, list_worktrees
+from agent_farm.git.worktrees import add_slot, drop_registration, list_worktrees, move_slot, update_slot
 
 FILL_SECONDS = 120.0
 
@@ -148,7 +147,7 @@ def _remove_slot(farm: Farm, slot: Path) -> None:
         drop_half_made(farm.repository, slot)
     if slot.is_dir():
         delete_tree(slot)
-    drop_admin_entry(farm.repository, slot)
+    drop_registration(farm.repository, slot)
 
 
 def _ready(farm: Farm) -> dict[Path, str]:

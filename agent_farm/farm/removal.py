@@ -29,13 +29,13 @@ from agent_farm.git.keeping import (
     branch_settings,
     bundle,
     drop_ref,
-    forget_settings,
     let_go,
     lonely_commits,
     put_away,
     take_out,
 )
 from agent_farm.git.nested import holds_repository
+from agent_farm.git.worktrees import forget_settings
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports

@@ -12,7 +12,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.git.checkouts import Checkout
 from agent_farm.git.command import ask_git
 from agent_farm.git.entries import changes_between
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.registrations import linked_git_dir
 from agent_farm.launch import as_command
 
 _LONGEST = 16_384

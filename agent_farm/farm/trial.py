@@ -11,7 +11,7 @@ from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
 from agent_farm.git.builder_tree import BuilderTree, linked_tree
 from agent_farm.git.command import run_git
-from agent_farm.git.worktrees import drop_admin_entry
+from agent_farm.git.worktrees import drop_registration
 
 
 @dataclass(slots=True)
@@ -63,4 +63,4 @@ def remove_trial(farm: Farm, path: Path) -> None:
             path.unlink()
         else:
             delete(str(path))
-        drop_admin_entry(farm.repository, path)
+        drop_registration(farm.repository, path)

@@ -13,7 +13,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.git.builder_tree import BuilderTree, place_of, run_in
 from agent_farm.git.changes import tree_state
 from agent_farm.git.command import paths_of
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.registrations import linked_git_dir
 
 # An index that stands alone, and says nothing of a file monitor that watches another directory.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")

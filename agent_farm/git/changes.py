@@ -10,7 +10,7 @@ from typing import Literal
 
 from agent_farm.git.builder_tree import BuilderTree, run_in
 from agent_farm.git.command import ask_git, paths_of, with_warnings
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.registrations import linked_git_dir
 
 Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
 

@@ -15,7 +15,7 @@ from agent_farm.disk import cannot_write, read_plain
 from agent_farm.errors import LockTaken
 from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, linked_tree
 from agent_farm.git.command import Argument, Options, ask_git, run_git_bytes
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.registrations import linked_git_dir
 from agent_farm.git.repository import Head, Repository
 from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command

@@ -15,6 +15,7 @@ from typing import NoReturn
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git
+from agent_farm.git.registrations import linked_git_dir
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
 
@@ -174,17 +175,6 @@ def _core_settings(common_dir: Path) -> dict[str, str]:
 def _points_to(git_file: Path, git_dir: Path) -> bool:
     target = linked_git_dir(git_file)
     return target is not None and _same(target, git_dir)
-
-
-def linked_git_dir(git_file: Path) -> Path | None:
-    """Where a `.git` file points; None when it is no such file."""
-    try:
-        content = os.fsdecode(read_plain(git_file, limit=_LONGEST))
-    except OSError:
-        return None
-    if not content.startswith("gitdir: "):
-        return None
-    return git_file.parent / content.removeprefix("gitdir: ").rstrip("\r\n")
 
 
 def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:

@@ -9,24 +9,28 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.disk import read_plain
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.builder_tree import BuilderTree
+from agent_farm.git.command import paths_of, run_git_bytes
+from agent_farm.git.registrations import line_of, linked_git_dir
 from agent_farm.git.repository import Repository
-
-_LONGEST = 16_384  # bytes of a file that holds a path or a name
 
 
 def drop_half_made(repository: Repository, path: Path) -> None:
     """Forget what was begun for `path`; files of anybody's in it stay. The caller keeps git from adding."""
+    git_file = path / ".git"
     for admin in _unfinished(repository, path):
-        if _leads_to(path / ".git", admin):
-            (path / ".git").unlink()
+        target = linked_git_dir(git_file)
+        if target is not None and os.path.realpath(target) == os.path.realpath(admin):
+            git_file.unlink()
         shutil.rmtree(admin, ignore_errors=True)
-    _drop_empty_git_file(path)
+    if git_file.is_file() and not git_file.is_symlink() and git_file.stat().st_size == 0:
+        git_file.unlink()
     with suppress(OSError):
         (repository.common_dir / "worktrees").rmdir()
 
@@ -36,37 +40,43 @@ def drop_stale_ref_lock(repository: Repository, branch: str) -> None:
     (repository.common_dir / "refs/heads" / f"{branch}.lock").unlink(missing_ok=True)
 
 
+def own_content(repository: Repository, path: Path, commit: str) -> list[str]:
+    """Paths of files that a checkout of `commit` does not explain, ignored ones included.
+
+    Files that are missing, or end early, are explained: a checkout that was killed leaves such.
+    """
+    tree = BuilderTree(path, repository.common_dir, repository.common_dir)
+    here = ("-c", "core.bare=false")
+    with tempfile.TemporaryDirectory(prefix="af-index-") as directory:
+        index = {"GIT_INDEX_FILE": os.path.join(directory, "index")}
+        tree.run(*here, "read-tree", commit, env=index)
+        others = paths_of(tree.run(*here, "ls-files", "-z", "--others", env=index))
+        differing = ("diff-files", "-z", "--name-only", "--diff-filter=MT")
+        changed = paths_of(tree.run(*here, *differing, env=index))
+    beyond = [name for name in others if name != ".git" and not name.startswith(".git/")]
+    return beyond + [name for name in changed if not _ends_early(repository, path / name, f"{commit}:{name}")]
+
+
 def _unfinished(repository: Repository, path: Path) -> Iterator[Path]:
-    """Registrations that git never finished: of this path, or so young that they only have its name."""
+    """Registrations that git never finished: of this path, or so young that they only have its name.
+
+    git takes its own lock away at the end; before that it writes HEAD and commondir.
+    """
     named = re.compile(re.escape(path.name) + r"\d*")
     for admin in (repository.common_dir / "worktrees").glob("*"):
-        place = _text(admin / "gitdir")
+        place = line_of(admin / "gitdir")
         if place:
             is_ours = os.path.realpath(place) == os.path.realpath(path / ".git")
         else:
             is_ours = named.fullmatch(admin.name) is not None
-        if is_ours and _was_never_finished(admin):
+        if is_ours and (line_of(admin / "locked") == "initializing" or not line_of(admin / "commondir")):
             yield admin
 
 
-def _was_never_finished(admin: Path) -> bool:
-    """git takes its own lock away at the end; before that it writes HEAD and commondir."""
-    return _text(admin / "locked") == "initializing" or not _text(admin / "commondir")
-
-
-def _leads_to(git_file: Path, admin: Path) -> bool:
-    target = linked_git_dir(git_file)
-    return target is not None and os.path.realpath(target) == os.path.realpath(admin)
-
-
-def _drop_empty_git_file(path: Path) -> None:
-    git_file = path / ".git"
-    if git_file.is_file() and not git_file.is_symlink() and git_file.stat().st_size == 0:
-        git_file.unlink()
-
-
-def _text(file: Path) -> str:
+def _ends_early(repository: Repository, file: Path, blob: str) -> bool:
+    # as a checkout writes it: with line endings and filters of this repository
+    whole = run_git_bytes(repository.root, "cat-file", "--filters", blob)
     try:
-        return os.fsdecode(read_plain(file, limit=_LONGEST)).strip()
-    except OSError:
-        return ""
+        return whole.startswith(read_plain(file, limit=len(whole)))
+    except OSError:  # a link, say, or more than a checkout writes
+        return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.git.builder_tree import BuilderTree
 from agent_farm.git.command import ask_git, run_git
-from agent_farm.git.moving import write_git_file
+from agent_farm.git.registrations import connect, line_of, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
 
@@ -38,9 +38,9 @@ _IDENTITY = {
 
 def put_away(repository: Repository, path: Path, place: Path) -> None:
     """Rename the worktree to `place`; the same again after a crash does what was left to do."""
-    for admin, tree in _registered(repository):
-        if _is_within(tree, path) and not (admin / "locked").exists():
-            replace_file(admin / "locked", f"{LOCKED}\n", mode=0o644)
+    for one in registrations(repository.common_dir):
+        if _is_within(one.tree, path) and one.locked is None:
+            replace_file(one.admin / "locked", f"{LOCKED}\n", mode=0o644)
     rename(path, place)
     name_again(repository, path, place)
 
@@ -55,9 +55,9 @@ def take_out(repository: Repository, place: Path, path: Path) -> None:
 
 def unlock(repository: Repository, path: Path) -> None:
     """Our own lock; somebody else's stays."""
-    for admin, tree in _registered(repository):
-        if _is_within(tree, path) and _text(admin / "locked") == LOCKED:
-            (admin / "locked").unlink()
+    for one in registrations(repository.common_dir):
+        if _is_within(one.tree, path) and one.locked == LOCKED:
+            (one.admin / "locked").unlink()
 
 
 def name_again(repository: Repository, before: Path, now: Path) -> None:
@@ -65,12 +65,11 @@ def name_again(repository: Repository, before: Path, now: Path) -> None:
 
     On both sides: the farm may have been moved or copied while the worktree was where git did not know.
     """
-    for admin, tree in _registered(repository):
-        if _is_within(tree, before):
-            tree = now / tree.relative_to(before)
-        elif not _is_within(tree, now):
-            continue
-        adopt(repository, admin.name, tree)
+    for one in registrations(repository.common_dir):
+        if _is_within(one.tree, before):
+            adopt(repository, one.admin.name, now / one.tree.relative_to(before))
+        elif _is_within(one.tree, now):
+            adopt(repository, one.admin.name, one.tree)
 
 
 def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
@@ -82,8 +81,8 @@ def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
     if not name or name != os.path.basename(name) or admin.is_symlink():
         return None
     tail = (*place.parts[-4:], ".git")
-    said = Path(_text(admin / "gitdir"))
-    link = Path(_text(place / ".git").removeprefix("gitdir: "))
+    said = Path(line_of(admin / "gitdir"))
+    link = Path(line_of(place / ".git").removeprefix("gitdir: "))
     if said.parts[-len(tail) :] != tail or link.parts[-2:] != ("worktrees", name):
         return None
     return admin
@@ -92,12 +91,11 @@ def admin_of(repository: Repository, name: str, place: Path) -> Path | None:
 def adopt(repository: Repository, name: str, place: Path) -> None:
     """The two name each other, by the paths of today; a `.git` that names something else stays as it is."""
     admin = repository.common_dir / "worktrees" / name
-    if _text(admin / "gitdir") != str(place / ".git"):
+    link = Path(line_of(place / ".git").removeprefix("gitdir: "))
+    if link.parts[-2:] == ("worktrees", name) and not place.is_symlink():
+        connect(admin, place)
+    elif line_of(admin / "gitdir") != str(place / ".git"):
         replace_file(admin / "gitdir", os.fsencode(place / ".git") + b"\n", mode=0o644)
-    link = Path(_text(place / ".git").removeprefix("gitdir: "))
-    is_right = os.path.realpath(place / link) == os.path.realpath(admin)
-    if link.parts[-2:] == ("worktrees", name) and not is_right and not place.is_symlink():
-        write_git_file(place, admin)
 
 
 def lonely_commits(tree: BuilderTree, branch: str, kept: Sequence[str]) -> list[str]:
@@ -191,10 +189,6 @@ def bring_back_branch(
         replace_file(place, log.read_bytes(), mode=0o644)
 
 
-def forget_settings(repository: Repository, branch: str) -> None:
-    ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{branch}")
-
-
 def rename(path: Path, target: Path) -> None:
     """A directory moves only if it may be written; afterwards it has the permissions it had."""
     mode = path.lstat().st_mode
@@ -220,23 +214,8 @@ def rename(path: Path, target: Path) -> None:
         raise AgentFarmError(f"{path} cannot be moved to {target}", why=error.strerror) from error
 
 
-def _registered(repository: Repository) -> Iterator[tuple[Path, Path]]:
-    """Each of git's directories about a linked worktree, with the path it names."""
-    for admin in sorted((repository.common_dir / "worktrees").glob("*")):
-        place = _text(admin / "gitdir")
-        if place and not admin.is_symlink() and os.path.basename(place) == ".git":
-            yield admin, Path(os.path.normpath(admin / place)).parent
-
-
 def _is_within(tree: Path, place: Path) -> bool:
     return tree == place or tree.is_relative_to(place)
-
-
-def _text(file: Path) -> str:
-    try:
-        return os.fsdecode(read_plain(file, limit=_LONGEST)).strip()
-    except OSError:
-        return ""
 
 
 def _input(lines: Sequence[str]) -> bytes:

@@ -1,22 +1,21 @@
-"""Linked worktrees: made whole or not at all, removed by moving them aside."""
+"""Linked worktrees: made whole or not at all, listed, and dropped with their registration."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.disk import file_lock, make_directory, read_plain
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError
 from agent_farm.git.builder_tree import WorktreeMismatch, linked_tree
-from agent_farm.git.command import GitError, ask_git, run_git
-from agent_farm.git.finding import linked_git_dir
+from agent_farm.git.command import GitError, ask_git, git_environment, run_git
+from agent_farm.git.registrations import branch_in, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
-from agent_farm.git.slots import check_out
-
-_LONGEST = 16_384  # bytes of a file that holds a name
+from agent_farm.launch import as_command
 
 
 class BranchTaken(AgentFarmError):
@@ -25,15 +24,12 @@ class BranchTaken(AgentFarmError):
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """One line of `git worktree list`; `locked_reason` is "" for a lock without a reason."""
+    """A checkout that git knows. `locked_reason` is "" for a lock without a reason."""
 
     path: Path
-    commit: str | None
+    git_dir: Path
     branch: str | None
-    detached: bool = False
-    bare: bool = False
     locked_reason: str | None = None
-    prunable: str | None = None
 
 
 def add_worktree(
@@ -71,12 +67,44 @@ def add_worktree(
         check_out(repository, path, fds=(builder_lock_fd,))
     except BaseException:
         if made_worktree:
-            _undo_worktree(repository, path)
+            with suppress(AgentFarmError, OSError):  # the error that led here is the one to show
+                drop_worktree(repository, path)
         if made_branch:
             ask_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", base_commit)
             if upstream:
-                _forget_settings(repository, branch)
+                forget_settings(repository, branch)
         raise
+
+
+def check_out(repository: Repository, path: Path, *, fds: Sequence[int] = ()) -> None:
+    """All files of a worktree that has none, and an index that knows them.
+
+    No hook runs: that is what `[worktree] setup` is for. Filters get the whole environment, since those of
+    git-lfs fetch; nobody has worked here yet.
+    """
+    tree = linked_tree(repository, path)
+    tree.run("read-tree", "-m", "-u", "HEAD", base=git_environment(), pass_fds=fds)
+
+
+def add_slot(repository: Repository, path: Path, commit: str, *, lock_path: Path) -> None:
+    """A detached worktree with all files of `commit`, whose first `git status` has nothing to read again."""
+    with file_lock(lock_path, inherit=True) as lock:
+        detached = ("worktree", "add", "--quiet", "--detach", "--no-checkout")
+        run_git(repository.root, *detached, "--", path, commit, pass_fds=(lock,))
+    check_out(repository, path)
+    linked_tree(repository, path).run("update-index", "-q", "--refresh")
+
+
+def update_slot(repository: Repository, path: Path, commit: str) -> None:
+    """Bring an untouched slot to another commit; only the files that differ are written."""
+    tree = linked_tree(repository, path)
+    tree.run("checkout", "--quiet", "--detach", commit, base=git_environment())
+
+
+def move_slot(repository: Repository, slot: Path, target: Path, branch: str, *, fds: Sequence[int]) -> None:
+    """The slot at its new place, on a new branch that begins at the slot's commit."""
+    run_git(repository.root, "worktree", "move", slot, target, pass_fds=fds)
+    linked_tree(repository, target).run("switch", "--quiet", "--no-track", "-c", branch, pass_fds=fds)
 
 
 def require_free(path: Path) -> None:
@@ -87,21 +115,26 @@ def require_free(path: Path) -> None:
 
 def list_worktrees(repository: Repository) -> list[Worktree]:
     """All of them, the main checkout first."""
-    output = run_git(repository.root, "worktree", "list", "--porcelain", "-z")
-    return [_parsed(block.split("\0")) for block in output.split("\0\0") if block]
+    linked = registrations(repository.common_dir)
+    main = repository.common_dir
+    return [
+        Worktree(repository.root, main, _branch(repository, main)),
+        *(Worktree(one.tree, one.admin, _branch(repository, one.admin), one.locked) for one in linked),
+    ]
 
 
-def find_worktree(repository: Repository, path: Path) -> Worktree | None:
-    """The worktree registered at `path`, also when the directory itself is gone."""
-    wanted = os.path.realpath(path)
-    found = (tree for tree in list_worktrees(repository) if os.path.realpath(tree.path) == wanted)
-    return next(found, None)
+def _branch(repository: Repository, git_dir: Path) -> str | None:
+    branch = branch_in(git_dir)
+    if branch != ".invalid":
+        return branch
+    own = (f"--git-dir={git_dir}", "symbolic-ref", "--quiet", "--short", "HEAD")  # kept in no plain file
+    return run_git(repository.root, *own, ok=(0, 1)).strip() or None
 
 
 def branch_checked_out_at(repository: Repository, branch: str) -> Path | None:
     """The worktree that has the branch checked out, or is rebasing or bisecting it."""
     for tree in list_worktrees(repository):
-        if tree.branch == branch or (tree.detached and branch in _branches_in_work(tree.path)):
+        if tree.branch == branch or (tree.branch is None and branch in _branches_in_work(tree.git_dir)):
             return tree.path
     return None
 
@@ -115,37 +148,29 @@ def belongs_here(repository: Repository, path: Path) -> bool:
     return True
 
 
-def admin_directory(path: Path) -> Path | None:
-    """A linked worktree's private git directory (`<common>/worktrees/<name>`), None when it has none."""
-    admin = linked_git_dir(path / ".git")
-    return admin if admin is not None and admin.is_dir() else None
-
-
-def remove_worktree(repository: Repository, path: Path, *, trash: Path) -> Path:
-    """Move the worktree to `<trash>/worktree` and its git directory to `<trash>/admin`; returns `trash`.
-
-    Nothing is deleted: index, reflog and the git directories of submodules come along. `trash` has to be on
-    the worktree's filesystem. The branch stays. A locked worktree and another repository's are refused.
-    Called again after a crash, it does what was left to do.
-    """
-    _require_removable(repository, path)
-    admin = admin_directory(path if os.path.lexists(path) else trash / "worktree")
-    make_directory(trash)
+def drop_worktree(repository: Repository, path: Path) -> None:
+    """Delete it and forget it: only where nobody has worked."""
     if os.path.lexists(path):
-        _move_directory(path, trash / "worktree")
-    if admin is not None:
-        _move_admin(admin, trash / "admin")
-    else:
-        drop_admin_entry(repository, path)
-    return trash
+        shutil.rmtree(path)
+    drop_registration(repository, path)
 
 
-def drop_admin_entry(repository: Repository, path: Path) -> None:
-    """Forget the worktree once registered at `path`, whose directory is gone; others stay as they are."""
+def drop_registration(repository: Repository, path: Path) -> None:
+    """Forget the worktree once at `path`, whose directory is gone; others stay as they are."""
     if os.path.lexists(path):
         raise AgentFarmError(f"{path} still exists", why="Its registration is dropped only when it is gone.")
-    if find_worktree(repository, path) is not None:
-        run_git(repository.root, "worktree", "remove", "--force", "--", path)
+    one = registration_at(repository.common_dir, path)
+    if one is None:
+        return
+    if one.locked is not None:
+        raise AgentFarmError(
+            f"The worktree {path} is locked",
+            why=one.locked or "git worktree lock was called on it, without a reason.",
+            hint=as_command("git", "-C", repository.root, "worktree", "unlock", path),
+        )
+    shutil.rmtree(one.admin)
+    with suppress(OSError):
+        one.admin.parent.rmdir()  # git, too, drops it with the last worktree
 
 
 def delete_branch(repository: Repository, name: str, expected_commit: str) -> None:
@@ -161,30 +186,19 @@ def delete_branch(repository: Repository, name: str, expected_commit: str) -> No
             why=f"It is no longer at {expected_commit[:12]}, or is locked. {error.why or ''}".strip(),
             hint="af status",
         ) from error
-    _forget_settings(repository, name)
+    forget_settings(repository, name)
 
 
-def _forget_settings(repository: Repository, branch: str) -> None:
+def forget_settings(repository: Repository, branch: str) -> None:
     """What `git push -u` wrote about it; without such a section git fails, and that is fine."""
     ask_git(repository.root, "config", "--local", "--remove-section", f"branch.{branch}")
 
 
 def _create_branch(repository: Repository, branch: str, commit: str, fds: Sequence[int]) -> None:
     """Unlike `worktree add -b`, this tells a branch that we made from one that was there."""
-    message = f"branch: Created from {commit}"
-    name = f"refs/heads/{branch}"
+    log = ("--create-reflog", "-m", f"branch: Created from {commit}")
     try:
-        run_git(
-            repository.root,
-            "update-ref",
-            "--create-reflog",
-            "-m",
-            message,
-            name,
-            commit,
-            "0" * 40,
-            pass_fds=fds,
-        )
+        run_git(repository.root, "update-ref", *log, f"refs/heads/{branch}", commit, "0" * 40, pass_fds=fds)
     except GitError as error:
         if repository.branch_commit(branch) is not None:
             raise BranchTaken(f"The branch {branch} already exists") from error
@@ -198,78 +212,11 @@ def _register(repository: Repository, path: Path, branch: str, fds: Sequence[int
     except GitError as error:
         if "already registered worktree" not in error.stderr or "locked" in error.stderr:
             raise
-        drop_admin_entry(repository, path)  # somebody deleted the directory by hand
+        drop_registration(repository, path)  # somebody deleted the directory by hand
         run_git(repository.root, *arguments, pass_fds=fds)
 
 
-def _undo_worktree(repository: Repository, path: Path) -> None:
-    """Best effort: the error that led here is the one to show."""
-    import shutil  # only a failure pays for it
-
-    with suppress(AgentFarmError, OSError):
-        admin = admin_directory(path)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        if admin is not None:
-            shutil.rmtree(admin, ignore_errors=True)
-        drop_admin_entry(repository, path)
-
-
-def _parsed(lines: Sequence[str]) -> Worktree:
-    facts = {name: value for name, _, value in (line.partition(" ") for line in lines if line)}
-    branch = facts.get("branch")
-    return Worktree(
-        path=Path(facts["worktree"]),
-        commit=facts.get("HEAD"),
-        branch=branch.removeprefix("refs/heads/") if branch else None,
-        detached="detached" in facts,
-        bare="bare" in facts,
-        locked_reason=facts.get("locked"),
-        prunable=facts.get("prunable"),
-    )
-
-
-def _branches_in_work(path: Path) -> set[str]:
+def _branches_in_work(git_dir: Path) -> set[str]:
     """Branches a detached worktree will return to: of a rebase or a bisection under way."""
-    admin = admin_directory(path) or path / ".git"
-    names = set()
-    for file in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"):
-        with suppress(OSError):
-            names.add(
-                os.fsdecode(read_plain(admin / file, limit=_LONGEST)).strip().removeprefix("refs/heads/")
-            )
-    return names
-
-
-def _require_removable(repository: Repository, path: Path) -> None:
-    if os.path.realpath(path) == os.path.realpath(repository.root):
-        raise AgentFarmError(f"{path} is the main checkout", why="It is never removed.")
-    tree = find_worktree(repository, path)
-    if tree is None or (os.path.lexists(path) and not belongs_here(repository, path)):
-        raise NotFound(f"{path} is not a worktree of {repository.root}", hint="git worktree list")
-    if tree.locked_reason is not None:
-        raise AgentFarmError(
-            f"The worktree {path} is locked",
-            why=tree.locked_reason or "git worktree lock was called on it, without a reason.",
-            hint=f"git worktree unlock {path}",
-        )
-
-
-def _move_directory(path: Path, target: Path) -> None:
-    with suppress(OSError):
-        path.chmod(path.stat().st_mode | 0o700)  # a directory moves only if it may be written
-    try:
-        path.rename(target)
-    except OSError as error:
-        raise AgentFarmError(f"{path} cannot be moved to {target}", why=error.strerror) from error
-
-
-def _move_admin(admin: Path, target: Path) -> None:
-    import shutil  # not on the way of a spawn
-
-    try:
-        shutil.move(admin, target)  # copies where git's directory is on another filesystem
-    except OSError as error:
-        raise AgentFarmError(f"{admin} cannot be moved to {target}", why=error.strerror) from error
-    with suppress(OSError):
-        admin.parent.rmdir()  # git, too, drops it with the last worktree
+    files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+    return {line_of(git_dir / file).strip().removeprefix("refs/heads/") for file in files}

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from agent_farm.disk import file_lock, is_locked
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.errors import AgentFarmError
 from agent_farm.git.command import GitError
-from agent_farm.git.repository import Repository, find_repository
+from agent_farm.git.repository import find_repository
 from agent_farm.git.worktrees import (
     add_worktree,
     belongs_here,
     branch_checked_out_at,
     delete_branch,
+    drop_registration,
+    drop_worktree,
     list_worktrees,
-    remove_worktree,
 )
 from tests.gitrepo import commit_files, git, make_repo
 from tests.waiting import wait_until
@@ -176,9 +177,16 @@ def test_worktrees_are_listed_with_what_is_special(repo: Path) -> None:
     subprocess.run(["rm", "-rf", str(repo / ".builders/e")], check=True)
     main, x, d, e = list_worktrees(find_repository(repo))
     assert (main.path, main.branch) == (repo, "main")
-    assert (x.path, x.branch, x.locked_reason, x.prunable) == (path, "builder/x", None, None)
-    assert (d.detached, d.branch, d.locked_reason) == (True, None, "why\nnot")
-    assert e.prunable is not None
+    assert (x.path, x.branch, x.locked_reason) == (path, "builder/x", None)
+    assert (d.branch, d.locked_reason) == (None, "why\nnot")
+    assert (e.path, e.branch) == (repo / ".builders/e", "e")
+
+
+def test_a_listing_hangs_on_nothing_that_was_planted(repo: Path) -> None:
+    path = add(repo)
+    (repo / ".git/worktrees/trap").mkdir()
+    os.mkfifo(repo / ".git/worktrees/trap/gitdir")
+    assert [tree.path for tree in list_worktrees(find_repository(repo))] == [repo, path]
 
 
 def test_a_branch_in_use_is_found_during_a_rebase_too(repo: Path) -> None:
@@ -204,46 +212,23 @@ def test_ownership_needs_both_sides(repo: Path, tmp_path: Path) -> None:
     assert not belongs_here(repository, path)
 
 
-def removed(repo: Path, path: Path) -> Path:
-    return remove_worktree(find_repository(repo), path, trash=repo / ".agent-farm/trash/x-1")
-
-
-def test_a_removed_worktree_is_whole_in_the_trash(repo: Path) -> None:
-    path = add(repo)
-    (path / "new").write_text("x")
-    git(path, "add", "new")
-    (path / "closed").mkdir()
-    path.chmod(0o555)
-    trash = removed(repo, path)
-    assert (trash / "worktree/new").read_text() == "x"
-    assert (trash / "admin/index").exists()
-    assert traces(repo) == (["builder/x", "main"], [], [])
-
-
 def test_a_worktree_whose_directory_is_gone_is_dropped_alone(repo: Path) -> None:
     path, other = add(repo), add(repo, "other")
     subprocess.run(["rm", "-rf", str(path), str(other)], check=True)
-    removed(repo, path)
+    drop_registration(find_repository(repo), path)
     assert traces(repo)[1] == ["other"]
 
 
-def test_what_is_not_ours_or_locked_is_not_removed(repo: Path, tmp_path: Path) -> None:
-    other = make_repo(tmp_path / "other")
-    git(other, "worktree", "add", "-q", str(repo / ".builders/theirs"))
-    (repo / ".builders/plain").mkdir()
-    locked = add(repo, "locked")
+def test_what_is_there_or_locked_is_not_dropped(repo: Path) -> None:
+    locked, there = add(repo, "locked"), add(repo, "there")
     git(repo, "worktree", "lock", "--reason", "mine", str(locked))
-    taken = add(repo, "taken")
-    (taken / ".git").write_text(f"gitdir: {other}/.git/worktrees/theirs\n")
+    subprocess.run(["rm", "-rf", str(locked)], check=True)
     before = traces(repo)
-    for path in (repo / ".builders/theirs", repo / ".builders/plain", repo / "nope", taken):
-        with pytest.raises(NotFound):
-            removed(repo, path)
-    with pytest.raises(AgentFarmError, match="main checkout"):
-        removed(repo, repo)
     with pytest.raises(AgentFarmError, match="locked") as caught:
-        removed(repo, locked)
+        drop_registration(find_repository(repo), locked)
     assert caught.value.why == "mine"
+    with pytest.raises(AgentFarmError, match="still exists"):
+        drop_registration(find_repository(repo), there)
     assert traces(repo) == before
 
 
@@ -254,20 +239,10 @@ def test_a_branch_is_deleted_only_where_it_was_left(repo: Path) -> None:
     with pytest.raises(AgentFarmError, match="in use"):
         delete_branch(repository, "builder/x", at)
     tip = commit_files(path, {"a": "a"})
-    removed(repo, path)
+    drop_worktree(repository, path)
     with pytest.raises(AgentFarmError, match="not deleted"):
         delete_branch(repository, "builder/x", at)
     git(repo, "config", "branch.builder/x.remote", "origin")
     delete_branch(repository, "builder/x", tip)
     assert repository.branch_commit("builder/x") is None
     assert git(repo, "config", "--get-regexp", "^branch", check=False) == ""
-
-
-def test_a_removed_worktree_can_be_put_back_by_hand(repo: Path) -> None:
-    path = add(repo)
-    trash = removed(repo, path)
-    (repo / ".git/worktrees").mkdir(exist_ok=True)
-    (trash / "admin").rename(repo / ".git/worktrees/x")
-    (trash / "worktree").rename(path)
-    assert isinstance(find_repository(path), Repository)
-    assert git(path, "status", "--porcelain") == ""

@@ -19,8 +19,9 @@ from agent_farm.farm.holding import hold, lock_of
 from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.restore import is_restoring
 from agent_farm.farm.trash import begun_removals
-from agent_farm.git.bringing_back import bring_back, registration_of
 from agent_farm.git.builder_tree import CheckedOut
+from agent_farm.git.reconnecting import bring_back
+from agent_farm.git.registrations import registration_at
 from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
@@ -69,9 +70,9 @@ def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
         if record.state == "creating" or _exists(record):
             continue
         gone = f"{record.id}: its worktree {record.worktree} is gone"
-        admin = registration_of(farm.repository, record.worktree_path)
+        lost = registration_at(farm.repository.common_dir, record.worktree_path)
         elsewhere = branch_checked_out_at(farm.repository, record.branch)
-        if admin is not None:
+        if lost is not None and lost.is_whole:
             what = f"{gone}; git still has its index"
             yield Finding("problem", what, heal=partial(_bring_back, farm, record))
         elif elsewhere is not None:
@@ -92,10 +93,10 @@ def _exists(record: BuilderRecord) -> bool:
 def _bring_back(farm: Farm, record: BuilderRecord) -> str:
     with hold(farm, record.id):  # else a removal may have taken both away in the meantime
         require_free(record.worktree_path)
-        admin = registration_of(farm.repository, record.worktree_path)
-        if admin is None:
+        lost = registration_at(farm.repository.common_dir, record.worktree_path)
+        if lost is None or not lost.is_whole:
             raise AgentFarmError(f"git has forgotten {record.worktree}", hint="af doctor --fix")
-        bring_back(farm.repository, record.worktree_path, admin)
+        bring_back(farm.repository, lost)
     return f"{record.worktree} is there again, with what was staged"
 
 

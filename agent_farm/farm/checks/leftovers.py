@@ -22,7 +22,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, not_understood, set_aside
 from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import landing_targets, unlanded_commits
-from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_admin_entry, list_worktrees
+from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_registration, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
@@ -104,7 +104,7 @@ def check_registrations(farm: Farm) -> Iterator[Finding]:
 
 def _drop(farm: Farm, path: Path) -> str:
     unlock(farm.repository, path)
-    drop_admin_entry(farm.repository, path)
+    drop_registration(farm.repository, path)
     return f"{path} is no longer registered"
 
 

@@ -1,0 +1,51 @@
+"""Worktrees and git's directories about them that lost each other: moved, copied, or one side deleted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_farm.disk import make_directory
+from agent_farm.git.builder_tree import linked_tree
+from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.registrations import Registration, connect, line_of, registrations
+from agent_farm.git.repository import Repository
+
+
+def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> list[Path]:
+    """Worktrees below the checkout that lay below one of `old_roots`, made to name this repository.
+
+    Each side only where it names the other one in its old place; index, HEAD and reflog are not touched.
+    """
+    found = []
+    for one in registrations(repository.common_dir):
+        roots = [root for root in (repository.root, *old_roots) if one.tree.is_relative_to(root)]
+        if not roots:
+            continue
+        tree = repository.root / one.tree.relative_to(max(roots, key=lambda root: len(root.parts)))
+        below = os.path.relpath(one.admin, repository.root)
+        expected = [f"gitdir: {place}" for place in (one.admin, *(root / below for root in old_roots))]
+        is_there = os.path.lexists(tree)
+        if is_there and line_of(tree / ".git") not in expected:
+            continue  # somebody put another repository there
+        connect(one.admin, tree)
+        found += [tree] if is_there else []
+    return found
+
+
+def reconnect_others(repository: Repository) -> None:
+    """Worktrees of the user's that lie elsewhere. Only for a checkout that was moved: they are no copy's."""
+    ask_git(repository.root, "worktree", "repair")
+
+
+def repair_worktree(repository: Repository, path: Path) -> None:
+    """Have git and a directory that it moved itself name each other again."""
+    run_git(repository.root, "worktree", "repair", path)
+
+
+def bring_back(repository: Repository, lost: Registration) -> None:
+    """The directory again, with all that is in its index; what was staged stays staged."""
+    make_directory(lost.tree, mode=0o755)
+    connect(lost.admin, lost.tree)
+    linked_tree(repository, lost.tree).run("checkout-index", "--all", "--quiet")

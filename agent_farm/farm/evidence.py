@@ -13,8 +13,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
 from agent_farm.farm.stop import program_in_shell
-from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.changes import TreeState, tree_state
+from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.landed import Commit, landing_targets, unlanded_commits
 from agent_farm.git.nested import submodules_with_work
 from agent_farm.git.worktrees import list_worktrees

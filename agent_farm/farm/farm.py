@@ -11,7 +11,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
 from agent_farm.errors import UsageError
 from agent_farm.farm.home import settle_home
-from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch, builder_tree
+from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings

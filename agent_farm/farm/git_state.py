@@ -17,8 +17,8 @@ from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landings import Landing, Question, read_landings
 from agent_farm.git.asking import Asking
-from agent_farm.git.builder_tree import BuilderTree, WorktreeMismatch
 from agent_farm.git.changes import Operation, TreeState, tree_state
+from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
 from agent_farm.git.command import git_deadline
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.landed import landing_targets

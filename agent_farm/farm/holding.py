@@ -11,7 +11,7 @@ from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.renames import follow_rename
-from agent_farm.git.checkouts import Checkout
+from agent_farm.git.checkout import Checkout
 
 Tell = Callable[[str], None]
 

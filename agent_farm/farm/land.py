@@ -21,7 +21,7 @@ from agent_farm.farm.listing import read_status
 from agent_farm.farm.submodule_pointers import require_known_pointers
 from agent_farm.farm.trial import Trial
 from agent_farm.farm.work import FoundWork, find_work, require_none_of_afs
-from agent_farm.git.checkouts import Checkout
+from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import changes_between
 from agent_farm.git.hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merging import (

@@ -7,9 +7,8 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.git.checkouts import Checkout, checkout_at
+from agent_farm.git.checkout import Checkout, Head, checkout_at
 from agent_farm.git.remotes import Base, find_base
-from agent_farm.git.repository import Head
 from agent_farm.git.worktrees import branch_checked_out_at, list_worktrees
 from agent_farm.launch import as_command
 

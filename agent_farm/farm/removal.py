@@ -19,8 +19,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import lock_of
 from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
-from agent_farm.git.builder_tree import BuilderTree, linked_tree
 from agent_farm.git.changes import tree_state
+from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.command import GitError
 from agent_farm.git.ignoring import ignored_entries
 from agent_farm.git.keeping import (

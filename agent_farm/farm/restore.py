@@ -18,7 +18,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.history import note
 from agent_farm.farm.holding import lock_of
 from agent_farm.farm.trash import Kept, list_kept, load_kept
-from agent_farm.git.builder_tree import BuilderTree, linked_tree
+from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.keeping import admin_of, adopt, attach, bring_back_branch, put_away, take_out
 from agent_farm.git.worktrees import branch_checked_out_at, require_free
 from agent_farm.launch import as_command

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
 from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.changes import STATUS, TreeState, operation_in, parse_status
-from agent_farm.git.checkouts import Checkout, locked_index, new_mark
+from agent_farm.git.changes import TreeState, tree_state
+from agent_farm.git.checkout import Checkout
 from agent_farm.git.command import Options
 from agent_farm.git.entries import Change, changes_between, kind_on_disk
+from agent_farm.git.index_lock import locked_index, new_mark
 from agent_farm.git.settling import (
     INDEX_SECONDS,
     Move,
@@ -128,9 +129,7 @@ def _others_in(checkout: Checkout, directory: str, gone: set[str]) -> list[str]:
 def _look_at(checkout: Checkout) -> TreeState:
     """By a copy of the index, which this brings up to date: what was only touched is no change."""
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout)), "GIT_OPTIONAL_LOCKS": "1"}
-    question = ("status", *STATUS, "--untracked-files=all", "--ignore-submodules=none")
-    output = checkout.git(*question, env=env).decode("utf-8", "surrogateescape")
-    return replace(parse_status(output), operation=operation_in(checkout.git_dir))
+    return tree_state(checkout, each_file=True, env=env)
 
 
 def _copy_index(checkout: Checkout) -> None:

@@ -10,30 +10,29 @@ from pathlib import Path
 
 from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.builder_tree import BuilderTree, place_of, run_in
 from agent_farm.git.changes import tree_state
+from agent_farm.git.checkout import BuilderTree, Checkout
 from agent_farm.git.command import paths_of
-from agent_farm.git.registrations import linked_git_dir
 
 # An index that stands alone, and says nothing of a file monitor that watches another directory.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")
 
 
-def carry_changes(source: Path | BuilderTree, tree: BuilderTree) -> None:
+def carry_changes(source: Checkout, tree: BuilderTree) -> None:
     """What git status names at `source` is the same in `tree` afterwards; `source` is not touched.
 
     Ignored files, nested repositories and submodules' own changes stay behind.
     """
     state = tree_state(source, each_file=True)
     if state.head != tree.head().commit:
-        raise AgentFarmError(f"{place_of(source)} got another commit while its changes were carried")
+        raise AgentFarmError(f"{source.path} got another commit while its changes were carried")
     try:
         _carry_index(source, tree)
         paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]
         for path in paths:
             _remove(tree.path, path)
         for path in paths:
-            _copy(place_of(source), tree.path, path)
+            _copy(source.path, tree.path, path)
     except OSError as error:
         raise cannot_write(tree.path, error) from error
     _refresh(tree, set(paths))
@@ -55,15 +54,11 @@ def _refresh(tree: BuilderTree, carried: set[str]) -> None:
         tree.run("update-index", "-q", "--refresh", ok=(0, 1))
 
 
-def _carry_index(source: Path | BuilderTree, tree: BuilderTree) -> None:
-    if isinstance(source, BuilderTree):
-        own = source.git_dir
-    else:
-        own = linked_git_dir(source / ".git") or source / ".git"
+def _carry_index(source: Checkout, tree: BuilderTree) -> None:
     copy = tree.git_dir / "agent-farm-carried"
-    shutil.copy2(own / "index", copy)  # with its time: git compares it with the times of the files
-    run_in(source, *_PLAIN, "update-index", "--force-write-index", env={"GIT_INDEX_FILE": str(copy)})
-    os.replace(copy, tree.git_dir / "index")
+    shutil.copy2(source.index, copy)  # with its time: git compares it with the times of the files
+    source.run(*_PLAIN, "update-index", "--force-write-index", env={"GIT_INDEX_FILE": str(copy)})
+    os.replace(copy, tree.index)
 
 
 def _remove(root: Path, path: str) -> None:

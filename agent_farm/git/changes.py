@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
-from agent_farm.git.builder_tree import BuilderTree, run_in
-from agent_farm.git.command import ask_git, paths_of, with_warnings
-from agent_farm.git.registrations import linked_git_dir
+from agent_farm.git.checkout import Checkout
+from agent_farm.git.command import paths_of, with_warnings
 
 Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
 
@@ -48,43 +46,25 @@ class TreeState:
         return not (self.dirty or self.untracked or self.unread) and self.operation is None
 
 
-def changed_below(where: Path | BuilderTree, paths: Sequence[str]) -> TreeState:
+def changed_below(where: Checkout, paths: Sequence[str]) -> TreeState:
     """Uncommitted changes in these files and directories, each file named."""
     named = (f":(top,literal){path}" for path in paths)
-    return parse_status(run_in(where, "status", *STATUS, "--untracked-files=all", "--", *named))
+    return parse_status(where.run("status", *STATUS, "--untracked-files=all", "--", *named))
 
 
 def tree_state(
-    where: Path | BuilderTree, *, timeout: float | None = None, each_file: bool = False
+    where: Checkout, *, each_file: bool = False, env: Mapping[str, str] | None = None
 ) -> TreeState:
-    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`).
-
-    `where` is a checkout that its user alone writes to, or a builder's.
-    """
-    question = (
-        "status",
-        *STATUS,
-        "--untracked-files=all" if each_file else "--untracked-files=normal",
-    )
-    if isinstance(where, BuilderTree):
-        answer = where.ask(*question, timeout=timeout)
-    else:
-        answer = ask_git(where, *question, "--ignore-submodules=none", timeout=timeout)
-    output, warnings = with_warnings(question, answer)
+    """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
+    files = "--untracked-files=all" if each_file else "--untracked-files=normal"
+    question = ("status", *STATUS, files)
+    output, warnings = with_warnings(question, where.ask(*question, env=env))
     return replace(parse_status(output), operation=operation_of(where), unread=warnings)
 
 
-def operation_of(where: Path | BuilderTree) -> Operation | None:
+def operation_of(where: Checkout) -> Operation | None:
     """What git has begun there and not ended."""
-    if isinstance(where, BuilderTree):
-        admin = where.git_dir
-    else:
-        admin = linked_git_dir(where / ".git") or where / ".git"
-    return operation_in(admin)
-
-
-def operation_in(git_dir: Path) -> Operation | None:
-    return next((name for file, name in _OPERATIONS if os.path.lexists(git_dir / file)), None)
+    return next((name for file, name in _OPERATIONS if os.path.lexists(where.git_dir / file)), None)
 
 
 def parse_status(output: str) -> TreeState:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from agent_farm.git.checkouts import Checkout
+from agent_farm.git.checkout import Checkout
 
 _NOTHING = "000000"
 _GITLINK = "160000"
@@ -37,8 +37,8 @@ class Change(NamedTuple):
 @lru_cache(maxsize=4)
 def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str, Change]:
     """Of two commits by their hashes, so that the answer never changes."""
-    output = checkout.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-    items = iter(output.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    output = checkout.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+    items = iter(output.split("\0")[:-1])
     found = {}
     for facts in items:
         old, new, old_blob, new_blob, _ = facts.removeprefix(":").split(" ")
@@ -49,7 +49,7 @@ def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str,
 def index_entries(checkout: Checkout) -> dict[str, tuple[Entry | None, bool]]:
     """What is staged at each path, None where it is unmerged, and whether sparse checkout leaves it out."""
     found: dict[str, tuple[Entry | None, bool]] = {}
-    output = checkout.git("ls-files", "-z", "-t", "--stage").decode("utf-8", "surrogateescape")
+    output = checkout.run("ls-files", "-z", "-t", "--stage")
     for line in output.split("\0")[:-1]:
         facts, _, path = line.partition("\t")
         tag, mode, blob, stage = facts.split(" ")
@@ -67,7 +67,7 @@ def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
         elif kind == "file":
             files.append(path)
     names = "".join(_quoted(path) for path in files).encode("ascii")
-    blobs = checkout.git("hash-object", "--stdin-paths", input=names).decode().split() if files else []
+    blobs = checkout.run("hash-object", "--stdin-paths", input=names).split() if files else []
     for path, blob in zip(files, blobs, strict=True):
         mode = (checkout.path / path).lstat().st_mode
         found[path] = Entry("100755" if mode & stat.S_IXUSR else "100644", blob)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.checkouts import Checkout
+from agent_farm.git.checkout import Checkout
 from agent_farm.git.command import own_environment, paths_of, run_git
 
 _LINES = 20  # of what a hook printed last

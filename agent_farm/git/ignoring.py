@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent_farm.disk import cannot_write, file_lock, replace_file
-from agent_farm.git.builder_tree import BuilderTree, run_in
+from agent_farm.git.checkout import BuilderTree, Checkout
 from agent_farm.git.command import paths_of
 from agent_farm.git.repository import Repository
 
@@ -27,7 +27,7 @@ def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:
         return added
 
 
-def ignored_files(checkout: Path | BuilderTree, patterns: Sequence[str]) -> list[str]:
+def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
     """Ignored, untracked paths that match gitignore-style `patterns`, relative to `checkout`.
 
     A directory that matches as a whole and is ignored as a whole is one entry, with a slash at its end.
@@ -64,18 +64,18 @@ def _pattern(line: str) -> str:
     return "" if text.startswith("#") else text
 
 
-def _matching(checkout: Path | BuilderTree, rules: Sequence[str], *more: str) -> list[str]:
+def _matching(checkout: Checkout, rules: Sequence[str], *more: str) -> list[str]:
     limits = more if "--" in more else (*more, "--")
     exact = ("--literal-pathspecs",)
-    output = run_in(checkout, *exact, "ls-files", "-z", "--others", "--ignored", *rules, *limits)
+    output = checkout.run(*exact, "ls-files", "-z", "--others", "--ignored", *rules, *limits)
     return [path for path in paths_of(output) if not path.startswith(_OURS)]
 
 
-def _ignored_among(checkout: Path | BuilderTree, paths: Sequence[str]) -> set[str]:
+def _ignored_among(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     if not paths:
         return set()
     question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    return set(paths_of(run_in(checkout, "check-ignore", "-z", "--stdin", input=question, ok=(0, 1))))
+    return set(paths_of(checkout.run("check-ignore", "-z", "--stdin", input=question, ok=(0, 1))))
 
 
 def _missing(file: Path, wanted: Sequence[str]) -> list[str]:

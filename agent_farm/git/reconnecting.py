@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.disk import make_directory
-from agent_farm.git.builder_tree import linked_tree
+from agent_farm.git.checkout import linked_tree
 from agent_farm.git.command import ask_git, run_git
 from agent_farm.git.registrations import Registration, connect, line_of, registrations
 from agent_farm.git.repository import Repository

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from agent_farm.errors import AgentFarmError, NotFound, nearest
-from agent_farm.git.builder_tree import BuilderTree, ask_in, linked_tree
-from agent_farm.git.builder_tree import Head as Head
+from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
 from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.finding import locate
 from agent_farm.git.objects import open_repo
@@ -31,7 +30,7 @@ class Repository:
         """Of the user's checkout, or of the one given."""
         where = checkout or self.checkout
         question = ("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        status, output, stderr = ask_in(self._tree(where), *question)
+        status, output, stderr = self._tree(where).ask(*question)
         if status:
             _raise_no_head(where, stderr.decode("utf-8", "replace"))
         commit, name = output.decode("utf-8", "surrogateescape").splitlines()
@@ -41,17 +40,17 @@ class Repository:
         """The full hash of a branch, tag or revision; NotFound with the nearest name."""
         if ref and "\0" not in ref:
             question = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-            status, output, _ = ask_in(self.persons_checkout(), *question)
+            status, output, _ = self.persons_checkout().ask(*question)
             if not status:
                 return output.decode().strip()
         raise self._unknown(ref)
 
-    def persons_checkout(self) -> Path | BuilderTree:
+    def persons_checkout(self) -> Checkout:
         """Where the user stands: the main checkout, or a linked worktree, which may be a builder's."""
         return self._tree(self.checkout)
 
-    def _tree(self, checkout: Path) -> Path | BuilderTree:
-        return checkout if checkout == self.root else linked_tree(self, checkout)
+    def _tree(self, checkout: Path) -> Checkout:
+        return main_checkout(self) if checkout == self.root else linked_tree(self, checkout)
 
     def branch_commit(self, name: str) -> str | None:
         """The tip of a local branch, None when there is no such branch."""

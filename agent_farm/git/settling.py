@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent_farm.disk import read_plain, replace_file, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
-from agent_farm.git.checkouts import Checkout, is_marked, locked_index
+from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import (
     Change,
     Entry,
@@ -25,6 +25,7 @@ from agent_farm.git.entries import (
     index_entries,
     kind_on_disk,
 )
+from agent_farm.git.index_lock import index_lock, is_marked, locked_index
 from agent_farm.launch import as_command
 
 INDEX_SECONDS = 15.0
@@ -111,7 +112,7 @@ def settle_interrupted(checkout: Checkout) -> Settled | None:
     move = read_move(checkout)
     if move is None:
         return None
-    kept_lock = is_marked(checkout.index_lock, move.mark)
+    kept_lock = is_marked(index_lock(checkout), move.mark)
     with locked_index(checkout, move.mark, wait=INDEX_SECONDS):
         settled = settle(checkout, move, at_once=False, kept_lock=kept_lock)
     forget_move(checkout)
@@ -150,8 +151,8 @@ def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock:
     copy_index(checkout)
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
     given = "".join(lines).encode("utf-8", "surrogateescape")
-    checkout.git("update-index", "-z", "--index-info", input=given, env=env)
-    checkout.git("update-index", "-q", "--refresh", env=env, ok=(0, 1))
+    checkout.run("update-index", "-z", "--index-info", input=given, env=env)
+    checkout.run("update-index", "-q", "--refresh", env=env, ok=(0, 1))
     os.replace(next_index(checkout), checkout.index)
 
 
@@ -214,7 +215,11 @@ class _Files:
         if place.is_symlink() or size % self.block:
             return False
         for entry in change:
-            whole = self.checkout.git("cat-file", "--filters", f"--path={path}", entry.blob) if entry else b""
+            whole = (
+                self.checkout.run_bytes("cat-file", "--filters", f"--path={path}", entry.blob)
+                if entry
+                else b""
+            )
             if size < len(whole) and place.read_bytes() == whole[:size]:
                 return True
         return False
@@ -247,7 +252,7 @@ def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> 
         (free if free_now else left).append(path)
     if free:
         names = "".join(f"{path}\0" for path in free).encode("utf-8", "surrogateescape")
-        checkout.git("checkout-index", "--force", "--quiet", "-z", "--stdin", input=names)
+        checkout.run("checkout-index", "--force", "--quiet", "-z", "--stdin", input=names)
     return left
 
 

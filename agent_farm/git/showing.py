@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_farm.git.builder_tree import NO_PROGRAMS, BuilderTree
+from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
 from agent_farm.git.command import GitError, paths_of, run_git
 from agent_farm.git.divergence import merge_base
 from agent_farm.git.repository import Repository

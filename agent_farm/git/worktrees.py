@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.builder_tree import WorktreeMismatch, linked_tree
+from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, linked_tree, main_checkout
 from agent_farm.git.command import GitError, ask_git, git_environment, run_git
 from agent_farm.git.registrations import branch_in, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
+from agent_farm.paths import WORKTREES_NAME
 
 
 class BranchTaken(AgentFarmError):
@@ -129,6 +130,15 @@ def _branch(repository: Repository, git_dir: Path) -> str | None:
         return branch
     own = (f"--git-dir={git_dir}", "symbolic-ref", "--quiet", "--short", "HEAD")  # kept in no plain file
     return run_git(repository.root, *own, ok=(0, 1)).strip() or None
+
+
+def every_checkout(repository: Repository) -> Iterator[Checkout]:
+    """Those that a person works in: the main checkout, and linked worktrees that are this repository's."""
+    yield main_checkout(repository)
+    for one in registrations(repository.common_dir):
+        if not one.tree.is_relative_to(repository.root / WORKTREES_NAME) and one.tree.is_dir():
+            with suppress(WorktreeMismatch):
+                yield checkout_at(repository, one.tree)
 
 
 def branch_checked_out_at(repository: Repository, branch: str) -> Path | None:

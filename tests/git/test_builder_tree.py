@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.builder_tree import BuilderTree, CheckedOut, WorktreeMismatch, builder_tree
 from agent_farm.git.changes import tree_state
+from agent_farm.git.checkout import BuilderTree, CheckedOut, WorktreeMismatch, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from tests.gitrepo import commit_files, git, make_repo, write_files
 

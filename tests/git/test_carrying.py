@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.builder_tree import linked_tree
 from agent_farm.git.carrying import carry_changes
+from agent_farm.git.checkout import linked_tree
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files

@@ -13,8 +13,8 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import Asking
-from agent_farm.git.builder_tree import linked_tree
 from agent_farm.git.changes import operation_of, tree_state
+from agent_farm.git.checkout import linked_tree
 from agent_farm.git.command import git_deadline, run_git
 from agent_farm.git.divergence import ahead_behind, resolve_commits
 from agent_farm.git.nested import holds_repository, submodules_with_work

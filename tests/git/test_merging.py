@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.builder_tree import linked_tree
-from agent_farm.git.checkouts import main_checkout
+from agent_farm.git.checkout import linked_tree, main_checkout
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit

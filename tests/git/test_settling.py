@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import DamagedFile
-from agent_farm.git.checkouts import Checkout, main_checkout, new_mark
+from agent_farm.git.checkout import Checkout, main_checkout
+from agent_farm.git.index_lock import index_lock, new_mark
 from agent_farm.git.repository import find_repository
 from agent_farm.git.settling import Move, next_index, read_move, settle_interrupted, write_move
 from tests.gitrepo import git, make_repo, write_files
@@ -53,7 +54,7 @@ def begun(repo: Path, *, branch_moved: bool = False) -> Checkout:
     checkout.git("read-tree", "-m", "-u", before, after, env=env)
     if branch_moved:
         git(repo, "update-ref", "refs/heads/main", after, before)
-    checkout.index_lock.write_text(move.mark)
+    index_lock(checkout).write_text(move.mark)
     return checkout
 
 
@@ -81,7 +82,7 @@ def test_every_kind_of_change_is_taken_back(repo: Path) -> None:
     assert settled is not None
     assert (settled.landed, settled.left) == (False, ())
     assert everything(repo) == before
-    assert not checkout.index_lock.exists()
+    assert not index_lock(checkout).exists()
     assert read_move(checkout) is None
     assert settle_interrupted(checkout) is None
 
@@ -110,7 +111,7 @@ def test_where_the_branch_has_moved_the_index_follows(repo: Path, lock_is_kept: 
     checkout = begun(repo, branch_moved=True)
     write_files(repo, {"same": "a person's\n"})
     if not lock_is_kept:  # somebody removed it, as git advises, and staged something
-        checkout.index_lock.unlink()
+        index_lock(checkout).unlink()
         git(repo, "add", "same")
     settled = settle_interrupted(checkout)
     assert settled is not None

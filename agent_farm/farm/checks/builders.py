@@ -19,7 +19,7 @@ from agent_farm.farm.holding import hold, lock_of
 from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.restore import is_restoring
 from agent_farm.farm.trash import begun_removals
-from agent_farm.git.builder_tree import CheckedOut
+from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.reconnecting import bring_back
 from agent_farm.git.registrations import registration_at
 from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free

@@ -11,8 +11,9 @@ from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.holding import landing_lock, landing_lock_path
 from agent_farm.farm.trial import remove_trial
-from agent_farm.git.checkouts import Checkout, every_checkout
+from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
+from agent_farm.git.worktrees import every_checkout
 
 
 def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:

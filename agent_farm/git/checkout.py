@@ -1,4 +1,4 @@
-"""The only way git is run in a worktree that somebody else writes to.
+"""How git is run in a checkout; and the only way in one that somebody else writes to.
 
 Whoever works in a worktree may replace its `.git`, and a git directory names commands that git runs: a file
 system monitor, hooks, filters. So git is never left to find its directory there. It is told which one to
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
@@ -91,16 +91,32 @@ class CheckedOut:
         return f"{_PREFIX}{self.branch}" if self.branch is not None else self.commit or ""
 
 
-@dataclass(frozen=True, slots=True)
-class BuilderTree:
-    """A linked worktree that is this repository's; `git_dir` is the directory git keeps about it."""
+@dataclass(frozen=True)
+class Checkout:
+    """Files, index and HEAD; `git_dir` has the last two, and a linked worktree one of its own.
+
+    This one its user alone writes to. git is told where it is, so that nothing is looked for.
+    """
 
     path: Path
     git_dir: Path
     common_dir: Path
 
+    # A file system monitor that git starts would live on, and hold the locks that are passed.
+    settings: ClassVar[Sequence[str]] = ("core.fsmonitor=false", "core.hooksPath=/dev/null")
+    options: ClassVar[Mapping[str, Sequence[str]]] = {"status": ("--ignore-submodules=none",)}
+
+    @property
+    def worktree_name(self) -> str | None:
+        """git's own name of a linked worktree, None for the main checkout."""
+        return self.git_dir.name if self.git_dir != self.common_dir else None
+
+    @property
+    def index(self) -> Path:
+        return self.git_dir / "index"
+
     def run(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> str:
-        """As `run_git`; the working directory is the top of the worktree."""
+        """As `run_git`; the working directory is the top of the checkout."""
         return self.run_bytes(*args, ok=ok, **options).decode("utf-8", "surrogateescape")
 
     def run_bytes(self, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]) -> bytes:
@@ -110,10 +126,12 @@ class BuilderTree:
         return output
 
     def ask(self, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
-        """As `ask_git`. `add` alone still looks into the submodules that its paths cover."""
+        """As `ask_git`."""
         at = command_at(args) + 1
-        own = _OPTIONS.get(str(args[at - 1]), ())
-        return ask_git(self.path, *self._own(), *args[:at], *own, *args[at:], **self._in(options))
+        own = self.options.get(str(args[at - 1]), ())
+        settings = (argument for setting in self.settings for argument in ("-c", setting))
+        given = (f"--git-dir={self.git_dir}", f"--work-tree={self.path}", "--no-pager", *settings)
+        return ask_git(self.path, *given, *args[:at], *own, *args[at:], **self._in(options))
 
     def checked_out(self) -> CheckedOut:
         """Read from HEAD, without a process."""
@@ -134,9 +152,19 @@ class BuilderTree:
         commit, name = output.splitlines()
         return Head(commit, name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None)
 
-    def _own(self) -> tuple[str, ...]:
-        settings = (argument for setting in _SETTINGS for argument in ("-c", setting))
-        return (f"--git-dir={self.git_dir}", f"--work-tree={self.path}", "--no-pager", *settings)
+    def _in(self, options: Options) -> Options:
+        return options
+
+
+@dataclass(frozen=True)
+class BuilderTree(Checkout):
+    """A linked worktree that is this repository's, and that somebody else writes to.
+
+    `add` alone still looks into the submodules that its paths cover.
+    """
+
+    settings: ClassVar[Sequence[str]] = _SETTINGS
+    options: ClassVar[Mapping[str, Sequence[str]]] = _OPTIONS
 
     def _in(self, options: Options) -> Options:
         # Else git would take the place of the configuration from a file in `git_dir`, which a builder may be
@@ -146,32 +174,16 @@ class BuilderTree:
         return {**options, "env": own, "base": small_environment() if base is None else base}
 
 
-def place_of(where: Path | BuilderTree) -> Path:
-    return where.path if isinstance(where, BuilderTree) else where
+def main_checkout(repository: Repository) -> Checkout:
+    return Checkout(repository.root, repository.common_dir, repository.common_dir)
 
 
-def run_in(
-    where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
-) -> str:
-    """git in a checkout that the user alone writes to, or in a builder's."""
-    return run_in_bytes(where, *args, ok=ok, **options).decode("utf-8", "surrogateescape")
-
-
-def run_in_bytes(
-    where: Path | BuilderTree, *args: Argument, ok: Sequence[int] = (0,), **options: Unpack[Options]
-) -> bytes:
-    status, output, stderr = ask_in(where, *args, **options)
-    if status not in ok:
-        raise_git_error(args, status, stderr)
-    return output
-
-
-def ask_in(
-    where: Path | BuilderTree, *args: Argument, **options: Unpack[Options]
-) -> tuple[int, bytes, bytes]:
-    if isinstance(where, BuilderTree):
-        return where.ask(*args, **options)
-    return ask_git(where, *args, **options)
+def checkout_at(repository: Repository, path: Path) -> Checkout:
+    """The main checkout, or a linked worktree of this repository that is its user's own."""
+    if path == repository.root:
+        return main_checkout(repository)
+    tree = linked_tree(repository, path)
+    return Checkout(tree.path, tree.git_dir, tree.common_dir)
 
 
 def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:

@@ -1,0 +1,76 @@
+"""git's own lock of an index, held by `af` while it changes the files of a checkout."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agent_farm.disk import cannot_write, read_plain
+from agent_farm.errors import LockTaken
+from agent_farm.git.checkout import Checkout
+from agent_farm.launch import as_command
+
+_POLL_SECONDS = 0.02
+_MARK_LENGTH = 100
+
+
+def index_lock(checkout: Checkout) -> Path:
+    """What every git makes before it changes the index, and removes after."""
+    return checkout.git_dir / "index.lock"
+
+
+def new_mark() -> str:
+    return f"agent-farm {secrets.token_hex(16)}\n"
+
+
+@contextmanager
+def locked_index(checkout: Checkout, mark: str, *, wait: float) -> Iterator[None]:
+    """No other git changes the index meanwhile; a lock that holds `mark` was left by the same merge."""
+    path = index_lock(checkout)
+    deadline = time.monotonic() + wait
+    while not _made(path, mark) and not is_marked(path, mark):
+        if time.monotonic() >= deadline:
+            raise LockTaken(
+                f"Another git command is changing {checkout.path}",
+                why=f"It holds {path}. If none runs, a git that was killed left it: remove that file.",
+                hint=as_command("git", "-C", checkout.path, "status"),
+            )
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if is_marked(path, mark):
+            with suppress(OSError):
+                path.unlink()
+
+
+def is_marked(lock: Path, mark: str) -> bool:
+    try:
+        return read_plain(lock, limit=_MARK_LENGTH) == mark.encode()
+    except OSError:
+        return False
+
+
+def _made(path: Path, mark: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(mark.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError):
+            raise cannot_write(path, error) from error
+        raise
+    return True

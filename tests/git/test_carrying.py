@@ -12,7 +12,7 @@ import pytest
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.carrying import carry_changes
-from agent_farm.git.checkout import linked_tree
+from agent_farm.git.checkout import linked_tree, main_checkout
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
@@ -30,7 +30,7 @@ def carried(repo: Path, source: Path) -> Path:
     """A fresh worktree at the same commit, with what is uncommitted at `source`."""
     git(repo, "worktree", "add", "-q", "-b", "builder/y", ".builders/y", git(source, "rev-parse", "HEAD"))
     repository = find_repository(repo)
-    here = source if source == repo else linked_tree(repository, source)
+    here = main_checkout(repository) if source == repo else linked_tree(repository, source)
     carry_changes(here, linked_tree(repository, repo / ".builders/y"))
     return repo / ".builders/y"
 

@@ -14,7 +14,7 @@ import pytest
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import Asking
 from agent_farm.git.changes import operation_of, tree_state
-from agent_farm.git.checkout import linked_tree
+from agent_farm.git.checkout import Checkout, checkout_at, linked_tree
 from agent_farm.git.command import git_deadline, run_git
 from agent_farm.git.divergence import ahead_behind, resolve_commits
 from agent_farm.git.nested import holds_repository, submodules_with_work
@@ -23,8 +23,12 @@ from tests.gitrepo import commit_files, git, make_repo, write_files
 from tests.waiting import wait_until
 
 
+def at(path: Path) -> Checkout:
+    return checkout_at(find_repository(path), path)
+
+
 def test_a_clean_checkout(repo: Path) -> None:
-    state = tree_state(repo)
+    state = tree_state(at(repo))
     assert state.clean
     assert (state.head, state.branch) == (git(repo, "rev-parse", "HEAD"), "main")
 
@@ -40,19 +44,19 @@ def test_every_kind_of_change_is_seen_whatever_the_configuration(repo: Path) -> 
     (repo / "mode").chmod(0o755)
     git(repo, "add", "staged")
     git(repo, "mv", "ren", "renamed")
-    state = tree_state(repo)
+    state = tree_state(at(repo))
     assert sorted(state.dirty) == ["del", "mod", "mode", "ren", "renamed", "spa ce\n", "staged"]
     assert state.untracked == ("new/",)
-    assert tree_state(repo, each_file=True).untracked == ("new/a", "new/b")
+    assert tree_state(at(repo), each_file=True).untracked == ("new/a", "new/b")
     assert not state.clean
 
 
 def test_an_empty_repository_and_a_detached_head(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "-q")
-    assert tree_state(tmp_path / "empty").head is None
+    assert tree_state(at(tmp_path / "empty")).head is None
     git(repo, "checkout", "-q", "--detach")
-    assert tree_state(repo).branch is None
+    assert tree_state(at(repo)).branch is None
 
 
 def conflicting(repo: Path) -> None:
@@ -84,9 +88,9 @@ def test_an_operation_in_progress_is_named(repo: Path, name: str, linked: bool) 
     if linked:
         git(repo, "worktree", "add", "-q", "-b", "linked", ".builders/x")
         where = repo / ".builders/x"
-    assert operation_of(where) is None
+    assert operation_of(at(where)) is None
     OPERATIONS[name](where)
-    state = tree_state(where)
+    state = tree_state(at(where))
     assert state.operation == name
     assert not state.clean
 
@@ -130,7 +134,7 @@ def test_status_takes_no_lock(repo: Path) -> None:
     index = repo / ".git/index"
     before = index.stat().st_ino
     write_files(repo, {"README.md": "# scratch\n"})
-    assert tree_state(repo).clean
+    assert tree_state(at(repo)).clean
     assert index.stat().st_ino == before
 
 

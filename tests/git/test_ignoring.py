@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.git.checkout import main_checkout
 from agent_farm.git.ignoring import exclude, ignored_files
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files
@@ -46,8 +47,8 @@ def farm(repo: Path) -> Path:
 def test_only_ignored_files_that_match_are_found(farm: Path) -> None:
     patterns = ["# comment", "", ".env\r\n", "node_modules/", "config/  ", "new.txt", "tracked*", "-x"]
     wanted = ["-x", ".env", "config/a.local", "node_modules/", "sub/.env"]
-    assert ignored_files(farm, patterns) == wanted
-    assert ignored_files(farm, ["*"]) == wanted
-    assert ignored_files(farm, [".env", "!sub/.env"]) == [".env"]
-    assert ignored_files(farm, ["/sub/"]) == ["sub/.env"]
-    assert ignored_files(farm, []) == []
+    assert ignored_files(main_checkout(find_repository(farm)), patterns) == wanted
+    assert ignored_files(main_checkout(find_repository(farm)), ["*"]) == wanted
+    assert ignored_files(main_checkout(find_repository(farm)), [".env", "!sub/.env"]) == [".env"]
+    assert ignored_files(main_checkout(find_repository(farm)), ["/sub/"]) == ["sub/.env"]
+    assert ignored_files(main_checkout(find_repository(farm)), []) == []

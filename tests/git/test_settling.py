@@ -51,7 +51,7 @@ def begun(repo: Path, *, branch_moved: bool = False) -> Checkout:
     write_move(checkout, move)
     next_index(checkout).write_bytes(checkout.index.read_bytes())
     env = {"GIT_INDEX_FILE": str(next_index(checkout))}
-    checkout.git("read-tree", "-m", "-u", before, after, env=env)
+    checkout.run("read-tree", "-m", "-u", before, after, env=env)
     if branch_moved:
         git(repo, "update-ref", "refs/heads/main", after, before)
     index_lock(checkout).write_text(move.mark)

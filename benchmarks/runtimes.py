@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 
-from agent_farm.farm.screens import label_screen
+from agent_farm.farm.stale_status import label_screen
 from agent_farm.launch import Launch
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start

@@ -134,7 +134,7 @@ def agree_to_all(yes: bool, as_json: bool) -> None:
     once its user has agreed to them; what is changed afterwards is asked about again.
     """
     from agent_farm.consent import not_agreed, require_consent
-    from agent_farm.farm.wishes import all_requests
+    from agent_farm.farm.repository_requests import all_requests
 
     farm = current_farm(tolerant=True)
     new = not_agreed(farm.root, all_requests(farm))

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks import (
-    builders,
-    butlers,
+    butler_files,
+    cut_short_merges,
+    damaged_registry,
+    half_states,
+    left_processes,
     leftovers,
-    merges,
-    ports,
-    processes,
-    registry,
-    state,
-    tools,
+    lost_parts,
+    needed_tools,
+    port_blocks,
 )
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
@@ -24,33 +24,33 @@ Check = Callable[[Farm], Iterator[Finding]]
 
 # In this order: what an earlier one heals, a later one no longer finds.
 CHECKS: tuple[Check, ...] = (
-    tools.check_git,
-    tools.check_settings,
-    tools.check_tmux,
-    tools.check_runtimes,
-    tools.check_environment,
-    butlers.check_butlers,
-    merges.check_interrupted_merges,
-    merges.check_left_of_merges,
-    registry.check_registry,
-    builders.check_interrupted_spawns,
-    builders.check_interrupted_removals,
-    builders.check_missing_worktrees,
-    builders.check_worktrees,
-    builders.check_unknown_worktrees,
-    builders.check_unknown_sessions,
-    processes.check_left_processes,
-    builders.check_writes_outside,
+    needed_tools.check_git,
+    needed_tools.check_settings,
+    needed_tools.check_tmux,
+    needed_tools.check_runtimes,
+    needed_tools.check_environment,
+    butler_files.check_butlers,
+    cut_short_merges.check_interrupted_merges,
+    cut_short_merges.check_left_of_merges,
+    damaged_registry.check_registry,
+    lost_parts.check_interrupted_spawns,
+    lost_parts.check_interrupted_removals,
+    lost_parts.check_missing_worktrees,
+    lost_parts.check_worktrees,
+    lost_parts.check_unknown_worktrees,
+    lost_parts.check_unknown_sessions,
+    left_processes.check_left_processes,
+    lost_parts.check_writes_outside,
     leftovers.check_registrations,
     leftovers.check_branches,
     leftovers.check_run_directories,
     leftovers.check_locks,
-    ports.check_ports,
+    port_blocks.check_ports,
     leftovers.check_temporaries,
-    state.check_secrets,
-    state.check_pool,
-    state.check_git_locks,
-    state.check_database,
+    half_states.check_secrets,
+    half_states.check_pool,
+    half_states.check_git_locks,
+    half_states.check_database,
     leftovers.check_server,
     leftovers.check_trash,
 )
@@ -70,7 +70,7 @@ def examine(farm: Farm, *, fix: bool = False) -> Iterator[Outcome]:
     for check in CHECKS:
         outcomes = [_heal(finding) if fix and finding.heal else Outcome(finding) for finding in check(farm)]
         yield from _looked_at_again(farm, check, outcomes)
-        if check is registry.check_registry and not _is_readable(farm):
+        if check is damaged_registry.check_registry and not _is_readable(farm):
             return  # every check that follows reads it
 
 

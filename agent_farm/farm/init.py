@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
-from agent_farm.farm.starter import starter_settings
-from agent_farm.git.finding import locate
+from agent_farm.farm.starter_settings import starter_settings
+from agent_farm.git.locate import locate
 from agent_farm.paths import SETTINGS_NAME
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"

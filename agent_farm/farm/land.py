@@ -14,13 +14,13 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
-from agent_farm.farm.holding import Tell, hold, landing_lock
 from agent_farm.farm.landing_place import landing_place, require_base
+from agent_farm.farm.landing_work import FoundWork, find_work, require_none_of_afs
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.locks import Tell, hold, landing_lock
+from agent_farm.farm.own_events import note
 from agent_farm.farm.submodule_pointers import require_known_pointers
 from agent_farm.farm.trial import Trial
-from agent_farm.farm.work import FoundWork, find_work, require_none_of_afs
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import changes_between
 from agent_farm.git.hooks import HookRefused, Hooks, find_hooks

@@ -100,7 +100,7 @@ def _corrected(
 ) -> dict[str, Status]:
     if not any(status.state in ("working", "waiting") for status in statuses.values()):
         return {}
-    from agent_farm.farm.screens import correct_stale, may_be_stale  # patterns that few calls need
+    from agent_farm.farm.stale_status import correct_stale, may_be_stale  # patterns that few calls need
 
     stale = [record for record in records if may_be_stale(statuses[record.id], found[record.id], now)]
     return correct_stale(farm, stale, statuses, found, now) if stale else {}

@@ -16,7 +16,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.evidence import Evidence, tip_of
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.holding import lock_of
+from agent_farm.farm.locks import lock_of
 from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
 from agent_farm.git.changes import tree_state

@@ -12,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
+from agent_farm.farm.own_events import note
 from agent_farm.git.changes import operation_of
 from agent_farm.git.command import ask_git, git_deadline, run_git
 from agent_farm.git.remotes import find_base

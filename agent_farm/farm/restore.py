@@ -15,8 +15,8 @@ from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
-from agent_farm.farm.holding import lock_of
+from agent_farm.farm.locks import lock_of
+from agent_farm.farm.own_events import note
 from agent_farm.farm.trash import Kept, list_kept, load_kept
 from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.keeping import admin_of, adopt, attach, bring_back_branch, put_away, take_out

@@ -14,8 +14,8 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
 from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.processes import load_runtime_pid

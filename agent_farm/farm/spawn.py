@@ -15,14 +15,14 @@ from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError, in_one_line
+from agent_farm.farm.builder_server import builder_server
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
+from agent_farm.farm.limits import require_room
 from agent_farm.farm.plan import Plan
 from agent_farm.farm.pool import refill_later, take_slot
-from agent_farm.farm.room import require_room
-from agent_farm.farm.running import draw_run, start_runtime
-from agent_farm.farm.server import builder_server
+from agent_farm.farm.runtime_start import draw_run, start_runtime
 from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.worktrees import BranchTaken, add_worktree

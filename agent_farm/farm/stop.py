@@ -5,10 +5,10 @@ from __future__ import annotations
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
-from agent_farm.farm.holding import hold
 from agent_farm.farm.left_secrets import forget_secrets
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.locks import hold
+from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_pane, not_asked
 from agent_farm.processes import end_run
 from agent_farm.tmux.processes import foreground_group

@@ -15,7 +15,7 @@ from agent_farm.builders.roles import PACKAGED_ROLE
 from agent_farm.cli.table import COMMANDS
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.init import create_file, init_farm, scaffold_files
-from agent_farm.farm.starter import starter_settings
+from agent_farm.farm.starter_settings import starter_settings
 from agent_farm.settings import KEYS, RUNTIME_KEYS, load_settings
 from tests.conftest import Af
 from tests.gitrepo import git, write_files

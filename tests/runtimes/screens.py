@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_farm.farm.screens import label_screen
+from agent_farm.farm.stale_status import label_screen
 from agent_farm.runtimes.cli import Screen
 
 SCREENS = Path(__file__).with_name("recorded")

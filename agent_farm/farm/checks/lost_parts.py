@@ -15,7 +15,7 @@ from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import settle_interrupted
-from agent_farm.farm.holding import hold, lock_of
+from agent_farm.farm.locks import hold, lock_of
 from agent_farm.farm.removal import settle_alone
 from agent_farm.farm.restore import is_restoring
 from agent_farm.farm.trash import begun_removals

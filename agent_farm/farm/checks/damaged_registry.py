@@ -10,8 +10,8 @@ from functools import partial
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import DamagedFile, ForeignFile, NewerFile
-from agent_farm.farm.checks.builders import last_record
 from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.lost_parts import last_record
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.paths import is_builder_id

@@ -20,7 +20,7 @@ from agent_farm.ask.signals import ending_cleanly
 from agent_farm.ask.targets import GIT_PROTOCOLS, without_password
 from agent_farm.disk import cannot_write, file_lock, make_directory
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
-from agent_farm.git.command import GitError, run_git
+from agent_farm.git.git_process import GitError, run_git
 from agent_farm.git.watched import run_git_watched
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from agent_farm.errors import AgentFarmError, NotFound, TimedOut, UsageError, nearest
 from agent_farm.farm.farm import Farm
-from agent_farm.git.command import GitError
 from agent_farm.git.divergence import merge_base
+from agent_farm.git.git_process import GitError
 from agent_farm.git.remotes import (
     RemoteBranch,
     Upstream,

@@ -23,7 +23,7 @@ from agent_farm.farm.submodule_pointers import require_known_pointers
 from agent_farm.farm.trial import Trial
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import changes_between
-from agent_farm.git.hooks import HookRefused, Hooks, find_hooks
+from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merging import (
     MergeConflicts,
     Merged,

@@ -17,8 +17,8 @@ from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Ask, Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.farm.base_commit import Start, choose_start, go_on_with
+from agent_farm.farm.chosen_runtime import Chosen, choose_runtime
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_choice import Chosen, choose_runtime
 from agent_farm.farm.runtime_start import Copy, Preparation
 from agent_farm.farm.start_consent import agree_to_start, scripts_on_base
 from agent_farm.git.changes import changed_below, tree_state

@@ -17,7 +17,7 @@ from agent_farm.errors import LockTaken
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
-from agent_farm.git.command import GitError
+from agent_farm.git.git_process import GitError
 from agent_farm.git.half_made import drop_half_made
 from agent_farm.git.worktrees import add_slot, drop_registration, list_worktrees, move_slot, update_slot
 

@@ -21,7 +21,7 @@ from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, linked_tree
-from agent_farm.git.command import GitError
+from agent_farm.git.git_process import GitError
 from agent_farm.git.ignoring import ignored_entries
 from agent_farm.git.keeping import (
     admin_of,

@@ -14,7 +14,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import note
 from agent_farm.git.changes import operation_of
-from agent_farm.git.command import ask_git, git_deadline, run_git
+from agent_farm.git.git_process import ask_git, git_deadline, run_git
 from agent_farm.git.remotes import find_base
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from agent_farm.builders.status import ALIVE, Status
 from agent_farm.consent import Ask
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.builder_server import builder_server
+from agent_farm.farm.chosen_runtime import Chosen, choose_runtime
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.limits import require_room
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.panes import find_pane
-from agent_farm.farm.runtime_choice import Chosen, choose_runtime
 from agent_farm.farm.runtime_start import Preparation, draw_run, start_runtime
 from agent_farm.farm.start_consent import agree_to_start
 from agent_farm.farm.stop import end_processes, program_in_shell

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 
 from agent_farm.consent import Ask, Request, named_paths, require_consent
+from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_choice import Chosen
 from agent_farm.runtimes.origin import agree_by_name
 
 # What takes effect when a builder starts, whatever its runtime.

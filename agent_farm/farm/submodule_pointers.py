@@ -10,8 +10,8 @@ from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.command import ask_git
 from agent_farm.git.entries import changes_between
+from agent_farm.git.git_process import ask_git
 from agent_farm.git.registrations import linked_git_dir
 from agent_farm.launch import as_command
 

@@ -22,7 +22,7 @@ from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
-from agent_farm.git.command import run_git
+from agent_farm.git.git_process import run_git
 from agent_farm.git.keeping import admin_of, drop_ref
 from agent_farm.paths import FarmPaths, is_below
 

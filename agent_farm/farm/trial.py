@@ -10,7 +10,7 @@ from agent_farm.disk import file_lock, make_directory
 from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import BuilderTree, linked_tree
-from agent_farm.git.command import run_git
+from agent_farm.git.git_process import run_git
 from agent_farm.git.worktrees import drop_registration
 
 

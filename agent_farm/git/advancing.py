@@ -12,8 +12,8 @@ from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.command import Options
 from agent_farm.git.entries import Change, changes_between, kind_on_disk
+from agent_farm.git.git_process import Options
 from agent_farm.git.index_lock import locked_index, new_mark
 from agent_farm.git.settling import (
     INDEX_SECONDS,

@@ -12,7 +12,7 @@ from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, Checkout
-from agent_farm.git.command import paths_of
+from agent_farm.git.git_process import paths_of
 
 # An index that stands alone, and says nothing of a file monitor that watches another directory.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")

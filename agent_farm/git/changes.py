@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.command import paths_of, with_warnings
+from agent_farm.git.git_process import paths_of, with_warnings
 
 Operation = Literal["rebase", "am", "merge", "cherry-pick", "revert", "bisect"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.command import (
+from agent_farm.git.git_process import (
     Argument,
     GitError,
     Options,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_farm.git.command import run_git
+from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent_farm.disk import read_plain
 from agent_farm.git.checkout import BuilderTree
-from agent_farm.git.command import paths_of, run_git_bytes
+from agent_farm.git.git_process import paths_of, run_git_bytes
 from agent_farm.git.registrations import line_of, linked_git_dir
 from agent_farm.git.repository import Repository
 

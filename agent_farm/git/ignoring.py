@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_farm.disk import cannot_write, file_lock, replace_file
 from agent_farm.git.checkout import BuilderTree, Checkout
-from agent_farm.git.command import paths_of
+from agent_farm.git.git_process import paths_of
 from agent_farm.git.repository import Repository
 
 _OURS = (".builders/", ".agent-farm/")

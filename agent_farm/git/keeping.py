@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.git.checkout import BuilderTree
-from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.registrations import connect, line_of, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_farm.errors import TimedOut
-from agent_farm.git.command import GitError, paths_of, run_git
 from agent_farm.git.divergence import merge_base, resolve_commits
+from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.objects import open_repo
 from agent_farm.git.patches import Change, changed_paths, patch_ids

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.command import GitError, ask_git, paths_of, run_git
+from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git
 from agent_farm.git.registrations import linked_git_dir
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME

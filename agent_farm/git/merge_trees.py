@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_farm.git.command import paths_of, run_git
 from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from agent_farm.git.advancing import HeadMoved, MergeRefused, Step, advance
 from agent_farm.git.checkout import Checkout, Head
-from agent_farm.git.command import GitError, ask_git, run_git, run_git_bytes
+from agent_farm.git.git_process import GitError, ask_git, run_git, run_git_bytes
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command

@@ -14,7 +14,7 @@ from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree
-from agent_farm.git.command import paths_of
+from agent_farm.git.git_process import paths_of
 
 _LONGEST = 1 << 28  # bytes of an index or of packed references
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_farm.git.command import GitError
+from agent_farm.git.git_process import GitError
 
 if TYPE_CHECKING:
     from git import Repo

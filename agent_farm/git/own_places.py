@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.errors import ForeignFile
-from agent_farm.git.command import paths_of, run_git
+from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.launch import as_command
 from agent_farm.own_files import require_own_directory
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME

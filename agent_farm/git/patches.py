@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from agent_farm.git.command import paths_of, run_git, run_git_bytes
+from agent_farm.git.git_process import paths_of, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 
 # An old tree and a new one.

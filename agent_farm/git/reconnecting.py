@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_farm.disk import make_directory
 from agent_farm.git.checkout import linked_tree
-from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.registrations import Registration, connect, line_of, registrations
 from agent_farm.git.repository import Repository
 

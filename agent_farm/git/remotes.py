@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from agent_farm.git.command import ask_git, run_git
+from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.repository import Repository
 
 _HEADS, _REMOTES = "refs/heads/", "refs/remotes/"

@@ -9,7 +9,7 @@ from typing import Literal, NoReturn
 
 from agent_farm.errors import AgentFarmError, NotFound, nearest
 from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
-from agent_farm.git.command import GitError, ask_git, paths_of, run_git, run_git_bytes
+from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.locate import locate
 from agent_farm.git.objects import open_repo
 from agent_farm.git.own_places import require_own_places

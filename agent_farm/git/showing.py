@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
-from agent_farm.git.command import GitError, paths_of, run_git
 from agent_farm.git.divergence import merge_base
+from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.repository import Repository
 
 _EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob without content, which git knows

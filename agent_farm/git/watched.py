@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent_farm.errors import ToolMissing
-from agent_farm.git.command import Argument, GitError, git_environment
+from agent_farm.git.git_process import Argument, GitError, git_environment
 
 _KEPT = 40
 

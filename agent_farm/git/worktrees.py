@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, linked_tree, main_checkout
-from agent_farm.git.command import GitError, ask_git, git_environment, run_git
+from agent_farm.git.git_process import GitError, ask_git, git_environment, run_git
 from agent_farm.git.registrations import branch_in, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command

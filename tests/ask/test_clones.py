@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
-from agent_farm.git.command import GitError
+from agent_farm.git.git_process import GitError
 from tests.ask.stage import Stage
 from tests.gitrepo import commit_files, git, make_repo
 

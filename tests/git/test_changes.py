@@ -15,8 +15,8 @@ from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import Asking
 from agent_farm.git.changes import operation_of, tree_state
 from agent_farm.git.checkout import Checkout, checkout_at, linked_tree
-from agent_farm.git.command import git_deadline, run_git
 from agent_farm.git.divergence import ahead_behind, resolve_commits
+from agent_farm.git.git_process import git_deadline, run_git
 from agent_farm.git.nested import holds_repository, submodules_with_work
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, make_repo, write_files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
-from agent_farm.git.command import GitError, run_git
+from agent_farm.git.git_process import GitError, run_git
 from agent_farm.git.repository import Repository, find_repository
 from tests.gitrepo import commit_files, git, make_repo
 

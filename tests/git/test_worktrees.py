@@ -11,7 +11,7 @@ import pytest
 
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.command import GitError
+from agent_farm.git.git_process import GitError
 from agent_farm.git.repository import find_repository
 from agent_farm.git.worktrees import (
     add_worktree,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
-from agent_farm.git.command import run_git
+from agent_farm.git.git_process import run_git
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.command import own_environment, paths_of, run_git
+from agent_farm.git.git_process import own_environment, paths_of, run_git
 
 _LINES = 20  # of what a hook printed last
 

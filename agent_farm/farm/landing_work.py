@@ -9,7 +9,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import tree_state
-from agent_farm.git.checkout import BuilderTree, Head, WorktreeMismatch
+from agent_farm.git.checkout import BuilderTree, Head
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.git.merging import Work
 from agent_farm.launch import as_command

@@ -11,7 +11,7 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.git.builder_tree import CheckedOut
+from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.operations.builders import choose

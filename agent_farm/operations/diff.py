@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import NotFound
-from agent_farm.git.builder_tree import CheckedOut
-from agent_farm.git.command import git_deadline
+from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.git_process import git_deadline
 from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.launch import as_command

@@ -11,7 +11,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from agent_farm.butler.tool_box import in_thread
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.history import note
+from agent_farm.farm.own_events import note
 from agent_farm.pane.journal import TOOLS_TOLD
 from agent_farm.server.auth import caller_in
 

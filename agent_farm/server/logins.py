@@ -15,7 +15,6 @@ from pathlib import Path
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.own_files import read_own
-from agent_farm.server.address import load_token
 
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
@@ -39,7 +38,6 @@ class Logins:
     """
 
     file: Path
-    token_file: Path
     clock: Callable[[], float] = time.time
     _tickets: dict[str, float] = field(default_factory=dict)
     _logins: dict[str, Login] | None = None
@@ -77,14 +75,6 @@ class Logins:
         logins = self._current()
         if logins.pop(_hash(login), None) is not None:
             self._store(logins)
-
-    def is_architect(self, token: str) -> bool:
-        """The bearer token of the farm's server, for programs that use the API."""
-        try:
-            known = load_token(self.token_file)
-        except (DamagedFile, OSError):
-            return False
-        return bool(known) and hmac.compare_digest(known.encode(), token.encode())
 
     def _current(self) -> dict[str, Login]:
         if self._logins is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,11 +79,11 @@ class Page:
             part.close()
 
 
-def open_page(root: Path, token_file: Path, clock: Callable[[], float] = time.time) -> Page:
+def open_page(root: Path) -> Page:
     """The page of the farm whose main checkout is `root`."""
     paths = FarmPaths(root)
-    logins = Logins(paths.state / "dashboard-logins.json", token_file, clock)
-    desk, live, terminals = Desk(root, clock), Live(root, farm_facts), Terminals(root)
+    logins = Logins(paths.state / "dashboard-logins.json")
+    desk, live, terminals = Desk(root), Live(root, farm_facts), Terminals(root)
     entry = login_routes(logins, LoginPages(paths.state / "dashboard-login"))
     return Page([*entry, *_routes(desk, live, terminals)], logins, (desk, live, terminals))
 

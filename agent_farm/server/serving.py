@@ -122,7 +122,7 @@ class RunningServer:
         """The farm's own server shows it; a butler of the roster has a server for its sessions alone."""
         from agent_farm.server.page_routes import open_page
 
-        return None if self.files.butler else open_page(self.root, self.files.token)
+        return None if self.files.butler else open_page(self.root)
 
     async def _look(self) -> None:
         """A farm that was deleted needs no server."""

@@ -285,15 +285,12 @@ def test_an_old_ticket_and_an_old_login_are_good_no_more(tmp_path: Path) -> None
     from agent_farm.server.logins import LOGIN_SECONDS, TICKET_SECONDS, Logins
 
     now = [1000.0]
-    logins = Logins(tmp_path / "logins.json", tmp_path / "token", lambda: now[0])
+    logins = Logins(tmp_path / "logins.json", lambda: now[0])
     ticket = logins.issue_ticket()
     now[0] += TICKET_SECONDS
     assert logins.redeem(ticket, 1) is None
     login = logins.redeem(logins.issue_ticket(), 1)
     assert login is not None
-    assert Logins(logins.file, logins.token_file, lambda: now[0]).is_good(login, 1)
+    assert Logins(logins.file, lambda: now[0]).is_good(login, 1)
     now[0] += LOGIN_SECONDS
     assert not logins.is_good(login, 1)
-    assert not logins.is_architect("")
-    (tmp_path / "token").write_text("\n")
-    assert not logins.is_architect("")

@@ -79,7 +79,12 @@ def ask(
     from agent_farm.ask import uses
 
     done = uses.ask(
-        sources, _text(question), agent=agent, runtime=_farm_runtime(), timeout=timeout, narrate=_narrate
+        sources,
+        _text(question),
+        agent=agent,
+        runtime=_farm_runtime(agent),
+        timeout=timeout,
+        narrate=_narrate,
     )
     if as_json:
         answer_json({**done})
@@ -99,15 +104,17 @@ def chat(sources: tuple[str, ...], agent: str | None) -> None:
     """
     from agent_farm.ask import uses
 
-    uses.chat(sources, agent=agent, runtime=_farm_runtime(), narrate=_narrate)
+    uses.chat(sources, agent=agent, runtime=_farm_runtime(agent), narrate=_narrate)
 
 
 def _narrate(text: str) -> None:
     narrate(printable(text))
 
 
-def _farm_runtime() -> str | None:
+def _farm_runtime(agent: str | None) -> str | None:
     """`[spawn] runtime` of the farm that one is in; questions are asked outside of any, too."""
+    if agent:
+        return None
     from agent_farm.cli.options import current_farm
     from agent_farm.errors import AgentFarmError
 

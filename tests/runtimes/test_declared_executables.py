@@ -134,6 +134,6 @@ def test_a_stop_in_the_middle_is_noted_and_leaves_no_process(
     assert af("stop", builder, env=bin_first).returncode == 0
     wait_until(lambda: not processes_that_see(seen), what="no process to be left")
     session = next((repo / ".agent-farm" / "sessions").glob("codex-cli-*"))
-    assert json.loads((session / "outcome.json").read_text()) == {"status": "failed"}
+    assert json.loads((session / "session.json").read_text())["status"] == "failed"
     state = json.loads((repo / ".agent-farm" / "runs" / builder / "state.json").read_text())
     assert (state["status"], state["failure_count"]) == ("failed", 1)

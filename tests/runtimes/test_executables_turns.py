@@ -38,7 +38,7 @@ def resume(bench: Bench, session: str, prompt: str) -> None:
 
 def ended(bench: Bench, session: str) -> str:
     """As it was noted, not as it is told of a supervisor that is gone."""
-    outcome = bench.directory(session) / "outcome.json"
+    outcome = bench.directory(session) / "session.json"
     wait_until(lambda: not bench.supervisors(session), what="the supervisor to end")
     return str(json.loads(outcome.read_text())["status"])
 

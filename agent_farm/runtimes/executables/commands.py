@@ -87,8 +87,7 @@ def _start(session: Session, prompt: str, verb: str) -> None:
     begin_state(session.state, session.brief)
     try:
         session.prompt_file.write_bytes(os.fsencode(prompt))
-        session.note("pending")
-        _start_turn(session, verb)
+        _start_turn(session.changed(status="pending"), verb)
     except (OSError, AgentFarmError):
         end_state(session.state, session.brief, failed=True, artifacts=[])
         raise

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,7 +23,7 @@ class UnknownSession(Exception):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What was asked for, the commit it began at, and which files differed from that already.
+    """What was asked for, the commit it began at, which files differed from that already, what came of it.
 
     `conversation` is None until the CLI has told the id that it chose.
     """
@@ -34,16 +35,13 @@ class Told(msgspec.Struct, frozen=True):
     base: str | None = None
     before: tuple[str, ...] = ()
     conversation: str | None = None
+    status: Literal["pending", "active", "completed", "failed"] = "pending"
     version: int = 1
-
-
-class _Outcome(msgspec.Struct):
-    status: str = "pending"
 
 
 @dataclass(frozen=True)
 class Session:
-    """`outcome.json` is what came of it, `alive.lock` says whether its turn goes on."""
+    """`alive.lock` says whether its turn goes on."""
 
     directory: Path
     told: Told
@@ -87,28 +85,18 @@ class Session:
         return False
 
     def status(self) -> str:
-        told = self._noted()
-        if told in ("completed", "failed") or self.is_alive():
-            return told
-        again = self._noted()  # it may have ended in between
+        if self.told.status in ("completed", "failed") or self.is_alive():
+            return self.told.status
+        again = _load(self.directory).status  # it may have ended in between
         return again if again in ("completed", "failed") else "failed"
 
-    def note(self, status: str) -> None:
-        replace_file(self.directory / "outcome.json", msgspec.json.encode(_Outcome(status)))
-
-    def changed(self, **facts: str) -> Session:
+    def changed(self, **facts: Any) -> Session:
         session = Session(self.directory, msgspec.structs.replace(self.told, **facts))
         session.save()
         return session
 
     def save(self) -> None:
         replace_file(self.directory / "session.json", msgspec.json.encode(self.told))
-
-    def _noted(self) -> str:
-        try:
-            return msgspec.json.decode((self.directory / "outcome.json").read_bytes(), type=_Outcome).status
-        except (OSError, ValueError):
-            return "pending"
 
 
 @dataclass(frozen=True)
@@ -152,13 +140,17 @@ class Sessions:
     def load(self, identity: str, runtime: str) -> Session:
         """UnknownSession also for a session of another runtime than the one that asks."""
         directory = self.directory / identity
-        try:
-            told = msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
-        except (OSError, ValueError) as error:
-            raise UnknownSession(identity) from error
+        told = _load(directory)
         if "/" in identity or told.runtime != runtime:
             raise UnknownSession(identity)
         return Session(directory, told)
+
+
+def _load(directory: Path) -> Told:
+    try:
+        return msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
+    except (OSError, ValueError) as error:
+        raise UnknownSession(directory.name) from error
 
 
 def _key(brief: Path, state: Path) -> str:

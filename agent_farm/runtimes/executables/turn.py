@@ -84,7 +84,7 @@ class _Turn:
         self._say(
             f"{EXECUTABLES[session.told.runtime]} {verb}, at most {minutes:g} minutes (timeout_minutes)"
         )
-        self._try("note that it is at work", lambda: session.note("active"))
+        self._try("note that it is at work", lambda: self._note(status="active"))
         return await get_adapter(EXECUTABLES[session.told.runtime]).invoke(
             os.fsdecode(session.prompt_file.read_bytes()),
             "",
@@ -104,8 +104,7 @@ class _Turn:
         """What is new of a result goes into the log; the conversation is kept as soon as it is known."""
         conversation = result.conversation_id
         if conversation and conversation != self.session.told.conversation:
-            with suppress(OSError):
-                self.session = self.session.changed(conversation=conversation)
+            self._try("keep the conversation's id", lambda: self._note(conversation=conversation))
         for number, call in enumerate(result.tool_calls):
             if call.result is not None and number not in self._calls_told:
                 self._calls_told.add(number)
@@ -120,7 +119,10 @@ class _Turn:
         )
         if self._limits.cleanup:
             self._try("clean up", lambda: session.prompt_file.unlink(missing_ok=True))
-        self._try("write the outcome", lambda: session.note("failed" if failed else "completed"))
+        self._try("note how it ended", lambda: self._note(status="failed" if failed else "completed"))
+
+    def _note(self, **facts: str) -> None:
+        self.session = self.session.changed(**facts)
 
     def _artifacts(self) -> list[str]:
         session, told = self.session, self.session.told

@@ -129,7 +129,7 @@ async def test_what_the_page_holds_ends_with_the_server(shop: Path) -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("dashboard")]
 
-    page = open_page(shop, shop / "token")
+    page = open_page(shop)
     async with serving(shop, wrap=lambda service: build_app(service, page)) as served:
         answer = await served.http.get(
             served.url("/api/farm"), headers={"Authorization": f"Bearer {ARCHITECT}"}

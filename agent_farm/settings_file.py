@@ -17,17 +17,17 @@ from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, Key, check_document, kn
 from agent_farm.settings_text import with_value, without_value
 
 
-def set_value(root: Path | None, name: str, text: str) -> Any:
+def set_value(root: Path | None, name: str, text: str, *, agrees: bool = True) -> Any:
     """Store one value, given as text, and return it as it was understood.
 
-    In the file of the repository at `root`, or, without one, in the user's own. Who types a repository's
-    value agrees to exactly that.
+    In the file of the repository at `root`, or, without one, in the user's own. A person who types a
+    repository's value `agrees` to exactly that; a program does not.
     """
     key = find_key(name)
     value = _parsed(key, text)
     with _changing(root) as file:
         _set(file, name, value)
-    if root:
+    if root and agrees:
         remember(root, open_settings(root).requests([name]))
     return value
 

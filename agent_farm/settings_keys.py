@@ -120,6 +120,8 @@ def check_document(document: Mapping[str, Any], label: str = SETTINGS_NAME) -> C
         try:
             values[name] = _checked(label, name, value)
         except SettingsError as error:
+            own = () if label == SETTINGS_NAME else ("--user",)
+            error.hint = error.hint or as_command("af", "config", "unset", *own, name)
             problems.append(error)
     return Checked(values, tuple(problems))
 
@@ -140,13 +142,20 @@ def load_document(file: Path) -> dict[str, Any]:
     except NotReadable as error:
         raise SettingsError(error.what, why=error.why) from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{file} is not valid TOML", why=str(error)) from error
+        raise _not_toml(file, error) from error
     import tomllib  # 8 ms that a farm without a settings file does not pay
 
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingsError(f"{file} is not valid TOML", why=str(error)) from error
+        raise _not_toml(file, error) from error
+
+
+def _not_toml(file: Path, error: Exception) -> SettingsError:
+    import shlex
+
+    hint = f"${{EDITOR:-vi}} {shlex.quote(str(file))}"
+    return SettingsError(f"{file} is not valid TOML", why=str(error), hint=hint)
 
 
 def known_key(name: str) -> Key | None:

@@ -50,6 +50,7 @@ def command_of(
     short: Mapping[str, str] | None = None,
     metavars: Mapping[str, str] | None = None,
     epilog: str | None = None,
+    context_settings: dict[str, Any] | None = None,
 ) -> click.Command:
     """The command of a verb, called like it unless it has a `name`.
 
@@ -77,7 +78,12 @@ def command_of(
         return _carry_out(verb, context, read_request(verb, fields), chosen, as_json=as_json)
 
     return click.Command(
-        name or way.verb, params=[*shown, _json()], callback=carry_out, help=operation.text, epilog=epilog
+        name or way.verb,
+        context_settings=context_settings,
+        params=[*shown, _json()],
+        callback=carry_out,
+        help=operation.text,
+        epilog=epilog,
     )
 
 

@@ -20,6 +20,18 @@ MODULES = {
     "landing": "landing",
     "prompt": "prompt",
     "choices": "choices",
+    "doctor": "doctor",
+    "doctor_fix": "doctor_fix",
+    "init": "init",
+    "config_list": "config_list",
+    "config_get": "config_get",
+    "config_set": "config_set",
+    "config_unset": "config_unset",
+    "config_agree": "config_agree",
+    "pool_fill": "pool_fill",
+    "pool_drain": "pool_drain",
+    "runtimes": "runtimes",
+    "runtimes_check": "runtimes_check",
 }
 
 

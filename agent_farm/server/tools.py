@@ -16,8 +16,9 @@ from agent_farm.operations.schemas import answer_schema, request_schema
 from agent_farm.operations.table import load, load_all
 from agent_farm.server.answering import answer_to
 
-# No program agrees to what a repository wants: that is for its user to do.
-NOT_FOR_PROGRAMS = ("yes",)
+# No program agrees to what a repository wants, nor writes the settings that hold without being asked about:
+# that is for the user to do.
+NOT_FOR_PROGRAMS = ("yes", "user")
 
 
 def tools_for(caller: CallerKind) -> list[Tool]:
@@ -63,12 +64,13 @@ def _for_programs(
     """Says who can agree, and by which command."""
     if not isinstance(error, ConsentNeeded):
         return error
-    id, ids = arguments.get("id"), arguments.get("ids")
-    named = [id] if isinstance(id, str) else [one for one in ids or () if isinstance(one, str)]
+    ids = arguments.get("ids")
+    words = [arguments.get("id"), arguments.get("name"), *(ids if isinstance(ids, list) else ())]
+    named = [one for one in words if isinstance(one, str)]
     return ConsentNeeded(
         error.what,
         why="No tool agrees to that: ask the repository's user to read it and to agree once.",
-        hint=as_command("af", operation.name, "--yes", *named),
+        hint=as_command("af", *operation.name.split("_"), "--yes", *named),
         evidence=error.evidence,
     )
 

@@ -1,8 +1,8 @@
-"""`af doctor`: every half-state explained, and healed with --fix."""
+"""`doctor`: every half-state explained. `doctor_fix` heals what can be healed, after the same checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_farm.errors import AgentFarmError, DamagedFile
@@ -17,10 +17,45 @@ from agent_farm.farm.checks import (
     needed_tools,
     port_blocks,
 )
-from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.finding import Finding, Level
 from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Answer, Context, Operation, Request
 
 Check = Callable[[Farm], Iterator[Finding]]
+
+
+class Doctor(Request):
+    pass
+
+
+class Found(Answer):
+    """`healed` is what was done about it, `error` why that failed; `remedy` is a command for a person.
+
+    `heals`: `af doctor --fix` can do something about it.
+    """
+
+    level: Level
+    what: str
+    healed: str | None
+    error: str | None
+    remedy: str | None
+    heals: bool
+
+    @property
+    def is_left(self) -> bool:
+        return self.level == "problem" and not self.healed
+
+
+class Examined(Answer):
+    """`problems` counts those that are left."""
+
+    findings: tuple[Found, ...]
+    problems: int
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.problems else 0
+
 
 # In this order: what an earlier one heals, a later one no longer finds.
 CHECKS: tuple[Check, ...] = (
@@ -56,22 +91,17 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`healed` is what was done about it, None when nothing was or could be."""
-
-    finding: Finding
-    healed: str | None = None
-    error: str | None = None
-
-
-def examine(farm: Farm, *, fix: bool = False) -> Iterator[Outcome]:
+def examine(farm: Farm, *, fix: bool = False) -> Iterator[Found]:
     """All findings, one by one; with `fix` each is healed before the next check looks."""
     for check in CHECKS:
-        outcomes = [_heal(finding) if fix and finding.heal else Outcome(finding) for finding in check(farm)]
-        yield from _looked_at_again(farm, check, outcomes)
+        outcomes = [_heal(finding) if fix and finding.heal else _Outcome(finding) for finding in check(farm)]
+        yield from map(_told, _looked_at_again(farm, check, outcomes))
         if check is damaged_registry.check_registry and not _is_readable(farm):
             return  # every check that follows reads it
+
+
+def collect(parts: Sequence[Found]) -> Examined:
+    return Examined(tuple(parts), sum(part.is_left for part in parts))
 
 
 def _is_readable(farm: Farm) -> bool:
@@ -82,17 +112,26 @@ def _is_readable(farm: Farm) -> bool:
     return True
 
 
-def _heal(finding: Finding) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """`healed` is what was done about it, None when nothing was or could be."""
+
+    finding: Finding
+    healed: str | None = None
+    error: str | None = None
+
+
+def _heal(finding: Finding) -> _Outcome:
     assert finding.heal is not None
     try:
-        return Outcome(finding, healed=finding.heal())
+        return _Outcome(finding, healed=finding.heal())
     except AgentFarmError as error:
-        return Outcome(replace(finding, remedy=error.hint), error=error.sentence)
+        return _Outcome(replace(finding, remedy=error.hint), error=error.sentence)
     except OSError as error:
-        return Outcome(finding, error=str(error))
+        return _Outcome(finding, error=str(error))
 
 
-def _looked_at_again(farm: Farm, check: Check, outcomes: list[Outcome]) -> list[Outcome]:
+def _looked_at_again(farm: Farm, check: Check, outcomes: list[_Outcome]) -> list[_Outcome]:
     """Healed is only what the same check no longer finds."""
     if not any(outcome.healed for outcome in outcomes):
         return outcomes
@@ -103,3 +142,31 @@ def _looked_at_again(farm: Farm, check: Check, outcomes: list[Outcome]) -> list[
         else outcome
         for outcome in outcomes
     ]
+
+
+def _told(outcome: _Outcome) -> Found:
+    finding = outcome.finding
+    return Found(
+        level=finding.level,
+        what=finding.what,
+        healed=outcome.healed,
+        error=outcome.error,
+        remedy=finding.remedy,
+        heals=finding.heal is not None,
+    )
+
+
+def _run(context: Context, request: Doctor) -> Iterator[Found]:
+    return examine(context.farm)
+
+
+OPERATION = Operation(
+    "doctor",
+    "Find and explain what is broken in the farm",
+    Doctor,
+    Examined,
+    _run,
+    collect,
+    effect="reads",
+    tolerant=True,
+)

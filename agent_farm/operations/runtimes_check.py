@@ -1,4 +1,4 @@
-"""`runtimes_check`: one real start of a runtime, locked to a server made for this, and what was seen of it."""
+"""`runtimes_check`: one real start of a runtime, locked to a server made for this, and what was seen."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def test_a_repository_without_a_commit_is_enough(tmp_path: Path, af: Af) -> None
 def test_json_names_every_file(repo: Path, af: Af) -> None:
     document = json.loads(af("init", "--json").stdout)
     assert document["version"] == 1
-    assert document["init"]["created"] == list(scaffold_files())
-    assert document["init"]["root"] == str(repo)
+    assert document["created"] == list(scaffold_files())
+    assert document["root"] == str(repo)
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:

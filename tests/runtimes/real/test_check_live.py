@@ -25,7 +25,7 @@ def test_a_check_finds_everything_in_order(cli: Cli, af: Af, api: FakeApi, repo:
     name_model(cli, repo)
     done = af("runtimes", "check", cli.name, "--json", env=cli.environment(api), timeout=120)
     assert done.stderr == ""
-    check = json.loads(done.stdout)["check"]
+    check = json.loads(done.stdout)
     assert [finding["what"] for finding in check["findings"]] == [
         "usable",
         "ran",

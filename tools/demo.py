@@ -130,10 +130,7 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
     _say("Two builders start, each in a worktree, branch and tmux session of its own:")
     task = _last_word(scratch.show("af", "spawn", TASK, "--runtime", "demo"))
     spec = _last_word(scratch.show("af", "spawn", "--project", "0001", "--runtime", "demo"))
-    _say(
-        "All builders at a glance. The state, who reported it and how long ago; commits ahead of main as +1;"
-    )
-    print("   `=` is nothing changed yet; tokens in/out; the task:")
+    _say("All builders: what each does, who reported it, how long ago, commits ahead of main (= for none):")
     scratch.show("af", "status")
     _say("Wait until both have ended their turn:")
     scratch.show("af", "wait", task, spec, "--timeout", "60")

@@ -133,7 +133,9 @@ def parser_of(output: str, launch: Launch) -> LineParser | None:
 def _how_it_ended(ended: Ended) -> str:
     if ended.cannot_start:
         return "cannot be started"
-    return f"was ended by {ended.signal}" if ended.signal else f"ended with exit code {ended.exit_code}"
+    if ended.signal:
+        return f"was ended by {ended.signal}"
+    return f"ended with exit code {ended.exit_code}" if ended.exit_code else "has failed"
 
 
 def _start_failure(ended: Ended) -> str | None:

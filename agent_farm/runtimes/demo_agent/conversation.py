@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 
@@ -16,22 +16,19 @@ class UnknownConversation(Exception):
 
 @dataclass(slots=True)
 class Conversation:
-    """`file` is the one that it wrote last, to which a line may be added later."""
+    """How many messages it heard, of how many bytes; `file` is the one that it wrote last."""
 
     id: str
-    messages: list[dict[str, object]] = field(default_factory=list)
+    messages: int = 0
+    heard_bytes: int = 0
     file: str | None = None
 
     def remember(self, text: str) -> str:
         """Add a message and give back its SHA-256."""
         content = text.encode("utf-8", "surrogateescape")
-        digest = hashlib.sha256(content).hexdigest()
-        self.messages.append({"sha256": digest, "bytes": len(content)})
-        return digest
-
-    @property
-    def read_bytes(self) -> int:
-        return sum(int(str(message["bytes"])) for message in self.messages)
+        self.messages += 1
+        self.heard_bytes += len(content)
+        return hashlib.sha256(content).hexdigest()
 
     def save(self, home: Path | None) -> None:
         if home is None:
@@ -39,7 +36,7 @@ class Conversation:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = _file(home, self.id)
         temporary = target.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps({"version": 1, **asdict(self)}))
+        temporary.write_text(json.dumps(asdict(self)))
         temporary.replace(target)
 
 
@@ -49,8 +46,7 @@ def open_conversation(home: Path | None, new: str | None, resumed: str | None) -
         return Conversation(new or str(uuid.uuid4()))
     if home is None or not _file(home, resumed).exists():
         raise UnknownConversation(f"no conversation {resumed}")
-    stored = json.loads(_file(home, resumed).read_text())
-    return Conversation(resumed, stored["messages"], stored.get("file"))
+    return Conversation(**json.loads(_file(home, resumed).read_text()))
 
 
 def _file(home: Path, identity: str) -> Path:

@@ -14,7 +14,7 @@ from agent_farm.runtimes.demo_agent.demo_turn import Leave, Turn, TurnFailed, by
 def run_headless(arguments: Arguments) -> int:
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     conversation = open_conversation(arguments.home, arguments.conversation, arguments.resume)
-    history = len(conversation.messages)
+    history = conversation.messages
     digest = conversation.remember(prompt)
     conversation.save(arguments.home)
     _emit({"type": "start", "conversation_id": conversation.id, "history": history, "sha256": digest})
@@ -32,7 +32,7 @@ def run_headless(arguments: Arguments) -> int:
         conversation.save(arguments.home)
     answer = turn.answer
     if answer is None:
-        size = conversation.messages[-1]["bytes"]
+        size = len(prompt.encode("utf-8", "surrogateescape"))
         answer = f"done · message {history + 1} · prompt sha256 {digest} bytes {size}"
     _emit(
         {"type": "result", "output": answer, **spending(bytes_of(prompt + arguments.role), bytes_of(answer))}

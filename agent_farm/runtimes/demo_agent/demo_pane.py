@@ -55,7 +55,7 @@ class _Agent:
         return code
 
     def _greet(self) -> None:
-        known = len(self._conversation.messages)
+        known = self._conversation.messages
         verb = "resumed" if self._arguments.resume else "new"
         self.line.say(f"demo agent · {verb} conversation {self._conversation.id} · {known} messages")
         if role := self._arguments.role:
@@ -98,9 +98,9 @@ class _Agent:
             self._hooks.report("StopFailure", error="api_error", message=str(error))
         else:
             self._conversation.save(self._arguments.home)
-            self.line.say(f"answer: {answer} · message {len(self._conversation.messages)}")
+            self.line.say(f"answer: {answer} · message {self._conversation.messages}")
             self._answered_bytes += bytes_of(answer)
-            self._hooks.report("Stop", **spending(self._conversation.read_bytes, self._answered_bytes))
+            self._hooks.report("Stop", **spending(self._conversation.heard_bytes, self._answered_bytes))
 
     def _interrupted(self, key: str) -> None:
         """Ctrl-C is reported; Esc is not, as in the CLIs whose stale state has to be seen on the screen."""

@@ -87,7 +87,7 @@ class Session:
     def status(self) -> str:
         if self.told.status in ("completed", "failed") or self.is_alive():
             return self.told.status
-        again = _load(self.directory).status  # it may have ended in between
+        again = load_session(self.directory).told.status  # it may have ended in between
         return again if again in ("completed", "failed") else "failed"
 
     def changed(self, **facts: Any) -> Session:
@@ -139,18 +139,18 @@ class Sessions:
 
     def load(self, identity: str, runtime: str) -> Session:
         """UnknownSession also for a session of another runtime than the one that asks."""
-        directory = self.directory / identity
-        told = _load(directory)
-        if "/" in identity or told.runtime != runtime:
+        session = load_session(self.directory / identity)
+        if "/" in identity or session.told.runtime != runtime:
             raise UnknownSession(identity)
-        return Session(directory, told)
+        return session
 
 
-def _load(directory: Path) -> Told:
+def load_session(directory: Path) -> Session:
     try:
-        return msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
+        told = msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
     except (OSError, ValueError) as error:
         raise UnknownSession(directory.name) from error
+    return Session(directory, told)
 
 
 def _key(brief: Path, state: Path) -> str:

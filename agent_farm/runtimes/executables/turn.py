@@ -20,21 +20,24 @@ from typing import Any
 from agent_farm.disk import file_lock
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.executables.artifacts import differing_files
-from agent_farm.runtimes.executables.session import Session, Sessions
+from agent_farm.runtimes.executables.session import Session, load_session
 from agent_farm.runtimes.executables.shipped import EXECUTABLES
 from agent_farm.runtimes.executables.state_file import end_state
 from agent_farm.runtimes.external_config import ExternalRuntime, RuntimeFileError, declared_runtimes
 from agent_farm.runtimes.result import RuntimeResult
 
 _MOST_TURNS = 100_000  # its limit is the time
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(directory: Path, verb: str, ready: int) -> int:
-    sessions = Sessions(directory.parents[2], directory.parent)
-    name = directory.name.removesuffix("-" + "-".join(directory.name.split("-")[-2:]))
-    turn = _Turn(sessions.load(directory.name, name), find_limits(sessions.root, name))
-    with file_lock(turn.session.alive_lock, wait=0):
+    session = load_session(directory)
+    root = directory.parents[2]  # of .agent-farm/sessions/ID
+    turn = _Turn(session, find_limits(root, session.told.runtime))
+    with file_lock(session.alive_lock):  # who asks whether it lives holds it for a moment, too
         failed = asyncio.run(turn.run(verb, ready))
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)  # the end is noted, whatever comes
         turn.note_end(failed)
     return int(failed)
 

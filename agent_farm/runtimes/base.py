@@ -18,8 +18,7 @@ from agent_farm.runtimes.cli import Permissions as Permissions
 from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, config_directory, one_server
-from agent_farm.runtimes.progress import OnProgress, telling
-from agent_farm.runtimes.result import Failure, RuntimeResult, failure_of
+from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, failure_of
 from agent_farm.runtimes.versions import installed_version, is_older
 
 
@@ -119,7 +118,7 @@ class RuntimeAdapter(ABC):
             if failure:
                 return RuntimeResult(failure=failure)
             name = server.name if server else self.name
-            with config_directory(name, env=own) as scratch, telling(on_progress):
+            with config_directory(name, env=own) as scratch:
                 start = Start(
                     mode="headless",
                     env={**own, **(server.environment() if server else {})},
@@ -140,6 +139,7 @@ class RuntimeAdapter(ABC):
                     bounds=bounds,
                     max_turns=max_turns,
                     timeout=timeout,
+                    on_progress=on_progress,
                 )
                 result = await self.run_headless(start)
         except (AgentFarmError, OSError, ValueError) as error:

@@ -13,10 +13,9 @@ from agent_farm.runtimes.claude_headless import bounds_rules, worker_order
 from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
 from agent_farm.runtimes.conversations import spent_since
 from agent_farm.runtimes.engine import CliAdapter
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, text_of, turn_limit
+from agent_farm.runtimes.lines import Event, LineParser, last_line, number, text_of, turn_limit
 from agent_farm.runtimes.mcp_config import claude_form
-from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.result import FailureKind, Usage
+from agent_farm.runtimes.result import Usage
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # instead of a login of its own it uses the cloud's
@@ -166,8 +165,7 @@ class ClaudeEvents(LineParser):
                     failed = bool(block.get("is_error"))
                     self.answer(block["tool_use_id"], text_of(block.get("content")), is_error=failed)
         elif kind == "failed":
-            said = last_line(event["stderr"]) or last_line(event["message"])
-            self.fail(self._kind(event["stderr"] + event["message"]), said)
+            self._failed(event["stderr"], event["message"])
         elif kind == "result":
             self._result(event)
 
@@ -185,8 +183,9 @@ class ClaudeEvents(LineParser):
             self.is_hopeless = True
             self.fail("not-logged-in", f"the API refuses the key or login: {status} {data.get('error')}")
 
-    def _kind(self, said: str, otherwise: FailureKind = "failed") -> FailureKind:
-        return "refused-argument" if any(word in said for word in self.refusals) else otherwise
+    def _failed(self, stderr: str, message: str) -> None:
+        refused = any(word in stderr + message for word in self.refusals)
+        self.fail("refused-argument" if refused else "failed", last_line(stderr) or last_line(message))
 
     def _cost(self, total: object) -> float | None:
         """This run's part: the CLI's total counts the whole conversation."""
@@ -212,8 +211,9 @@ class ClaudeEvents(LineParser):
             self.fail("turn-limit", turn_limit(self.max_turns))
         elif event.get("is_error"):
             message = event.get("result") or "; ".join(event.get("errors") or ()) or str(event.get("subtype"))
-            found = api_failure(event.get("api_error_status"), message)
-            self.fail(self._kind(message, found.kind), found.message)
+            if any(word in message for word in self.refusals):
+                self.fail("refused-argument", message)
+            self.fail_api(event.get("api_error_status"), message)
 
 
 def _blocks(event: Event) -> list[Event]:
@@ -301,7 +301,6 @@ CLAUDE_CODE = Cli(
         working=r"esc to interrupt|^ *[·✢✳✶✻✽*] \S.*…",
         shows_work=True,
     ),
-    own_words=INPUT_LINE,
 )
 
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Literal
 
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.mcp_config import McpServer, Transport, claude_form
-from agent_farm.runtimes.plain_text import NO_WORDS, OwnWords
+from agent_farm.runtimes.plain_text import INPUT_LINE, OwnWords
+from agent_farm.runtimes.result import OnProgress
 
 if TYPE_CHECKING:
     from agent_farm.runtimes.lines import LineParser
@@ -72,6 +73,7 @@ class Start:
     bounds: Bounds = NONE
     max_turns: int = 20
     timeout: float | None = None
+    on_progress: OnProgress | None = None
 
     @property
     def in_pane(self) -> bool:
@@ -197,18 +199,6 @@ class Ask:
     more_variables: Callable[[Environment], tuple[str, ...]] = lambda env: ()
 
 
-def _none(start: Start) -> tuple[str, ...]:
-    return ()
-
-
-def _no_files(start: Start) -> Mapping[Path, str]:
-    return {}
-
-
-def _no_variables(start: Start) -> Mapping[str, str]:
-    return {}
-
-
 def _no_parser(start: Start) -> LineParser:
     raise NotImplementedError
 
@@ -257,16 +247,16 @@ class Cli:
     config_file: str = "mcp.json"
     transports: tuple[Transport, ...] = ("http", "sse")
     server_name: Callable[[McpServer, Start], str] = lambda server, start: server.name
-    flags: Callable[[Start], Sequence[str]] = _none
-    files: Callable[[Start], Mapping[Path, str]] = _no_files
-    environment: Callable[[Start], Mapping[str, str]] = _no_variables
+    flags: Callable[[Start], Sequence[str]] = lambda start: ()
+    files: Callable[[Start], Mapping[Path, str]] = lambda start: {}
+    environment: Callable[[Start], Mapping[str, str]] = lambda start: {}
     worker: Callable[[Start], tuple[tuple[str, ...], str]] | None = None
     events: Callable[[Start], LineParser] = _no_parser
     temporary: Mapping[str, str] = field(default_factory=dict)
 
     hooks: Hooks = Hooks()
     screen: Screen = Screen()
-    own_words: OwnWords = NO_WORDS
+    own_words: OwnWords = INPUT_LINE
     notices_dead_mcp: bool = True
     hides_git_identity: bool = False
     reads_beside: bool = True

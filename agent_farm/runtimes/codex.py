@@ -22,7 +22,7 @@ from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer
-from agent_farm.runtimes.plain_text import INPUT_LINE, fits_argument, order_to_read_role
+from agent_farm.runtimes.plain_text import fits_argument, order_to_read_role
 
 # connectors and plugins bring MCP servers of their own
 _FEATURES_OFF = ("features.apps=false", "features.plugins=false")
@@ -227,7 +227,6 @@ CODEX = Cli(
         failed=r"^■ (?!Conversation interrupted).*",
         interrupted=r"^■ Conversation interrupted",
     ),
-    own_words=INPUT_LINE,
 )
 
 

@@ -9,7 +9,15 @@ from pathlib import Path
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.codex_lock import config_home, key_of
 from agent_farm.runtimes.conversations import spent_since
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, status_in, text_of
+from agent_farm.runtimes.lines import (
+    Event,
+    LineParser,
+    last_line,
+    number,
+    status_in,
+    text_of,
+    usage_of,
+)
 from agent_farm.runtimes.result import Failure, Usage
 
 # items that are calls of tools, and what they are called with
@@ -53,8 +61,7 @@ class CodexEvents(LineParser):
             self.usage = self._usage(event.get("usage") or {})
         elif kind == "turn.failed":
             message = str(event["error"].get("message") or json.dumps(event["error"]))
-            failure = api_failure(status_in(message), message)
-            self.fail(failure.kind, failure.message)
+            self.fail_api(status_in(message), message)
 
     def explain(self, stderr: str, exit_code: int) -> Failure:
         if "required MCP" in stderr or "MCP server" in stderr:
@@ -90,13 +97,8 @@ class CodexEvents(LineParser):
         """This run's part of a total that counts the whole conversation."""
         totals = {name: float(number(value)) for name, value in total.items()}
         spent = spent_since(self.start, self.conversation_id, totals) or {}
-        cached = number(spent.get("cached_input_tokens"))
-        return Usage(
-            input_tokens=max(0, number(spent.get("input_tokens")) - cached),
-            output_tokens=number(spent.get("output_tokens")),
-            cache_read_tokens=cached,
-            cache_write_tokens=number(spent.get("cache_write_input_tokens")),
-        )
+        names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
+        return usage_of(*(spent.get(name) for name in names))
 
 
 class Rollout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from agent_farm.runtimes.cli import HOOK_SECONDS, Cli, Environment, Home, Hooks,
 from agent_farm.runtimes.conversations import spent_since
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.foreign import load_json, settings_between, table
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, number, text_of
-from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header, locked_name
-from agent_farm.runtimes.plain_text import INPUT_LINE
+from agent_farm.runtimes.lines import Event, LineParser, number, text_of, usage_of
+from agent_farm.runtimes.mcp_config import McpServer, claude_form, locked_name
 from agent_farm.runtimes.result import Failure, Usage
 from agent_farm.runtimes.skills import skill_paths
 
@@ -40,12 +39,8 @@ def _pick_keys(env: Environment, model: str | None) -> tuple[str, ...]:
     return tuple(name for name in COPILOT.every_variable if name not in unused)
 
 
-def _config(servers: tuple[McpServer, ...]) -> dict[str, object]:
-    def form(server: McpServer) -> dict[str, object]:
-        where = {"type": server.transport, "url": server.url, "tools": ["*"], "timeout": TOOL_SECONDS * 1000}
-        return {**where, **bearer_header(server)}
-
-    return {"mcpServers": {server.name: form(server) for server in servers}}
+def _config(servers: Sequence[McpServer]) -> dict[str, object]:
+    return claude_form(servers, tools=["*"])
 
 
 def project_servers(top: Path, cwd: Path) -> list[str]:
@@ -124,8 +119,7 @@ class CopilotEvents(LineParser):
         elif kind == "assistant.message":
             self.output = data.get("content") or self.output
         elif kind == "session.error":
-            failure = api_failure(data.get("statusCode"), str(data.get("message")))
-            self.fail(failure.kind, failure.message)
+            self.fail_api(data.get("statusCode"), str(data.get("message")))
         elif kind == "result":
             self.finished = not event.get("exitCode")
             self.conversation_id = event.get("sessionId") or self.conversation_id
@@ -142,13 +136,7 @@ class CopilotEvents(LineParser):
         names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
         totals = {name: float(sum(number(usage.get(name)) for usage in models)) for name in names}
         spent = spent_since(self.start, self.conversation_id, totals) or {}
-        cached = number(spent.get("cacheReadTokens"))
-        return Usage(
-            input_tokens=max(0, number(spent.get("inputTokens")) - cached),
-            output_tokens=number(spent.get("outputTokens")),
-            cache_read_tokens=cached,
-            cache_write_tokens=number(spent.get("cacheWriteTokens")),
-        )
+        return usage_of(*(spent.get(name) for name in names))
 
 
 def _text(result: object) -> str:
@@ -227,7 +215,6 @@ COPILOT = Cli(
         failed=r"^ *[✗×] .*",
         interrupted=r"^ *● Operation (?:cancelled|aborted) by user",
     ),
-    own_words=INPUT_LINE,
     notices_dead_mcp=False,
     reads_beside=False,
 )

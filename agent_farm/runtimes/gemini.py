@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.bounds import NONE
@@ -13,10 +13,9 @@ from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, H
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import load_json, settings_between, table
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, number, status_in, text_of
-from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header, locked_name
-from agent_farm.runtimes.plain_text import INPUT_LINE
-from agent_farm.runtimes.result import Failure, Usage
+from agent_farm.runtimes.lines import Event, LineParser, status_in, text_of, usage_of
+from agent_farm.runtimes.mcp_config import McpServer, claude_form, locked_name
+from agent_farm.runtimes.result import Failure
 from agent_farm.runtimes.skills import skill_commands, skill_paths
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -50,13 +49,8 @@ def _environment(start: Start) -> dict[str, str]:
     return ours
 
 
-def _config(servers: tuple[McpServer, ...]) -> dict[str, object]:
-    def form(server: McpServer) -> dict[str, object]:
-        timeout = TOOL_SECONDS * 1000
-        where = {"url": server.url, "type": server.transport, "trust": True, "timeout": timeout}
-        return {**where, **bearer_header(server)}
-
-    return {"mcpServers": {server.name: form(server) for server in servers}}
+def _config(servers: Sequence[McpServer]) -> dict[str, object]:
+    return claude_form(servers, trust=True)
 
 
 def _files(start: Start) -> dict[Path, str]:
@@ -166,16 +160,11 @@ class GeminiEvents(LineParser):
     def _result(self, event: Event) -> None:
         stats = event.get("stats") or {}
         self.finished = True
-        cached = number(stats.get("cached"))
-        self.usage = Usage(
-            input_tokens=max(0, number(stats.get("input_tokens")) - cached),
-            output_tokens=number(stats.get("output_tokens")),
-            cache_read_tokens=cached,
-        )
+        self.usage = usage_of(stats.get("input_tokens"), stats.get("output_tokens"), stats.get("cached"))
         if event.get("status") == "error":
             error = event.get("error") or {}
             message = str(error.get("message") or error.get("type"))
-            self.failure = self.failure or api_failure(status_in(message), message)
+            self.fail_api(status_in(message), message)
         elif self._warning and not self.output.strip():  # it stopped itself, and calls that a success
             self.fail("failed", self._warning)
 
@@ -280,7 +269,6 @@ GEMINI = Cli(
         failed=r"^ *✕ .*",
         interrupted=r"^ *ℹ Request cancelled",
     ),
-    own_words=INPUT_LINE,
     notices_dead_mcp=False,
     hides_git_identity=True,  # its commands run with GIT_CONFIG_GLOBAL=/dev/null
 )

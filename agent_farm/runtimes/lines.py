@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.process import Command, Ended, run_guarded
-from agent_farm.runtimes.progress import listener
 from agent_farm.runtimes.reading import refused_reading
 from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage, failure_of
 
@@ -87,6 +86,10 @@ class LineParser(ABC):
         """The first failure is the cause; later ones are its consequences."""
         self.failure = self.failure or Failure(kind, message)
 
+    def fail_api(self, status: int | None, message: str) -> None:
+        """An API error; one about the key or the login is told apart."""
+        self.fail("not-logged-in" if status in (401, 403) else "api-error", message)
+
     def speaks(self) -> None:
         """The model says or calls something: a turn, until its calls are answered and it is asked again."""
         if not self._is_speaking:
@@ -158,7 +161,7 @@ async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
 
 def _telling(parser: LineParser) -> Callable[[str], str | None]:
     """`parser.line`; what has come of it is told where somebody listens."""
-    tell = listener()
+    tell = parser.start.on_progress
     if tell is None:
         return parser.line
     seen = (0, 0, "")
@@ -186,11 +189,6 @@ def last_line(text: str) -> str:
     return lines[-1][:500] if lines else ""
 
 
-def api_failure(status: int | None, message: str) -> Failure:
-    """An API error; one about the key or the login is told apart."""
-    return Failure("not-logged-in" if status in (401, 403) else "api-error", message)
-
-
 def text_of(content: object) -> str:
     """The text of a tool's result in any of the forms CLIs use."""
     if content is None:
@@ -211,6 +209,12 @@ def status_in(message: str) -> int | None:
     """The HTTP status of an error that an API's message names."""
     found = re.search(r"\b([45]\d\d)\b", message)
     return int(found[1]) if found else None
+
+
+def usage_of(given: object, output: object, cached: object, written: object = 0) -> Usage:
+    """From counts whose `given` includes what came from a cache."""
+    read = number(cached)
+    return Usage(max(0, number(given) - read), number(output), read, number(written))
 
 
 def number(value: object) -> int:

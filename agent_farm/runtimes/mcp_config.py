@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +60,18 @@ def bearer_header(server: McpServer, *, variable: str = f"${{{MCP_TOKEN}}}") -> 
     return {"headers": {"Authorization": f"Bearer {variable}"}} if server.token else {}
 
 
-def claude_form(servers: tuple[McpServer, ...]) -> dict[str, object]:
-    """`{"mcpServers": {name: {"type", "url", …}}}`, its tools offered from the first request on."""
-    return {"mcpServers": {server.name: _claude_server(server) for server in servers}}
+def claude_form(servers: Sequence[McpServer], **more: object) -> dict[str, object]:
+    """`{"mcpServers": {name: {"type", "url", …}}}`, with what a CLI wants to be told beside it.
+
+    Claude itself wants `alwaysLoad`: its tools are then offered from the first request on.
+    """
+    told = more or {"alwaysLoad": True}
+
+    def form(server: McpServer) -> dict[str, object]:
+        where = {"type": server.transport, "url": server.url, "timeout": TOOL_SECONDS * 1000}
+        return {**where, **told, **bearer_header(server)}
+
+    return {"mcpServers": {server.name: form(server) for server in servers}}
 
 
 @contextmanager
@@ -96,11 +105,6 @@ def _as_server(name: str, given: McpServer | Mapping[str, object]) -> McpServer:
     is_sse = said == "sse" or (not said and urlsplit(url).path.rstrip("/").endswith("/sse"))
     transport: Transport = "sse" if is_sse else "http"
     return McpServer(name, url, token if isinstance(token, str) else None, transport)
-
-
-def _claude_server(server: McpServer) -> dict[str, object]:
-    form = {"type": server.transport, "url": server.url, "alwaysLoad": True, "timeout": TOOL_SECONDS * 1000}
-    return {**form, **bearer_header(server)}
 
 
 def _file_word(name: str) -> str:

@@ -12,10 +12,9 @@ from agent_farm.runtimes.cli import Ask, Cli, Environment, Hooks, Permissions, S
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between, load_json, table
-from agent_farm.runtimes.lines import Event, LineParser, api_failure, last_line, number, text_of
+from agent_farm.runtimes.lines import Event, LineParser, last_line, number, text_of
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_header
 from agent_farm.runtimes.opencode_config import overlay, referenced_variables
-from agent_farm.runtimes.plain_text import INPUT_LINE
 from agent_farm.runtimes.result import Failure, Usage
 from agent_farm.runtimes.skills import skill_commands
 
@@ -215,8 +214,7 @@ class OpencodeEvents(LineParser):
         elif kind == "error":
             error = event.get("error") or {}
             data = error.get("data") or {}
-            failure = api_failure(data.get("statusCode"), str(data.get("message") or error.get("name")))
-            self.fail(failure.kind, failure.message)
+            self.fail_api(data.get("statusCode"), str(data.get("message") or error.get("name")))
 
     def explain(self, stderr: str, exit_code: int) -> Failure:
         if "Options:" in stderr:
@@ -306,7 +304,6 @@ OPENCODE = Cli(
         dialog=r"Permission required|Allow once",
         working=r"esc (?:again )?(?:to )?interrupt",
     ),
-    own_words=INPUT_LINE,
     notices_dead_mcp=False,
     hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
 )

@@ -39,8 +39,6 @@ def as_text(text: str, words: OwnWords) -> str:
     return before + text + (" " if words.would_change_end(text) else "")
 
 
-NO_WORDS = OwnWords()
-
 # The five AI CLIs have learned the same words. `!` is a shell command, past every permission; a name after a
 # slash a command of their own, while a path, which has a second slash, is text; the end of a text opens a
 # list of names from which Enter would take one, and after a backslash Enter is a line break.

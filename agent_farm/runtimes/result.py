@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -78,3 +78,7 @@ class RuntimeResult:
     @property
     def error(self) -> str | None:
         return self.failure.message if self.failure else None
+
+
+# Who is told how far a headless run has come, while it goes on.
+OnProgress = Callable[[RuntimeResult], None]

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.runtimes.progress import OnProgress
-from agent_farm.runtimes.result import RuntimeResult, ToolCall
+from agent_farm.runtimes.result import OnProgress, RuntimeResult, ToolCall
 from agent_farm.sessions.failures import log_failure
 from agent_farm.sessions.session_record import SessionRecord
 

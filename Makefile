@@ -51,7 +51,7 @@ bench: setup-dev
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: setup-run
-	$(BIN)/python tools/docs.py
+	$(BIN)/python -m tools.docs
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

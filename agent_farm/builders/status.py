@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from agent_farm.builders.events import Event, Exit, Report
 from agent_farm.builders.record import BuilderRecord
 
-STATES = (
+State = Literal[
     "creating",
     "preparing",
     "working",
@@ -19,7 +20,8 @@ STATES = (
     "stopped",
     "lost",
     "unknown",
-)
+]
+STATES: tuple[State, ...] = get_args(State)
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
 ALIVE = frozenset({"preparing", "working", "waiting", "idle", "interrupted"})
 # Nothing goes on until a person does something, the most urgent first.

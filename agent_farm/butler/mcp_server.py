@@ -12,7 +12,6 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ListToolsResult, TextContent
 
-from agent_farm.butler.builder_tools import add_builder_tools
 from agent_farm.butler.desk import Desk, open_desk
 from agent_farm.butler.farm_tools import add_farm_tools
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
@@ -88,7 +87,6 @@ def _add_tools(server: MCPServer[Any], open_desk: Callable[[], Desk], open_farm:
     add_session_tools(server, open_desk)
     add_state_tools(server, open_desk)
     add_schedule_tools(server, open_desk)
-    add_builder_tools(server, open_farm)
     add_farm_tools(server, open_farm)
     add_source_tools(server, open_farm)
 

@@ -30,7 +30,9 @@ class Way:
 
     `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` makes
     the request's fields of what was typed (`as_json` is there, too), where they are not the same. `open`
-    finds the farm, given what was typed, where the verb wants another than the one here as it is.
+    finds the farm, given what was typed, where the verb wants another than the one here as it is. `before`
+    may refuse, or do it in a way that only a terminal has: then it gives the exit code. `after` goes on from
+    the answer.
     """
 
     verb: str
@@ -38,6 +40,19 @@ class Way:
     conclude: Callable[[Any], None] | None = None
     build: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     open: Callable[[Mapping[str, Any]], Farm] | None = None
+    before: Callable[[Typed], int | None] | None = None
+    after: Callable[[Typed, Any], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One call of a command: what was typed, and what it asks of the verb."""
+
+    values: Mapping[str, Any]
+    operation: Operation[Any, Any]
+    context: Context
+    request: Any
+    as_json: bool
 
 
 def command_of(
@@ -47,6 +62,7 @@ def command_of(
     others: Mapping[str, Way] | None = None,
     params: Mapping[str, click.Parameter | None] | None = None,
     also: Sequence[click.Parameter] = (),
+    words: Mapping[str, str] | None = None,
     short: Mapping[str, str] | None = None,
     metavars: Mapping[str, str] | None = None,
     epilog: str | None = None,
@@ -54,16 +70,18 @@ def command_of(
 ) -> click.Command:
     """The command of a verb, called like it unless it has a `name`.
 
-    `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own.
+    `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own;
+    `words`, `short` and `metavars` name what is derived otherwise than after its field.
     An option named in `others` has another verb done instead.
     """
     operation, own = load(way.verb), params or {}
-    derived = [
-        own[field.name]
-        if field.name in own
-        else _parameter(field, (short or {}).get(field.name), (metavars or {}).get(field.name))
-        for field in fields_of(operation)
-    ]
+
+    def named(field: inspect.Field) -> click.Parameter:
+        word = (words or {}).get(field.name) or f"--{field.name.replace('_', '-')}"
+        letter = (short or {}).get(field.name)
+        return _parameter(field, [word, *([letter] if letter else [])], (metavars or {}).get(field.name))
+
+    derived = [own[field.name] if field.name in own else named(field) for field in fields_of(operation)]
     shown = [*(param for param in derived if param is not None), *also]
 
     def carry_out(as_json: bool, **values: Any) -> int:
@@ -71,11 +89,16 @@ def command_of(
         option = next((name for name in others or () if name in given), None)
         chosen = (others or {})[option] if option else way
         verb = load(chosen.verb)
-        if option:
+        if option and not chosen.build:
             _require_together(verb, operation, given, option)
         fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
+        try:
+            request = read_request(verb, fields)
+        except UsageError as error:
+            error.hint = f"af {name or way.verb} --help"
+            raise
         context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
-        return _carry_out(verb, context, read_request(verb, fields), chosen, as_json=as_json)
+        return _carry_out(Typed(values, verb, context, request, as_json), chosen)
 
     return click.Command(
         name or way.verb,
@@ -88,7 +111,8 @@ def command_of(
 
 
 def _is_given(param: click.Parameter, values: Mapping[str, Any]) -> bool:
-    return values[str(param.name)] not in (None, False, ())
+    value = values[str(param.name)]
+    return value is not None and value is not False and value != ()
 
 
 def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,26 +148,30 @@ def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None =
     )
 
 
-def _carry_out(
-    operation: Operation[Any, Any], context: Context, request: Any, way: Way, *, as_json: bool
-) -> int:
-    parts: list[Any] = []
+def _carry_out(typed: Typed, way: Way) -> int:
+    if way.before is not None:
+        code = way.before(typed)
+        if code is not None:
+            return code
+    operation, parts = typed.operation, list[Any]()
     try:
-        for part in operation.run(context, request):
+        for part in operation.run(typed.context, typed.request):
             parts.append(part)
             if isinstance(part, Failure):
                 show_error(part.error, as_json=False)  # the others go on
-            elif not as_json:
+            elif not typed.as_json:
                 way.show(part)
     except KeyboardInterrupt:
-        if as_json and parts:  # what became of some is not lost
+        if typed.as_json and parts:  # what became of some is not lost
             _answer(operation.collect(parts))
         raise
     found: Answer = operation.collect(parts)
-    if as_json:
+    if typed.as_json:
         _answer(found)
     elif way.conclude is not None:
         way.conclude(found)
+    if way.after is not None:
+        way.after(typed, found)
     return found.exit_code
 
 
@@ -161,16 +189,15 @@ def _json() -> click.Option:
     return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of text.")
 
 
-def _parameter(field: inspect.Field, short: str | None, metavar: str | None) -> click.Parameter:
+def _parameter(field: inspect.Field, words: Sequence[str], metavar: str | None) -> click.Parameter:
     of, help = _described(field.type)
     if field.name in _NAMES_BUILDERS:
         return _builders(field, many=field.name == "ids")
-    words = [f"--{field.name.replace('_', '-')}", field.name, *([short] if short else [])]
     if isinstance(of, inspect.BoolType):
-        return click.Option(words, is_flag=True, help=help)
+        return click.Option([*words, field.name], is_flag=True, help=help)
     many = isinstance(of, inspect.VarTupleType)
     return click.Option(
-        words,
+        [*words, field.name],
         type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
         multiple=many,
         required=field.required,

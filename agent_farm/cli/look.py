@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from agent_farm.builders.events import Event, load_events
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.cli.choice import choose_builder
-from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import complete_ids, current_farm, id_argument, json_option
-from agent_farm.cli.output import answer, answer_json, printable, require_terminal
+from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.options import complete_ids, current_farm
+from agent_farm.cli.output import answer, printable, require_terminal
+from agent_farm.errors import UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
+from agent_farm.farm.panes import require_pane
 from agent_farm.launch import as_command
-
-if TYPE_CHECKING:
-    from agent_farm.builders.events import Event
-    from agent_farm.builders.record import BuilderRecord
-    from agent_farm.farm.farm import Farm
-
+from agent_farm.operations.builders import choose
 
 _FOLLOW_SECONDS = 0.2
 
@@ -38,8 +39,6 @@ def attach(id: str | None, read_only: bool) -> None:
 
 
 def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
-    from agent_farm.farm.panes import require_pane
-
     server, pane = require_pane(record)
     if server.is_around(os.environ):
         argv = server.switch_client_argv(pane.session_id, read_only=read_only)
@@ -56,12 +55,7 @@ def require_attachable(farm: Farm) -> None:
         require_terminal(why="--attach needs one.")
 
 
-@click.command()
-@id_argument
-def path(id: str) -> None:
-    """Print the absolute path of a builder's worktree: cd "$(af path ID)"."""
-    answer(current_farm(tolerant=True).require(id).worktree)
-
+path = command_of(Way("path", lambda found: answer(found.path)), epilog='Go there: cd "$(af path ID)"')
 
 capture = command_of(
     Way("capture", lambda found: answer(found.screen.rstrip("\n"))),
@@ -70,42 +64,55 @@ capture = command_of(
 )
 
 
-@click.command()
-@id_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on printing until the builder has ended.")
-@json_option
-def logs(id: str, follow: bool, as_json: bool) -> None:
-    """Print what happened to a builder: events of its launcher and its runtime."""
-    from agent_farm.builders.events import load_events
-
-    farm = current_farm(tolerant=True)
-    record = farm.require(id)
-    file = farm.run(record.id).events
-    if as_json:
-        from dataclasses import asdict
-
-        answer_json({"id": record.id, "events": [asdict(event) for event in load_events(file)]})
-        return
-    shown = 0
+def _follow(typed: Typed) -> int | None:
+    """Goes on until the builder has ended."""
+    if not typed.values["follow"]:
+        return None
+    if typed.as_json:
+        raise UsageError("Flags are mutually exclusive: --follow, --json", hint="af logs --help")
+    farm, record = typed.context.farm, choose(typed.context, typed.request.id)
+    shown = -typed.request.limit
     while True:
-        ended = not follow or _has_ended(farm, id=record.id)  # asked before the events: none is missed
-        events = load_events(file)
-        for event in events[shown:]:
-            answer(_line(event))
+        ended = _has_ended(farm, id=record.id)  # asked before the events: none is missed
+        events = load_events(farm.run(record.id).events)
+        _show_events(events[shown:])
         shown = len(events)
         if ended:
-            return
+            return 0
         time.sleep(_FOLLOW_SECONDS)
 
 
 def _has_ended(farm: Farm, id: str) -> bool:
-    from agent_farm.farm.listing import read_status
-
     record = farm.registry.read().get(id)
     return record is None or read_status(farm, record).is_finished
+
+
+def _show_events(events: Sequence[Event]) -> None:
+    for event in events:
+        answer(_line(event))
 
 
 def _line(event: Event) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))
     parts = [when, event.source.ljust(8), (event.state or "").ljust(9), event.event]
     return printable("  ".join(parts) + (f": {event.reason}" if event.reason else "")).replace("\n", " ")
+
+
+logs = command_of(
+    Way(
+        "logs",
+        lambda found: _show_events(found.events),
+        build=lambda values: {"id": values["id"], "limit": values["limit"]},
+        before=_follow,
+    ),
+    params={
+        "limit": click.Option(
+            ["--limit", "-n"],
+            type=click.IntRange(0),
+            default=0,
+            metavar="EVENTS",
+            help="Only the newest so many.",
+        )
+    },
+    also=[click.Option(["--follow", "-f"], is_flag=True, help="Go on printing until the builder has ended.")],
+)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
-from agent_farm.builders.ids import match_builder
-from agent_farm.cli.options import current_farm, ids_argument, json_option
+from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.output import (
     answer,
-    answer_json,
     narrate,
     narrate_hint,
     printable,
@@ -20,10 +18,7 @@ from agent_farm.cli.output import (
     terminal_width,
 )
 from agent_farm.errors import UsageError
-
-if TYPE_CHECKING:
-    from agent_farm.farm.farm import Farm
-    from agent_farm.farm.listing import Builder
+from agent_farm.farm.listing import Builder
 
 _WATCH_SECONDS = 1.0
 # A screen of its own, as `less` and `top` have it, so that what was there before comes back.
@@ -31,60 +26,36 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
-@click.command()
-@ids_argument(required=False)
-@click.option("--watch", "-w", is_flag=True, help="Show again every second until Ctrl-C.")
-@click.option("--fresh", is_flag=True, help="Wait for every worktree's git state, however long it takes.")
-@json_option
-def status(ids: tuple[str, ...], watch: bool, fresh: bool, as_json: bool) -> None:
-    """List builders and their state: first those that need you, then the others by type.
+EPILOG = """\b
+States:  creating preparing working idle   at work, or its turn ended
+         waiting                           needs you; the line below it says why
+         interrupted                       back after its turn was cut short
+         exited failed stopped lost        finished
+         unknown                           tmux could not be asked
+Sources: hook launcher process screen
+Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
+         landed: all its commits are on the base or a remote, also squashed
+         on BRANCH, detached, rebase: what is checked out, where that is not its own branch
+         no tree, not ours: git is not asked there; the second is explained by af diff
+Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
+A narrow terminal leaves out branch, tokens, runtime and source; --json has all.
+"""
 
-    \b
-    States:  creating preparing working idle   at work, or its turn ended
-             waiting                           needs you; the line below it says why
-             interrupted                       back after its turn was cut short
-             exited failed stopped lost        finished
-             unknown                           tmux could not be asked
-    Sources: hook launcher process screen
-    Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
-             landed: all its commits are on the base or a remote, also squashed
-             on BRANCH, detached, rebase: what is checked out, where that is not its own branch
-             no tree, not ours: git is not asked there; the second is explained by af diff
-    Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
-    A narrow terminal leaves out branch, tokens, runtime and source; --json has all.
-    """
-    if watch and as_json:
-        raise UsageError("Flags are mutually exclusive: --watch, --json", hint="af status --help")
-    farm = current_farm(tolerant=True)
-    if watch:
-        _watch(farm, ids, fresh)
-        return
-    builders = _read(farm, ids, fresh)
-    if as_json:
-        answer_json({"builders": [builder.to_json() for builder in builders]})
-    elif builders:
-        answer(_table(builders))
-        for builder in builders:
-            if builder.renamed_from:
-                renamed = f"{builder.renamed_from} is {builder.record.branch} now; its record follows."
-                narrate(printable(f"{builder.record.id}: {renamed}"))
-        _hint(builders)
-    else:
+
+def _show(builders: Sequence[Builder]) -> None:
+    if not builders:
         narrate("No builders.")
         narrate_hint('af spawn "…"')
+        return
+    answer(_table(builders))
+    for builder in builders:
+        if builder.renamed_from:
+            renamed = f"{builder.renamed_from} is {builder.record.branch} now; its record follows."
+            narrate(printable(f"{builder.record.id}: {renamed}"))
+    _hint(builders)
 
 
-def _read(farm: Farm, ids: tuple[str, ...], fresh: bool) -> list[Builder]:
-    records = farm.records()
-    if not records and not ids:
-        return []
-    from agent_farm.farm.listing import list_builders
-
-    chosen = [match_builder(id, list(records)) for id in dict.fromkeys(ids)] if ids else None
-    return list_builders(farm, chosen, fresh=fresh)
-
-
-def _hint(builders: list[Builder]) -> None:
+def _hint(builders: Sequence[Builder]) -> None:
     """What brings those back that do nothing by themselves."""
     states = [builder.status.state for builder in builders]
     if "lost" in states:
@@ -94,21 +65,26 @@ def _hint(builders: list[Builder]) -> None:
         narrate_hint(f'af send {" ".join(ids)} "Go on"')
 
 
-def _table(builders: list[Builder]) -> str:
+def _table(builders: Sequence[Builder]) -> str:
     from agent_farm.cli.status_table import render
 
     return render(builders, width=terminal_width(), now=time.time())
 
 
-def _watch(farm: Farm, ids: tuple[str, ...], fresh: bool) -> None:
+def _watch(typed: Typed) -> int | None:
+    """Shows it again every second until Ctrl-C."""
+    if not typed.values["watch"]:
+        return None
+    if typed.as_json:
+        raise UsageError("Flags are mutually exclusive: --watch, --json", hint="af status --help")
     if not sys.stdout.isatty():
         while True:
-            answer(_picture(farm, ids, fresh) + "\n")
+            answer(_picture(typed) + "\n")
             time.sleep(_WATCH_SECONDS)
     answer(_ENTER, end="")
     try:
         while True:
-            lines = _fitting(_picture(farm, ids, fresh).split("\n"), terminal_height())
+            lines = _fitting(_picture(typed).split("\n"), terminal_height())
             # drawn over the last picture, so that nothing flickers
             answer(_HOME + f"{_ERASE_LINE}\n".join(lines) + _ERASE_LINE + _ERASE_BELOW, end="")
             time.sleep(_WATCH_SECONDS)
@@ -116,8 +92,9 @@ def _watch(farm: Farm, ids: tuple[str, ...], fresh: bool) -> None:
         answer(_LEAVE, end="")
 
 
-def _picture(farm: Farm, ids: tuple[str, ...], fresh: bool) -> str:
-    builders = _read(farm, ids, fresh)
+def _picture(typed: Typed) -> str:
+    parts = list(typed.operation.run(typed.context, typed.request))
+    builders = [builder for part in parts if isinstance(part, tuple) for builder in part]
     return _table(builders) if builders else "No builders."
 
 
@@ -127,3 +104,10 @@ def _fitting(lines: list[str], height: int) -> list[str]:
         return lines
     hidden = len(lines) - height + 1
     return [*lines[: height - 2], f"  … {hidden} more lines; af status shows all", lines[-1]]
+
+
+status = command_of(
+    Way("status", _show, before=_watch),
+    also=[click.Option(["--watch", "-w"], is_flag=True, help="Show again every second until Ctrl-C.")],
+    epilog=EPILOG,
+)

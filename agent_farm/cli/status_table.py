@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_farm.builders.config import BUILDER_TYPES
@@ -35,7 +36,7 @@ _HEADER = _Row(*_Row._fields)
 _GIVE_WAY = ("branch", "tokens", "runtime", "source")
 
 
-def render(builders: list[Builder], *, width: int, now: float) -> str:
+def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
     rows = {builder.record.id: _row(builder, now) for builder in builders}
     widths = _widths([_HEADER, *rows.values()], width)
     lines = [style(_line(_HEADER, widths, width), "dim")]
@@ -50,7 +51,7 @@ def render(builders: list[Builder], *, width: int, now: float) -> str:
     return "\n".join([*lines, "", *(style(cut(line, width), "dim") for line in last)])
 
 
-def _groups(builders: list[Builder]) -> list[tuple[str, list[Builder]]]:
+def _groups(builders: Sequence[Builder]) -> list[tuple[str, list[Builder]]]:
     """Whoever waits for a person is not looked for among the types."""
     waiting = [builder for builder in builders if builder.status.state in NEEDS_YOU]
     others = [builder for builder in builders if builder.status.state not in NEEDS_YOU]
@@ -174,13 +175,13 @@ def _line(row: _Row, widths: _Widths, width: int) -> str:
     return cut(_INDENT + _GAP.join([*parts, cut(row.task, widths["task"])]).rstrip(), width)
 
 
-def _summary(builders: list[Builder]) -> str:
+def _summary(builders: Sequence[Builder]) -> str:
     states = [builder.status.state for builder in builders]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states, key=_rank))]
     return f"{counted(len(builders), 'builder')}: {', '.join(counts)}"
 
 
-def _old_bases(builders: list[Builder]) -> list[str]:
+def _old_bases(builders: Sequence[Builder]) -> list[str]:
     """What these builders began from is not what the remote has by now."""
     states = {builder.record.base: builder.git for builder in builders if builder.git}
     return [

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.operations.operation import Context, Failure
 
@@ -16,6 +17,7 @@ BuilderId = Annotated[str, Meta(description="Id of a builder, or a prefix that o
 BuilderIds = Annotated[
     tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each")
 ]
+SomeBuilders = Annotated[BuilderIds, Meta(min_length=1)]
 Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
 
 T = TypeVar("T")
@@ -23,9 +25,19 @@ T = TypeVar("T")
 
 def choose(context: Context, id: str) -> BuilderRecord:
     """The builder `id` means to this caller."""
-    if not context.whole_ids:
-        return context.farm.require(id)
+    return _meant(context, context.farm.records(), id)
+
+
+def choose_all(context: Context, ids: Iterable[str]) -> list[BuilderRecord]:
+    """The builders that `ids` mean, each once; for what begins only when every one of them is known."""
     records = context.farm.records()
+    found = (_meant(context, records, id) for id in ids)
+    return list({record.id: record for record in found}.values())
+
+
+def _meant(context: Context, records: Records, id: str) -> BuilderRecord:
+    if not context.whole_ids:
+        return records.match(id)
     if id in records:
         return records[id]
     if any(known.startswith(id) for known in records):

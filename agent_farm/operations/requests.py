@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ A = TypeVar("A", bound=Answer)
 
 _PLACE = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_NO_CHOICE = re.compile(r"Invalid enum value '(.*)'")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
@@ -41,7 +42,29 @@ def _reason(text: str, request: type[Request]) -> str:
         )
     if missing := _MISSING.fullmatch(what):
         return f"{missing[1]} is missing"
+    if place and (wrong := _NO_CHOICE.fullmatch(what)):
+        known = _choices(request, place.partition("[")[0])
+        close = nearest(wrong[1], known)
+        return f"{place.partition('[')[0]}: no {wrong[1]}; " + (
+            f"did you mean {close}?" if close else f"it takes {_list(known)}"
+        )
     return f"{place}: {what[:1].lower()}{what[1:]}" if place else what
+
+
+def _choices(request: type[Request], name: str) -> tuple[str, ...]:
+    return tuple(str(value) for value in _values_of(_types(request)[name]))
+
+
+def _values_of(of: msgspec.inspect.Type) -> Iterator[object]:
+    if isinstance(of, msgspec.inspect.LiteralType):
+        yield from of.values
+    elif isinstance(of, msgspec.inspect.Metadata):
+        yield from _values_of(of.type)
+    elif isinstance(of, msgspec.inspect.VarTupleType):
+        yield from _values_of(of.item_type)
+    elif isinstance(of, msgspec.inspect.UnionType):
+        for one in of.types:
+            yield from _values_of(one)
 
 
 def _list(names: tuple[str, ...]) -> str:
@@ -50,9 +73,13 @@ def _list(names: tuple[str, ...]) -> str:
 
 def list_fields(request: type[Request]) -> frozenset[str]:
     """Fields that take several values."""
+    return frozenset(name for name, of in _types(request).items() if _is_list(of))
+
+
+def _types(request: type[Request]) -> dict[str, msgspec.inspect.Type]:
     found = msgspec.inspect.type_info(request)
     assert isinstance(found, msgspec.inspect.StructType)
-    return frozenset(field.name for field in found.fields if _is_list(field.type))
+    return {field.name: field.type for field in found.fields}
 
 
 def _is_list(of: msgspec.inspect.Type) -> bool:

@@ -10,11 +10,17 @@ from agent_farm.operations.operation import CallerKind, Operation
 
 # name -> module below operations/
 MODULES = {
-    "stop": "stop",
+    "status": "status",
+    "send": "send",
+    "send_keys": "send_keys",
+    "wait": "wait",
     "capture": "capture",
+    "logs": "logs",
+    "path": "path",
     "diff": "diff",
     "merge": "merge",
     "conflicts": "conflicts",
+    "stop": "stop",
     "prune": "prune",
     "expire": "expire",
     "landing": "landing",
@@ -32,6 +38,10 @@ MODULES = {
     "pool_drain": "pool_drain",
     "runtimes": "runtimes",
     "runtimes_check": "runtimes_check",
+    "list_builders": "list_builders",
+    "report": "report",
+    "ask_architect": "ask_architect",
+    "message_builder": "message_builder",
 }
 
 

@@ -14,6 +14,7 @@ from agent_farm.errors import TimedOut
 from agent_farm.operations.operation import Answer, Context, Operation, document
 
 LONGEST_WAIT = 600.0
+USUAL_WAIT = 60.0  # most clients give up on a call that takes longer
 LOOK_SECONDS = 0.3
 _AT_ONCE = 8
 
@@ -27,7 +28,7 @@ async def answer_to(operation: Operation[Any, Any], context: Context, request: A
 
 async def _wait(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
     """Asks again and again: no thread is held meanwhile, and there may be many who wait."""
-    seconds = LONGEST_WAIT if request.timeout is None else min(request.timeout, LONGEST_WAIT)
+    seconds = USUAL_WAIT if request.timeout is None else min(request.timeout, LONGEST_WAIT)
     deadline = time.monotonic() + seconds
     look = msgspec.structs.replace(request, timeout=0)
     while True:

@@ -22,24 +22,15 @@ SESSION_TOOLS = frozenset(
         "trigger",
         *("state_get", "state_set", "state_list", "state_delete"),
         *("schedule_list", "schedule_create", "schedule_update", "schedule_delete"),
-        *("sessions_list", "sessions_get", "sessions_stop", "list_builders"),
+        *("sessions_list", "sessions_get", "sessions_stop"),
         *("list_sources", "ask_sources"),
     }
 )
-BUILDER_TOOLS = frozenset(
-    {"report", "ask_architect", "list_builders", "message_builder", "state_get", "state_list"}
-)
-FARM_TOOLS = frozenset(
-    {
-        *("spawn", "status", "send", "send_keys", "wait"),
-        *("logs", "path"),
-        *("diff", "merge", "conflicts"),
-        "resume",
-    }
-)
+BUILDER_TOOLS = frozenset({"state_get", "state_list"})
+FARM_TOOLS = frozenset({"spawn", "diff", "merge", "conflicts", "resume"})
 
 TOOLS_OF: Mapping[Kind, frozenset[str]] = {
-    "architect": SESSION_TOOLS | FARM_TOOLS | {"tick", "message_builder"},
+    "architect": SESSION_TOOLS | FARM_TOOLS | {"tick"},
     "session": SESSION_TOOLS,
     "builder": BUILDER_TOOLS,
 }

@@ -44,7 +44,6 @@ def test_each_result_is_told_also_when_another_fails(spawn: Spawn, af: Af, repo:
     told = af("send", bad.id, good.id, ended.id, "hello there", "--json")
 
     deliveries = {one["id"]: one for one in json.loads(told.stdout)["deliveries"]}
-    assert list(deliveries) == [bad.id, good.id, ended.id]
     assert [deliveries[one.id]["outcome"] for one in (bad, good, ended)] == ["held", "submitted", "held"]
     assert "gone-cli, its runtime, is not declared" in deliveries[bad.id]["reason"]
     assert told.returncode == 5

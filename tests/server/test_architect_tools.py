@@ -17,7 +17,7 @@ from tests.sessions.loop import in_loop
 async def builder(architect: Architect, task: str, **more: Any) -> str:
     spawned = await architect.done("spawn", {"task": task, "runtime": "demo", **more})
     id = str(spawned["builder"]["id"])
-    await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+    await architect.done("wait", {"ids": [id], "states": ["idle"], "timeout": 30})
     return id
 
 
@@ -77,14 +77,14 @@ async def test_stop_and_resume_and_what_is_seen_of_it(repo: Path) -> None:
         assert "error" not in await architect.refused("capture", {"id": id})
         again = await architect.done("resume", {"id": id})
         assert again["continues"] is True
-        await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+        await architect.done("wait", {"ids": [id], "states": ["idle"], "timeout": 30})
         assert "is running" in await architect.refused("resume", {"id": id})
         events = (await architect.done("logs", {"id": id}))["events"]
         assert "stopped" in [event["event"] for event in events]
         newest = (await architect.done("logs", {"id": id, "limit": 1}))["events"]
         assert newest == events[-1:]
         assert "history: expected" in await architect.refused("capture", {"id": id, "history": -1})
-        assert "limit is -1" in await architect.refused("logs", {"id": id, "limit": -1})
+        assert "limit: expected" in await architect.refused("logs", {"id": id, "limit": -1})
         both = await architect.refused("stop", {"ids": []})
         assert "Name builders" in both
 
@@ -96,13 +96,13 @@ async def test_keys_answer_a_dialog(repo: Path) -> None:
             "spawn", {"task": "[[ask:Really?]] [[say:so be it]]", "runtime": "demo"}
         )
         id = spawned["builder"]["id"]
-        await architect.done("wait", {"ids": [id], "states": "waiting", "timeout": 30})
-        held = await architect.done("send", {"id": id, "text": "hello"})
+        await architect.done("wait", {"ids": [id], "states": ["waiting"], "timeout": 30})
+        (held,) = (await architect.done("send", {"ids": [id], "text": "hello"}))["deliveries"]
         assert held["outcome"] == "held", held
-        assert "cannot press the key" in await architect.refused("send_keys", {"id": id, "keys": "Entre"})
-        pressed = await architect.done("send_keys", {"id": id, "keys": "1 Enter"})
+        assert "cannot press the key" in await architect.refused("send_keys", {"ids": [id], "keys": "Entre"})
+        (pressed,) = (await architect.done("send_keys", {"ids": [id], "keys": "1 Enter"}))["deliveries"]
         assert (pressed["outcome"], pressed["reason"]) == ("pressed", "1 Enter")
-        await architect.done("wait", {"ids": [id], "states": "idle", "timeout": 30})
+        await architect.done("wait", {"ids": [id], "states": ["idle"], "timeout": 30})
 
 
 @in_loop

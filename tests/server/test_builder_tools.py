@@ -57,7 +57,7 @@ def test_report_and_ask_show_in_status(repo: Path, af: Af) -> None:
             assert (await asyncio.to_thread(status, repo, id)) == ("working", "half done")
             wrong = await call(served, id, "report", {"state": "done", "message": "x"})
             assert wrong["isError"]
-            assert "'working', 'waiting' or 'idle'" in wrong["content"][0]["text"]
+            assert "it takes working, waiting, idle" in wrong["content"][0]["text"]
             asked = await call(served, id, "ask_architect", {"question": "Which database?"})
             assert "End your turn" in asked["content"][0]["text"]
             assert (await asyncio.to_thread(status, repo, id)) == ("waiting", "Which database?")
@@ -180,12 +180,12 @@ async def _architect_round(call_tool: Any) -> None:
     failed, spawned = await call_tool("spawn", {"task": "[[write:notes.txt]]", "runtime": "demo"})
     assert not failed, spawned
     id = spawned["builder"]["id"]
-    failed, waited = await call_tool("wait", {"ids": [id], "states": "idle", "timeout": 30})
+    failed, waited = await call_tool("wait", {"ids": [id], "states": ["idle"], "timeout": 30})
     assert not failed, waited
-    assert waited["states"][id]["state"] == "idle"
+    assert waited["builders"][0]["status"]["state"] == "idle"
     failed, found = await call_tool("status", {})
     assert [one["id"] for one in found["builders"]] == [id]
-    failed, late = await call_tool("wait", {"ids": [id], "states": "working", "timeout": 0.5})
+    failed, late = await call_tool("wait", {"ids": [id], "states": ["working"], "timeout": 0.5})
     assert failed
     assert "Not there after 0.5 s" in late
     failed, patch = await call_tool("diff", {"id": id})
@@ -193,8 +193,8 @@ async def _architect_round(call_tool: Any) -> None:
     failed, refused = await call_tool("prune", {"ids": [id]})
     assert failed
     assert "hint: " in refused
-    failed, sent = await call_tool("send", {"id": id, "text": "[[say:again]]"})
-    assert sent["outcome"] == "submitted", sent
+    failed, sent = await call_tool("send", {"ids": [id], "text": "[[say:again]]"})
+    assert sent["deliveries"][0]["outcome"] == "submitted", sent
     failed, both = await call_tool("spawn", {"task": "x", "project": "0001"})
     assert failed
     assert "Cannot combine --project with task text" in both

@@ -17,8 +17,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agent_farm.ask import uses
 from agent_farm.butler import tool_answers
+from agent_farm.operations.operation import CallerKind
+from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
-from agent_farm.server.tokens import BUILDER_TOOLS, SESSION_TOOLS, TOOLS_OF, mint_builder_token
+from agent_farm.server.tokens import TOOLS_OF, mint_builder_token
 from agent_farm.sessions.records import NewSession, session_create
 from tests.server.serving import ARCHITECT, Served, document_of, serving
 from tests.sessions.loop import in_loop
@@ -71,13 +73,17 @@ async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
     builder = mint_builder_token(FarmPaths(repo).runs, "task-a")
     async with serving(repo) as served:
         session = served.service.tokens.mint_for_session("s-1")
-        for token, named, wanted in (
-            (session, "s-1", SESSION_TOOLS),
-            (builder, "task-a", BUILDER_TOOLS),
-            (ARCHITECT, None, TOOLS_OF["architect"]),
-        ):
+        callers: list[tuple[CallerKind, str, str | None]] = [
+            ("session", session, "s-1"),
+            ("builder", builder, "task-a"),
+            ("architect", ARCHITECT, None),
+        ]
+        for kind, token, named in callers:
             listed = await served.rpc("tools/list", token=token, session=named)
-            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == wanted
+            derived = {operation.name for operation in load_all() if kind in operation.who}
+            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == TOOLS_OF[
+                kind
+            ] | derived
         refused = await served.call("trigger", {"prompt": "x"}, token=builder, session="task-a")
         assert refused["isError"]
         assert "not a tool for a builder" in refused["content"][0]["text"]

@@ -1,4 +1,4 @@
-"""What builders say through the server: their state, a question to the architect, a word to each other."""
+"""What builders say through the server: how they are, and what they ask the architect."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ from agent_farm.own_files import read_own
 from agent_farm.pane.journal import record_event
 from agent_farm.pane.notify import Notice, facts
 
-REPORTED_STATES = ("working", "waiting", "idle")
 REPORT = "report"
 _REASON_LENGTH = 2000
 
 
 def report(farm: Farm, record: BuilderRecord, state: str, message: str) -> None:
     """A builder says how it is; `message` is the reason that `af status` shows."""
-    if state not in REPORTED_STATES:
-        raise UsageError(f"{state!r} cannot be reported", why=f"Valid: {', '.join(REPORTED_STATES)}")
     _record(farm, record, REPORT, state, message)
 
 

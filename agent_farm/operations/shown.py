@@ -1,0 +1,109 @@
+"""A builder as every verb shows it: its record, and how it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct, structs
+
+from agent_farm.builders.events import Usage
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import State, Status
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.git_state import GitState
+from agent_farm.farm.listing import Builder, list_builders
+
+_Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null where nobody knows")]
+
+
+class StatusShown(Struct, frozen=True):
+    state: State
+    source: Annotated[str, Meta(description="What says so: hook, launcher, process or screen")]
+    at: _Moment
+    exit_code: int | None
+    reason: str | None
+    cut_short: Annotated[bool, Meta(description="It ended, or came back, in the middle of a turn")]
+
+    @classmethod
+    def of(cls, status: Status) -> StatusShown:
+        return cls(**{name: getattr(status, name) for name in cls.__struct_fields__})
+
+
+class GitShown(Struct, frozen=True):
+    """Of what is checked out, which need not be the builder's own branch."""
+
+    dirty: Annotated[int | None, Meta(description="Files that are changed and not committed")]
+    untracked: int | None
+    ahead: Annotated[int | None, Meta(description="Commits that the base lacks; null where not known")]
+    behind: Annotated[int | None, Meta(description="Commits of the base that it lacks; null where not known")]
+    missing: Annotated[
+        str | None, Meta(description="base or branch: what is gone, so that nothing is counted")
+    ]
+    landed: Annotated[
+        bool | None,
+        Meta(
+            description="Whether every commit is on the base, the main checkout's HEAD or a remote, "
+            "also rebased or squashed; null where not known"
+        ),
+    ]
+    has_commits: Annotated[bool, Meta(description="Without one of its own, that all has landed says nothing")]
+    branch: Annotated[str | None, Meta(description="What is checked out; null when HEAD is detached")]
+    commit: str | None
+    operation: Annotated[
+        str | None, Meta(description="What git has begun there and not ended, as in rebase or merge")
+    ]
+    problem: Annotated[
+        str | None,
+        Meta(
+            description="Why git is not asked there: no tree; not ours, when path, .git and git's own "
+            "record of the worktree do not name each other"
+        ),
+    ]
+    reason: Annotated[str | None, Meta(description="The problem, told whole")]
+    base_follows: Annotated[str | None, Meta(description="The remote branch that the base follows")]
+    base_behind: Annotated[int | None, Meta(description="Commits of that branch which the base lacks")]
+    at: _Moment
+
+    @classmethod
+    def of(cls, state: GitState) -> GitShown:
+        return cls(**{name: getattr(state, name) for name in cls.__struct_fields__})
+
+
+class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fields=False):
+    """What `af` decided about a builder, and how it was when the verb looked.
+
+    `task_text` holds the beginning of a long task; the whole text is in `prompt_file`.
+    """
+
+    title: Annotated[str, Meta(description="One line that tells what it is for")]
+    status: StatusShown
+    git: Annotated[
+        GitShown | None, Meta(description="Null where git was not asked, or did not answer in time")
+    ]
+    usage: Annotated[
+        Usage | None, Meta(description="Of the whole conversation; null where the runtime does not say")
+    ]
+
+    def __post_init__(self) -> None:
+        """The record was looked at when it was read."""
+
+    @classmethod
+    def of(cls, builder: Builder) -> BuilderShown:
+        record = builder.record
+        return cls(
+            **structs.asdict(record),
+            title=record.title,
+            status=StatusShown.of(builder.status),
+            git=GitShown.of(builder.git) if builder.git else None,
+            usage=builder.usage,
+        )
+
+
+def show_all(builders: Iterable[Builder]) -> tuple[BuilderShown, ...]:
+    return tuple(map(BuilderShown.of, builders))
+
+
+def show_builder(farm: Farm, id: str) -> BuilderShown:
+    """One that was just started or brought back: git has nothing to tell of it yet."""
+    return BuilderShown.of(list_builders(farm, [id], with_git=False)[0])

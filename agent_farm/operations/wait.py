@@ -1,0 +1,109 @@
+"""`wait`: until builders are in a state, or cannot come to it any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.status import State, Status
+from agent_farm.errors import AgentFarmError, TimedOut
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import list_builders, read_statuses
+from agent_farm.farm.panes import find_panes
+from agent_farm.operations.builders import SomeBuilders, choose_all
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.shown import BuilderShown, show_all
+
+DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
+_POLL_SECONDS = 0.1
+_TMUX_SECONDS = 2.0  # a busy machine needs that much to answer, whatever the timeout says
+# States that change only when somebody does something.
+_ENDINGS = {
+    "exited": "has exited",
+    "failed": "failed",
+    "stopped": "is stopped",
+    "lost": "is lost",
+    "interrupted": "was interrupted",
+}
+
+
+class Wait(Request):
+    ids: SomeBuilders
+    states: Annotated[
+        tuple[State, ...], Meta(description="States to wait for; default: idle, waiting or ended")
+    ] = DEFAULT_STATES
+    any_is_enough: Annotated[bool, Meta(description="Return as soon as one builder is there")] = False
+    timeout: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="Give up after so many seconds; default of a program: 60, at most 600"),
+    ] = None
+
+
+class Waited(Answer):
+    builders: tuple[BuilderShown, ...]
+
+
+def _run(context: Context, request: Wait) -> Waited:
+    ids = [record.id for record in choose_all(context, request.ids)]
+    wanted = request.states or DEFAULT_STATES
+    _wait(context.farm, ids, wanted, any_is_enough=request.any_is_enough, timeout=request.timeout)
+    return Waited(show_all(list_builders(context.farm, ids, with_git=False)))
+
+
+def _wait(
+    farm: Farm, ids: Sequence[str], wanted: Collection[str], *, any_is_enough: bool, timeout: float | None
+) -> None:
+    """Return once all (or one) are in a wanted state.
+
+    A builder that ended, failed or vanished in a state that is not wanted raises at once.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = None if deadline is None else max(_TMUX_SECONDS, deadline - time.monotonic())
+        statuses = _statuses(farm, ids, left)
+        there = [id for id, status in statuses.items() if status.state in wanted]
+        _require_hope(statuses, wanted)
+        if len(there) == len(ids) or (any_is_enough and there):
+            return
+        if timeout is not None and deadline is not None and time.monotonic() >= deadline:
+            missing = [f"{id}: {status.state}" for id, status in statuses.items() if id not in there]
+            raise TimedOut(f"Not {_listed(wanted)} after {timeout:g} s", evidence=missing)
+        time.sleep(_POLL_SECONDS)
+
+
+def _statuses(farm: Farm, ids: Sequence[str], seconds: float | None) -> dict[str, Status]:
+    records = farm.records()
+    gone = [id for id in ids if id not in records]
+    if gone:
+        raise AgentFarmError(f"{gone[0]} is gone", why="It was removed while waiting.", hint="af status")
+    chosen = [records[id] for id in ids]
+    return read_statuses(farm, chosen, find_panes(chosen, seconds=seconds))
+
+
+def _require_hope(statuses: dict[str, Status], wanted: Collection[str]) -> None:
+    for id, status in statuses.items():
+        if status.state in _ENDINGS and status.state not in wanted:
+            why = status.reason or f"It will not be {_listed(wanted)}."
+            hint = f'af send {id} "Go on"' if status.state == "interrupted" else f"af logs {id}"
+            raise AgentFarmError(f"{id} {_ENDINGS[status.state]}", why=why, hint=hint)
+
+
+def _listed(states: Collection[str]) -> str:
+    return " or ".join(sorted(states))
+
+
+OPERATION = Operation(
+    "wait",
+    "Wait until builders are idle, waiting for a person, or ended",
+    Wait,
+    Waited,
+    single(_run),
+    only,
+    effect="reads",
+    tolerant=True,
+    waits=True,
+    details="A builder that fails or vanishes ends the wait at once with an error.",
+)

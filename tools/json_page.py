@@ -1,0 +1,172 @@
+"""docs/json.md: what every verb answers, printed from the table of operations, and what has no verb yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_farm.cli.table import COMMANDS
+from agent_farm.operations.operation import Operation
+from agent_farm.operations.schemas import answer_schema
+from agent_farm.operations.table import load_all
+
+Schema = Mapping[str, Any]
+
+HEAD = """\
+# JSON and exit codes
+
+With `--json` a command prints one object on standard output, errors included. `version` is 1; fields may
+be added within a version, never removed or changed. MCP and HTTP answer with the same objects: a verb has
+the same name there, and `GET` or `POST /api/<verb>`. What each field means is [below](#fields).
+
+"""
+# Where a verb is an option of another's command.
+OPTIONS = {
+    "send_keys": "af send --keys",
+    "expire": "af prune --expire",
+    "doctor_fix": "af doctor --fix",
+}
+# The most fields of an object that is shown in a line; larger ones have a table of their own below.
+MOST_FIELDS = 9
+# Commands that no verb stands behind: what they print.
+OTHERS = {
+    "`af spawn`": '`{"version": 1, "builder": {…}}`',
+    "`af spawn --dry-run`": '`{"version": 1, "plan": {"type", "id", "branch", "worktree", "prompt", "role", '
+    '"context_files", "protocol_args", "runtime", "model", "base"}}`',
+    "`af resume`": '`{"version": 1, "builder": {…}, "continues"}`',
+    "`af recover`": '`{"version": 1, "resumed": [id], "failed": [id], "interrupted": [id]}`',
+    "`af restore`": '`{"version": 1, "builder": {…}}`',
+    "`af restore --list`": '`{"version": 1, "removed": [{"id", "epoch", "branch", "salvage", "kept", '
+    '"left_out", "place", "title"}]}`',
+    "`af run`, `af trigger`, `af schedule run`": '`{"version": 1, "result": {…}}`; its `failure` is the kind '
+    'of the error or null. Exit code 124 with `"failure": "time-limit"`',
+    "`af sessions`": '`{"version": 1, "sessions": [{…, "success": true\\|false\\|null, '
+    '"failure": kind\\|null}]}`',
+    "`af sessions ID`": '`{"version": 1, "session": {…}}`',
+    "`af trigger --no-wait`, `af schedule run --no-wait`": '`{"version": 1, "session_id"}`',
+    "`af butler start`, `status`": '`{"version": 1, "server": {…}}`; `start` adds `started`',
+    "`af butler stop`": '`{"version": 1, "stopped": true\\|false}`',
+    "`af schedule list`, `add`, `remove`": '`{"version": 1, "schedules": [{…}]}`, `"schedule": {…}`, '
+    '`"removed": name`',
+    "`af schedule history`": '`{"version": 1, "fires": [{"due", "claimed_at", "outcome"}]}`',
+    "`af credentials list`, `set`, `unset`": '`{"version": 1, "credentials": [{"name", "updated_at"}]}`, '
+    '`"set": name`, `"unset": name`',
+    "`af dash --no-browser`": '`{"version": 1, "address"}`',
+    "`af ask`": '`{"version": 1, "answer": text}`',
+    "`af sources add`, `show`": '`{"version": 1, "source": {…}}`',
+    "`af sources list`, `update`": '`{"version": 1, "sources": [{…}]}`',
+    "`af sources remove`": '`{"version": 1, "removed": name, "kept": path}`',
+    "an error of any command": '`{"version": 1, "error": {"code", "what", "why", "hint"}}`',
+}
+EXIT_CODES = """\
+## Exit codes
+
+| code | means |
+| --- | --- |
+| 0 | done |
+| 1 | an expected failure |
+| 2 | usage error |
+| 3 | a bug; the message names the log |
+| 4 | refused, because work would be lost |
+| 5 | held, or not delivered |
+| 124 | timed out |
+| 130 | interrupted |
+"""
+
+
+def json_page() -> str:
+    operations = list(load_all())
+    shapes: dict[str, Schema] = {}
+    rows = ["| command or verb | prints |", "| --- | --- |"]
+    for operation in operations:
+        schema = answer_schema(operation.answer)
+        shapes |= schema.get("$defs", {})
+        rows.append(f"| {_name(operation)} | `{_form(schema, shapes)}` |")
+    known = {_name(operation) for operation in operations}
+    rows += [f"| {command} | {form} |" for command, form in OTHERS.items() if command not in known]
+    parts = ["\n".join(rows), "## Fields", *_answers(operations), *(_shape(*one) for one in shapes.items())]
+    return HEAD + "\n\n".join([*(part for part in parts if part), EXIT_CODES])
+
+
+def _name(operation: Operation[Any, Any]) -> str:
+    name = operation.name
+    known = name.partition("_")[0] in COMMANDS
+    return f"`{OPTIONS.get(name) or ('af ' + name.replace('_', ' ') if known else name)}`"
+
+
+def _form(schema: Schema, shapes: Mapping[str, Schema]) -> str:
+    """`{"version": 1, "deliveries": [{"id", "outcome"}]}`"""
+    fields = [_field(name, of, shapes) for name, of in schema["properties"].items()]
+    return "{" + ", ".join(fields) + "}"
+
+
+def _field(name: str, of: Schema, shapes: Mapping[str, Schema]) -> str:
+    if "const" in of:
+        return f'"{name}": {of["const"]}'
+    if of.get("type") == "array":
+        inner = _object_in(of["items"], shapes)
+        return f'"{name}": [{_short(inner) if inner else _type(of["items"])}]'
+    inner = _object_in(of, shapes)
+    return f'"{name}": {_short(inner)}' if inner else f'"{name}"'
+
+
+def _object_in(of: Schema, shapes: Mapping[str, Schema]) -> Schema | None:
+    if "$ref" in of:
+        return shapes[of["$ref"].rpartition("/")[2]]
+    return next((found for one in of.get("anyOf", ()) if (found := _object_in(one, shapes))), None)
+
+
+def _short(of: Schema) -> str:
+    names = list(of["properties"])
+    return "{" + ", ".join(f'"{name}"' for name in names) + "}" if len(names) <= MOST_FIELDS else "{…}"
+
+
+def _answers(operations: list[Operation[Any, Any]]) -> Iterator[str]:
+    """What is said of the fields of answers themselves; most speak for themselves."""
+    for operation in operations:
+        schema = answer_schema(operation.answer)
+        told = {name: of for name, of in schema["properties"].items() if of.get("description")}
+        if told or schema.get("description"):
+            yield _table(_name(operation), schema.get("description"), told)
+
+
+def _shape(name: str, of: Schema) -> str:
+    """Nothing where the line above says it all."""
+    fields = of["properties"]
+    if len(fields) <= MOST_FIELDS and not any(one.get("description") for one in (of, *fields.values())):
+        return ""
+    return _table(name, of.get("description"), of["properties"])
+
+
+def _table(title: str, text: str | None, fields: Mapping[str, Schema]) -> str:
+    about = " ".join((text or "").split())
+    rows = [
+        f"| `{name}` | {_type(of)} | {_escaped(of.get('description', ''))} |" for name, of in fields.items()
+    ]
+    return "\n\n".join(
+        part
+        for part in (
+            f"### {title}",
+            about,
+            "\n".join(["| field | holds | |", "| --- | --- | --- |", *rows]) if rows else "",
+        )
+        if part
+    )
+
+
+def _type(of: Schema) -> str:
+    if "anyOf" in of:
+        return " or ".join(_type(one) for one in of["anyOf"])
+    if "$ref" in of:
+        return str(of["$ref"].rpartition("/")[2])
+    if "enum" in of:
+        return ", ".join(f"`{value}`" for value in of["enum"])
+    kinds = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    kind = of.get("type")
+    if kind == "array":
+        return f"list of {_type(of['items'])}"
+    return kinds.get(str(kind), str(kind)) if kind else "anything"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -89,6 +89,12 @@ KEYS = (
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
     Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
+    Key(
+        "server.idle_seconds",
+        int,
+        900,
+        "The server ends itself after so long without requests, builders, sessions and schedules; 0: never",
+    ),
     Key("server.port", int, 0, "Port of the farm's server; 0 chooses one and keeps it", maximum=65535),
 )
 RUNTIME_KEYS = (

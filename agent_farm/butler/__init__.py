@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from agent_farm.sessions.memory import fetch_memory_context as fetch_memory_context
     from agent_farm.sessions.memory import store_session_episode as store_session_episode
     from agent_farm.sessions.mock import MockSpawner as MockSpawner
-    from agent_farm.sessions.order import Endpoint as Endpoint
     from agent_farm.sessions.records import session_complete as session_complete
     from agent_farm.sessions.records import session_create as session_create
-    from agent_farm.sessions.result import SpawnerResult as SpawnerResult
+    from agent_farm.sessions.runner import Endpoint as Endpoint
+    from agent_farm.sessions.session import SpawnerResult as SpawnerResult
     from agent_farm.sessions.spawner import Spawner as Spawner
 
 _HOMES = {
     "Butler": "butlers",
     "CredentialStore": "credentials",
     "Database": "database",
-    "Endpoint": "order",
+    "Endpoint": "runner",
     "MockSpawner": "mock",
     "Spawner": "spawner",
-    "SpawnerResult": "result",
+    "SpawnerResult": "session",
     "fetch_memory_context": "memory",
     "load_butler": "butlers",
     "session_complete": "records",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ListToolsResult, TextContent
 
-from agent_farm.butler.desk import Desk, open_desk
 from agent_farm.butler.farm_tools import add_farm_tools
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
 from agent_farm.butler.source_tools import add_source_tools
@@ -24,69 +22,46 @@ from agent_farm.operations.table import MODULES, may
 from agent_farm.server.auth import caller_in
 from agent_farm.server.tokens import Caller
 from agent_farm.server.tools import call_tool, tools_for
-from agent_farm.sessions.order import Progress as SessionProgress
-from agent_farm.sessions.service import ButlerService
+from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.session import Progress as SessionProgress
 from agent_farm.sessions.tool_calls import ServedCall, record_served_call
 
 INSTRUCTIONS = (
-    "The server of an agent-farm. Builders: report how you are; ask_architect instead of waiting. "
+    "The server of an agent-farm. Architects: spawn builders, wait for them, see their status, screen and "
+    "diff, send them messages, merge what is done, stop and prune those whose work has landed; trigger runs "
+    "a headless session. Builders: report how you are; ask_architect instead of waiting. "
     "Sessions: state_get and state_set keep facts, trigger starts another session."
 )
-ARCHITECT_INSTRUCTIONS = (
-    "You are the architect of an agent-farm: spawn builders, wait for them, see their status, screen and "
-    "diff, send them messages, merge what is done, stop and prune those whose work has landed. "
-    "trigger runs a headless session; state_*, schedule_* and sessions_* are the farm's butler's."
-)
 
 
-def build_mcp_server(service: ButlerService) -> MCPServer[Any]:
-    """The server that sessions, builders and the architect reach over HTTP."""
+def build_mcp_server(running: RunningButler) -> MCPServer[Any]:
+    """The server that sessions, builders and the architect reach; `af mcp` passes on to it what it hears."""
     from agent_farm import __version__
     from agent_farm.farm.farm import open_farm
 
     server: MCPServer[Any] = MCPServer(
-        service.name,
+        running.name,
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
         middleware=[
             _Permissions(),
-            _Recording(service),
+            _Recording(running),
             Progress(),
             Words(),
-            _Table(lambda: open_farm(service.root)),
-            ToolsTold(lambda: open_farm(service.root)),
+            _Table(lambda: open_farm(running.root)),
+            ToolsTold(lambda: open_farm(running.root)),
         ],
     )
-    _add_tools(server, lambda: service, lambda: open_farm(service.root))
+    _add_tools(server, running, lambda: open_farm(running.root))
     return server
 
 
-def build_architect_server(open_farm: Callable[[], Farm]) -> MCPServer[Any]:
-    """What `af mcp` serves over stdio: the tools that the architect's token is good for over HTTP."""
-    from agent_farm import __version__
-
-    server: MCPServer[Any] = MCPServer(
-        "agent-farm",
-        version=__version__,
-        instructions=ARCHITECT_INSTRUCTIONS,
-        log_level="WARNING",
-        middleware=[_Permissions(), Progress(), Words(), _Table(open_farm)],
-    )
-
-    @cache
-    def desk() -> Desk:
-        return open_desk(open_farm().root)
-
-    _add_tools(server, desk, open_farm)
-    return server
-
-
-def _add_tools(server: MCPServer[Any], open_desk: Callable[[], Desk], open_farm: Callable[[], Farm]) -> None:
+def _add_tools(server: MCPServer[Any], running: RunningButler, open_farm: Callable[[], Farm]) -> None:
     """All there are; which of them a caller may use is the token's to say."""
-    add_session_tools(server, open_desk)
-    add_state_tools(server, open_desk)
-    add_schedule_tools(server, open_desk)
+    add_session_tools(server, running)
+    add_state_tools(server, running)
+    add_schedule_tools(server, running)
     add_farm_tools(server, open_farm)
     add_source_tools(server, open_farm)
 
@@ -140,8 +115,8 @@ class _Table:
 class _Recording:
     """Every served call of a session is kept under its id."""
 
-    def __init__(self, service: ButlerService) -> None:
-        self._service = service
+    def __init__(self, running: RunningButler) -> None:
+        self._running = running
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method != "tools/call":
@@ -157,8 +132,8 @@ class _Recording:
     ) -> None:
         text, failed = _outcome(result)
         call = ServedCall(_tool_name(params), dict(params.get("arguments") or {}), text, failed)
-        await record_served_call(self._service.database, caller.id, call, seconds)
-        self._service.tell(SessionProgress(caller.id, "tool", {"name": call.name, "failed": failed}))
+        await record_served_call(self._running.database, caller.id, call, seconds)
+        self._running.tell(SessionProgress(caller.id, "tool", {"name": call.name, "failed": failed}))
 
 
 def _tool_name(params: Mapping[str, Any] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -121,12 +122,9 @@ def mcp() -> None:
       claude mcp add farm -- af mcp
       codex mcp add farm -- af mcp
     """
-    from agent_farm.butler.mcp_server import build_architect_server
-    from agent_farm.farm.farm import open_farm
+    from agent_farm.server.bridge import Bridge
 
-    where = Path.cwd()
-    current_farm(tolerant=True)  # outside a farm: say so now, and not at each call
-    build_architect_server(lambda: open_farm(where)).run("stdio")
+    Bridge(current_farm(tolerant=True).root, sys.stdout.buffer).serve(sys.stdin.buffer)
 
 
 def _moment(at: float) -> str:
@@ -151,10 +149,10 @@ def _facts(root: Path, name: str | None) -> dict[str, Any]:
     if address is None:
         return {"running": False}
     from agent_farm.sessions.butlers import load_butler
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.sessions.stores import open_sessions
 
     known = load_butler(root, name)
-    active = open_sessions(root).find(butler=known.name, states=("queued", "running"), limit=0)
+    log = open_sessions(root)
     return {
         "running": True,
         "butler": known.name,
@@ -163,8 +161,8 @@ def _facts(root: Path, name: str | None) -> dict[str, Any]:
         "pid": address.pid,
         "supervisor": address.supervisor,
         "started_at": address.started_at,
-        "sessions": sum(record["state"] == "running" for record in active),
-        "queued": sum(record["state"] == "queued" for record in active),
+        "sessions": log.count(known.name, "running"),
+        "queued": log.count(known.name, "queued"),
         "log": str(server_files(root, name).log),
     }
 

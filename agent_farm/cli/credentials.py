@@ -71,6 +71,6 @@ def unset(name: str, as_json: bool) -> None:
 
 def _store() -> CredentialStore:
     from agent_farm.sessions.credentials import CredentialStore
-    from agent_farm.sessions.service import open_database
+    from agent_farm.sessions.stores import open_database
 
     return CredentialStore(open_database(current_farm(tolerant=True).root))

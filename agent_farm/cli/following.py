@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_farm.cli.output import answer_json, narrate, printable
 
 if TYPE_CHECKING:
-    from agent_farm.sessions.session_log import SessionLog
+    from agent_farm.sessions.records import SessionLog
 
 LOOK_SECONDS = 0.3
 
@@ -16,7 +16,7 @@ LOOK_SECONDS = 0.3
 def follow_session(log: SessionLog, id: str, *, as_json: bool) -> int:
     """Like `af run` for a session that somebody else started; Ctrl-C ends the looking, not the session."""
     from agent_farm.cli.run import show_result
-    from agent_farm.sessions.result import result_of
+    from agent_farm.sessions.session import result_of
 
     record, state, told, said = log.get(id), "", 0, ""
     while True:

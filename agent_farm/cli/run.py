@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,9 +19,8 @@ from agent_farm.settings import PERMISSIONS
 
 if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
-    from agent_farm.server.client import RunRequest
-    from agent_farm.sessions.result import SpawnerResult
     from agent_farm.sessions.schedules import Schedule
+    from agent_farm.sessions.session import SessionRequest, SpawnerResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,28 +66,23 @@ resume_option = click.option(
 def run(prompt: str, butler: str | None, yes: bool, as_json: bool, **options: Any) -> int:
     """Run one headless session in the foreground. Ctrl-C cancels it; its record says so.
 
-    It works in the butler's own directory, or in --cwd, and may read the checkout you are in. It goes
-    through the farm's server when that runs, else `af run` is the server for as long as it lives.
+    It works in the butler's own directory, or in --cwd, and may read the checkout you are in. The farm's
+    server runs it, which is started when needed and ends by itself; the session gets the keys of your shell.
 
     \b
       af run "Summarise the open TODOs in codev/"
       git diff | af run --context "Review this change" -
       af run --resume 3f2a "And which of them is the oldest?"
     """
-    from agent_farm.server.client import request_session
-    from agent_farm.server.launching import running_server
+    from agent_farm.server.client import run_session
 
     farm = current_farm()
-    root = farm.root
-    butler = butler or _butler_of(root, options["resume"])
-    request = _request(farm, prompt, options, attached=True)
-    _agree(root, butler, request, yes)
-    address = running_server(root, butler)
-    if address is not None:
-        return show_result(request_session(address, request, _narrate), as_json)
-    from agent_farm.server.alone import run_alone
-
-    return show_result(run_alone(root, butler, request, _narrate), as_json)
+    butler = butler or _butler_of(farm.root, options["resume"])
+    request = _request(farm, prompt, options)
+    _agree(farm.root, butler, request, yes)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # they cancel the session as Ctrl-C does
+    return show_result(run_session(farm.root, butler, request, _narrate, attached=True), as_json)
 
 
 @click.command()
@@ -122,43 +117,42 @@ def trigger(
 
 def run_schedule(butler: str, schedule: Schedule, *, no_wait: bool, yes: bool, as_json: bool) -> int:
     """A session of a schedule that is not waited for to be due; one that asks for it stays its parent."""
-    from dataclasses import replace
+    import msgspec
 
     farm = current_farm()
     place = {"cwd": schedule.directory(farm.root)} if schedule.cwd else {}
     request = _request(farm, schedule.prompt, place, waits=not no_wait)
     _agree(farm.root, butler, request, yes)
-    if request.source == "external":
-        request = replace(request, source=SCHEDULE_PREFIX + schedule.name)
+    if request.trigger_source == "external":
+        request = msgspec.structs.replace(request, trigger_source=SCHEDULE_PREFIX + schedule.name)
     return _hand_over(farm.root, butler, request, no_wait=no_wait, as_json=as_json)
 
 
-def _agree(root: Path, butler: str | None, request: RunRequest, yes: bool) -> None:
+def _agree(root: Path, butler: str | None, request: SessionRequest, yes: bool) -> None:
     """Here sits somebody who can be asked what the session may have of the repository."""
     from agent_farm.sessions.butlers import load_butler
     from agent_farm.sessions.credentials import CredentialStore
     from agent_farm.sessions.runtime_choice import agree_to_session
-    from agent_farm.sessions.service import open_database
+    from agent_farm.sessions.stores import open_database
 
     agree_to_session(
         root,
         load_butler(root, butler),
         CredentialStore(open_database(root), os.environ),
-        runtime=request.runtime,
-        permissions=request.permissions,
+        request,
         yes=yes,
         ask=asker(),
     )
 
 
-def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: bool, as_json: bool) -> int:
-    from agent_farm.server.client import request_session, start_session
-    from agent_farm.server.launching import ensure_server
+def _hand_over(
+    root: Path, butler: str | None, request: SessionRequest, *, no_wait: bool, as_json: bool
+) -> int:
+    from agent_farm.server.client import run_session, start_session
 
-    address = ensure_server(root, butler)
     if not no_wait:
-        return show_result(request_session(address, request, _narrate), as_json)
-    started = start_session(address, request)
+        return show_result(run_session(root, butler, request, _narrate), as_json)
+    started = start_session(root, butler, request)
     if not isinstance(started, str):
         return show_result(started, as_json)
     if as_json:
@@ -170,15 +164,9 @@ def _hand_over(root: Path, butler: str | None, request: RunRequest, *, no_wait: 
 
 
 def _request(
-    farm: Farm,
-    prompt: str,
-    options: Mapping[str, Any],
-    *,
-    attached: bool = False,
-    waits: bool = True,
-    source: str | None = None,
-) -> RunRequest:
-    from agent_farm.server.client import RunRequest
+    farm: Farm, prompt: str, options: Mapping[str, Any], *, waits: bool = True, source: str | None = None
+) -> SessionRequest:
+    from agent_farm.sessions.session import SessionRequest
 
     text = text_of(sys.stdin.buffer.read(), "Standard input") if prompt == "-" else prompt
     if not text.strip():
@@ -186,20 +174,24 @@ def _request(
     if "\0" in text:
         raise UsageError("The prompt contains NUL")
     parent = _asking_session(farm.root)
-    return RunRequest(
-        prompt=text,
-        attached=attached,
-        source=source or ("trigger" if parent and waits else "external"),
-        parent=parent,
-        traceparent=os.environ.get("TRACEPARENT"),
-        checkout=farm.repository.checkout,
+    chosen = {
         **options,
+        "resumes": options.get("resume"),
+        "cwd": str(options["cwd"]) if options.get("cwd") else None,
+    }
+    chosen.pop("resume", None)
+    return SessionRequest(
+        prompt=text,
+        trigger_source=source or ("trigger" if parent and waits else "external"),
+        parent=parent,
+        checkout=str(farm.repository.checkout),
+        **chosen,
     )
 
 
 def _butler_of(root: Path, resumed: str | None) -> str | None:
     """The one whose session it is that goes on."""
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.sessions.stores import open_sessions
 
     return open_sessions(root).get(resumed)["butler"] if resumed else None
 
@@ -207,7 +199,7 @@ def _butler_of(root: Path, resumed: str | None) -> str | None:
 def _asking_session(root: Path) -> str | None:
     """The session that this command runs in: it holds a slot, and must not wait for one as well."""
     from agent_farm.errors import NotFound
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.sessions.stores import open_sessions
 
     id = os.environ.get("AF_SESSION")
     try:

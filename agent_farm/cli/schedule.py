@@ -178,15 +178,10 @@ def _switch(name: str, butler: str | None, as_json: bool, *, on: bool) -> None:
 
 
 def _store(butler: str | None) -> tuple[Path, ScheduleStore]:
-    from agent_farm.sessions.butlers import load_butler
-    from agent_farm.sessions.schedules import ScheduleStore
-    from agent_farm.sessions.service import open_database
+    from agent_farm.sessions.stores import open_schedules
 
     root = current_farm(tolerant=True).root
-    known = load_butler(root, butler)
-    store = ScheduleStore(open_database(root), known.name)
-    store.take_from_file(known.schedules)
-    return root, store
+    return root, open_schedules(root, butler)
 
 
 def _next(entry: dict[str, Any]) -> str:

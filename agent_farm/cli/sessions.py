@@ -69,7 +69,7 @@ def show(
     States: queued, running, completed, failed, cancelled, interrupted (its process died).
     """
     from agent_farm.errors import UsageError
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.sessions.stores import open_sessions
 
     log = open_sessions(current_farm(tolerant=True).root)
     if follow:
@@ -105,13 +105,16 @@ def stop(ids: tuple[str, ...], as_json: bool) -> int:
     """
     from agent_farm.cli.output import show_error
     from agent_farm.errors import AgentFarmError
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.server.client import stop_session
+    from agent_farm.sessions.stores import open_sessions
 
-    log = open_sessions(current_farm().root)
+    root = current_farm().root
+    log = open_sessions(root)
     stopped, failed = [], []
     for id in dict.fromkeys(ids):
         try:
-            record = log.stop(id)
+            session = log.load(id)
+            record = stop_session(root, session.butler, session.id, "af sessions stop")
         except AgentFarmError as error:
             failed.append(error)
             if not as_json:
@@ -139,7 +142,7 @@ def prune(older_than: str | None, keep: int | None, butler: str | None, dry_run:
     and --keep it goes by sessions.keep_days and sessions.keep_number, as the server does once a day.
     """
     from agent_farm.sessions.retention import Limits, prune_sessions
-    from agent_farm.sessions.service import open_sessions
+    from agent_farm.sessions.stores import open_sessions
 
     farm = current_farm()
     if older_than is None and keep is None:

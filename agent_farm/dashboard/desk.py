@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
@@ -19,9 +18,9 @@ from agent_farm.farm.farm import Farm, open_farm
 
 if TYPE_CHECKING:
     from agent_farm.sessions.butlers import Butler
-    from agent_farm.sessions.database import Database
+    from agent_farm.sessions.records import SessionLog
+    from agent_farm.sessions.running import RunningButler
     from agent_farm.sessions.schedules import ScheduleStore
-    from agent_farm.sessions.session_log import SessionLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,11 +34,13 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(slots=True)
 class Desk:
-    root: Path
+    running: RunningButler
     clock: Callable[[], float] = time.time
     _threads: ThreadPoolExecutor = field(default_factory=_threads)
-    _database: Database | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def root(self) -> Path:
+        return self.running.root
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """On a thread of ours: a message that waits for its builder holds up nobody else's work."""
@@ -60,19 +61,12 @@ class Desk:
         match_builder(id, list(records))
         raise AssertionError("an unknown id was matched")
 
-    def database(self) -> Database:
-        from agent_farm.sessions.service import open_database
-
-        with self._lock:
-            if self._database is None:
-                self._database = open_database(self.root)
-            return self._database
-
     def sessions(self) -> SessionLog:
-        from agent_farm.paths import FarmPaths
-        from agent_farm.sessions.session_log import SessionLog
+        return self.running.sessions
 
-        return SessionLog(self.database(), FarmPaths(self.root).locks)
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """From a thread of ours, what belongs to the server's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.running.loop).result()
 
     def butler(self, name: str | None = None) -> Butler:
         from agent_farm.sessions.butlers import load_butler
@@ -88,13 +82,9 @@ class Desk:
         from agent_farm.sessions.schedules import ScheduleStore
 
         butler = self.butler(name)
-        store = ScheduleStore(self.database(), butler.name)
+        store = ScheduleStore(self.running.database, butler.name)
         store.take_from_file(butler.schedules)
         return store
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            if self._database is not None:
-                self._database.close()
-                self._database = None

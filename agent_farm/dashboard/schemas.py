@@ -19,7 +19,7 @@ from agent_farm.dashboard.views import (
     list_of,
     object_schema,
 )
-from agent_farm.sessions.records import SESSION_STATES
+from agent_farm.sessions.session import SESSION_STATES
 
 STATUS = object_schema(
     {

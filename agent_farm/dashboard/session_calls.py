@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
@@ -12,14 +12,12 @@ from agent_farm.dashboard.usage import BUCKETS, usage_over_time
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, NUMBER, TEXT, list_of, object_schema
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.server.other_butlers import start_as, stop_any
 from agent_farm.sessions.butlers import ScheduleEntry
 from agent_farm.sessions.cron import CATCH_UP_SECONDS
-from agent_farm.sessions.records import SESSION_STATES
+from agent_farm.sessions.session import SESSION_STATES, SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 from agent_farm.settings import PERMISSIONS
-
-if TYPE_CHECKING:
-    from agent_farm.sessions.run_request import RunRequest
 
 Answer = Mapping[str, Any]
 
@@ -50,45 +48,39 @@ def usage(desk: Desk, call: Call) -> Answer:
 
 def trigger(desk: Desk, call: Call) -> Answer:
     """Handed to the farm's server, which is started when needed; the session outlives the page."""
-    from agent_farm.sessions.run_request import RunRequest
-
     body = call.body
-    resumed = desk.sessions().get(body["resume"]) if body["resume"] else None
-    request = RunRequest(
+    request = SessionRequest(
         prompt=_require_prompt(body["prompt"]),
         context=body["context"],
         max_turns=int(body["max_turns"] or 20),
         runtime=body["runtime"],
         model=body["model"],
         permissions=body["permissions"],
-        resume=resumed["id"] if resumed else None,
+        resumes=body["resume"],
     )
-    return _start(desk, resumed["butler"] if resumed else None, request)
+    return _start(desk, None, request)
 
 
 def run_schedule(desk: Desk, call: Call) -> Answer:
     """Its prompt at once, where and as whom it runs when it is due; its due times stay as they are."""
-    from agent_farm.sessions.run_request import RunRequest
-
     store = desk.schedules(call.body["butler"])
     chosen = store.get(call.path["name"])
     place = chosen.directory(desk.root) if chosen.cwd else None
-    request = RunRequest(prompt=chosen.prompt, cwd=place, source=SCHEDULE_PREFIX + chosen.name)
+    request = SessionRequest(
+        prompt=chosen.prompt, cwd=str(place) if place else None, trigger_source=SCHEDULE_PREFIX + chosen.name
+    )
     return _start(desk, store.butler, request)
 
 
-def _start(desk: Desk, butler: str | None, request: RunRequest) -> Answer:
-    from agent_farm.server.client import start_session
-    from agent_farm.server.launching import ensure_server
-
-    started = start_session(ensure_server(desk.root, butler), request)
+def _start(desk: Desk, butler: str | None, request: SessionRequest) -> Answer:
+    started = desk.wait_for(start_as(desk.running, butler, request))
     if not isinstance(started, str):
         raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
     return {"session_id": started}
 
 
 def stop(desk: Desk, call: Call) -> Answer:
-    return {"session": desk.sessions().stop(call.path["id"], "the dashboard")}
+    return {"session": desk.wait_for(stop_any(desk.running, call.path["id"], "the dashboard"))}
 
 
 def _require_prompt(prompt: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +80,21 @@ def server_files(root: Path, butler: str | None = None) -> ServerFiles:
 
         butler = None if butler == own_butler_name(root) else butler
     return ServerFiles(FarmPaths(root).state, butler)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a live process holds the lock. Asked with a shared lock, so that two who ask do not meet."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def load_address(files: ServerFiles) -> ServerAddress | None:

@@ -8,17 +8,21 @@ to every port of the machine, and a page on another port cannot read what this o
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_farm.server.activity import Activity
 from agent_farm.server.answers import refuse
+from agent_farm.server.client import ENVIRONMENT_HEADER
 from agent_farm.server.tokens import Caller, Tokens, hash_token
 from agent_farm.sessions.telemetry import continued
 
@@ -32,17 +36,15 @@ PROTOCOL = "agent-farm"  # of the page's WebSockets, which can carry no header b
 MCP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages", "/healthz"
 
 # Of programs, which show a token with each request; everything else is the page's.
-_PROGRAMS = (MCP_PATH, SSE_PATH, MESSAGES_PATH, "/run", HEALTH_PATH)
+_PROGRAMS = (MCP_PATH, SSE_PATH, MESSAGES_PATH, "/run", "/stop", HEALTH_PATH)
 _OPEN = (HEALTH_PATH, "/", "/login", "/favicon.ico", "/api/login", "/api/session")
 _OPEN_BELOW = "/static/"
 _LOGIN_PROTOCOL = "login."
 _SAFE_METHODS = ("GET", "HEAD")
 _OWN_SITES = ("same-origin", "none")
 _POLICY_VIOLATION = 4403
-_CODES = {401: "login", 403: "foreign", 405: "method", 421: "host"}
+_CODES = {400: "usage", 401: "login", 403: "foreign", 405: "method", 421: "host"}
 _CALLER = "agent_farm.caller"
-
-STDIO_CALLER = Caller("architect", "stdio")
 
 Refusal = tuple[int, str]
 
@@ -54,11 +56,9 @@ def caller_of(scope: Mapping[str, Any]) -> Caller | None:
 
 
 def caller_in(context: Any) -> Caller:
-    """The caller of an MCP request; over stdio there is no HTTP request, and the caller owns the process."""
+    """The caller of an MCP request."""
     request = getattr(context, "request", None)
-    if request is None:
-        return STDIO_CALLER
-    caller = caller_of(request.scope)
+    caller = caller_of(request.scope) if request is not None else None
     if caller is None:
         raise PermissionError("a request reached a tool without a caller")
     return caller
@@ -106,7 +106,12 @@ class Auth:
             return 403, "the Origin is not loopback"
         if not is_programs and (foreign := _foreign(scope, headers, host, has_token=token is not None)):
             return 403, foreign
-        caller = self._caller(scope, path, token, is_programs) if token else None
+        try:
+            caller = self._caller(scope, path, token, is_programs) if token else None
+            if caller and is_programs and caller.kind == "architect":
+                caller = replace(caller, environ=_told_environment(headers))
+        except ValueError:
+            return 400, f"{ENVIRONMENT_HEADER} is malformed"
         if caller is not None:
             scope[_CALLER] = caller
         elif not (path in _OPEN or path.startswith(_OPEN_BELOW)) or (is_programs and path != HEALTH_PATH):
@@ -224,6 +229,12 @@ def _token(scope: Scope, headers: Headers) -> str | None:
         if protocol.startswith(_LOGIN_PROTOCOL):
             return str(protocol.removeprefix(_LOGIN_PROTOCOL))
     return None
+
+
+def _told_environment(headers: Headers) -> dict[str, str]:
+    """Variables of the shell that asks; ValueError for what is none."""
+    told = headers.get(ENVIRONMENT_HEADER)
+    return msgspec.json.decode(base64.b64decode(told, validate=True), type=dict[str, str]) if told else {}
 
 
 def _with_headers(send: Send, host: str) -> Send:

@@ -1,34 +1,50 @@
-"""Asking a running server for a session: POST /run, events line by line."""
+"""Asking the server that runs a butler's sessions, which is started when there is none."""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.server.address import ServerAddress
-from agent_farm.sessions.result import SpawnerResult, result_from
-from agent_farm.sessions.run_request import RunRequest
+from agent_farm.server.launching import ensure_server, running_server
+from agent_farm.server.variables import carried_environment
+from agent_farm.sessions.session import SessionRequest, SpawnerResult, result_of
 from agent_farm.sessions.telemetry import parse_traceparent
 
+ENVIRONMENT_HEADER = "Af-Environment"
+
 Event = Mapping[str, Any]
-__all__ = ["RunRequest", "call_tool", "request_session", "start_session"]
 OnEvent = Callable[[Event], None]
 
 
-def request_session(address: ServerAddress, request: RunRequest, on_event: OnEvent) -> SpawnerResult:
-    """Run one session on the server and wait for its result; expected errors come back as errors."""
-    result = None
-    for event in _events(address, request):
-        if event["event"] == "error":
-            raise _error(event)
-        if event["event"] == "result":
-            result = result_from(event["result"])
-        else:
-            on_event(event)
+def run_session(
+    root: Path, butler: str | None, request: SessionRequest, on_event: OnEvent, *, attached: bool = False
+) -> SpawnerResult:
+    """Wait for one session's result; expected errors come back as errors.
+
+    `attached`: the session is cancelled when this process goes away.
+    """
+    result, session_id = None, str(uuid.uuid4())  # chosen here: an interrupt may come before any answer
+    try:
+        for event in _events(root, butler, request, attached=attached, session_id=session_id):
+            if event["event"] == "result":
+                result = result_of(event["result"])
+            else:
+                on_event(event)
+    except KeyboardInterrupt:
+        if attached:
+            _await_end(root, butler, session_id)
+        raise
     if result is None:
         raise AgentFarmError(
             "The server ended before the session did",
@@ -38,49 +54,75 @@ def request_session(address: ServerAddress, request: RunRequest, on_event: OnEve
     return result
 
 
-def start_session(address: ServerAddress, request: RunRequest) -> SpawnerResult | str:
+def _await_end(root: Path, butler: str | None, session_id: str) -> None:
+    """Who ends its command finds its session ended, with every process that it started."""
+    with suppress(AgentFarmError):
+        stop_session(root, butler, session_id, "its caller")
+
+
+def start_session(root: Path, butler: str | None, request: SessionRequest) -> SpawnerResult | str:
     """Hand a session over; its id once it is accepted, or the result when it was refused."""
-    for event in _events(address, request):
-        if event["event"] == "error":
-            raise _error(event)
+    for event in _events(root, butler, request):
         if event["event"] == "result":
-            return result_from(event["result"])
+            return result_of(event["result"])
         return str(event["session_id"])
     raise AgentFarmError("The server gave no answer", hint="af butler logs")
 
 
-def call_tool(
-    address: ServerAddress, name: str, arguments: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """What an MCP tool of a running server answers to the architect."""
-    params = {"name": name, "arguments": dict(arguments or {})}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {**_headers(address), "Accept": "application/json, text/event-stream"}
-    with _posted(address, "/mcp", body, headers) as response:
-        result = _last_message(response)["result"]
-    if result.get("isError"):
-        raise AgentFarmError(str(result["content"][0]["text"]))
-    return dict(result["structuredContent"])
+def stop_session(root: Path, butler: str | None, session_id: str, by: str) -> dict[str, Any]:
+    """The record of a session once it has ended; only the server that runs it can end it."""
+    with _posted(root, butler, "/stop", {"session_id": session_id, "by": by}) as response:
+        answer: dict[str, Any] = json.loads(response.readline())
+    if answer["event"] == "error":
+        raise _error(answer)
+    return dict(answer["session"])
 
 
-def _last_message(response: http.client.HTTPResponse) -> dict[str, Any]:
-    """The answer is the last event of a stream; what comes before it are pings and progress."""
-    events = [line.removeprefix(b"data:") for line in response if line.startswith(b"data:")]
-    return dict(json.loads(events[-1]))
+def caller_headers(address: ServerAddress, environ: Mapping[str, str]) -> dict[str, str]:
+    """Who asks, and what of the environment a session may need that is asked for: told, written nowhere."""
+    variables = json.dumps(dict(environ)).encode()
+    return {
+        "Authorization": f"Bearer {address.token}",
+        "Content-Type": "application/json",
+        ENVIRONMENT_HEADER: base64.b64encode(variables).decode(),
+    }
 
 
-def _headers(address: ServerAddress) -> dict[str, str]:
-    return {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+def _events(
+    root: Path,
+    butler: str | None,
+    request: SessionRequest,
+    *,
+    attached: bool = False,
+    session_id: str | None = None,
+) -> Iterator[Event]:
+    body = {"request": msgspec.to_builtins(request), "attached": attached, "session_id": session_id}
+    with _posted(root, butler, "/run", body) as response:
+        while line := response.readline():
+            event = json.loads(line)
+            if event["event"] == "error":
+                raise _error(event)
+            yield event
 
 
 @contextmanager
 def _posted(
-    address: ServerAddress, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+    root: Path, butler: str | None, path: str, body: Mapping[str, Any]
 ) -> Iterator[http.client.HTTPResponse]:
+    environ = carried_environment(root, butler, os.environ)
+    address = ensure_server(root, butler)
     connection = http.client.HTTPConnection("localhost", address.port)
     try:
-        connection.request("POST", path, json.dumps(body), dict(headers))
-        response = connection.getresponse()
+        try:
+            response = _ask(connection, address, path, body, environ)
+        except ConnectionError:
+            if running_server(root, butler) is not None:
+                raise
+            # it ended itself, having had nothing to do, at the very moment it was asked
+            connection.close()
+            address = ensure_server(root, butler)
+            connection = http.client.HTTPConnection("localhost", address.port)
+            response = _ask(connection, address, path, body, environ)
         if response.status != 200:
             detail = response.read().decode(errors="replace")
             raise AgentFarmError(f"The server answered {response.status}", why=detail, hint="af butler logs")
@@ -95,13 +137,18 @@ def _posted(
         connection.close()
 
 
-def _events(address: ServerAddress, request: RunRequest) -> Iterator[Event]:
-    headers = _headers(address)
-    if trace := parse_traceparent(request.traceparent):
+def _ask(
+    connection: http.client.HTTPConnection,
+    address: ServerAddress,
+    path: str,
+    body: Mapping[str, Any],
+    environ: Mapping[str, str],
+) -> http.client.HTTPResponse:
+    headers = caller_headers(address, environ)
+    if trace := parse_traceparent(os.environ.get("TRACEPARENT")):
         headers["traceparent"] = trace.traceparent
-    with _posted(address, "/run", request.to_json(), headers) as response:
-        while line := response.readline():
-            yield json.loads(line)
+    connection.request("POST", path, json.dumps(body), headers)
+    return connection.getresponse()
 
 
 def _error(event: Event) -> AgentFarmError:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
@@ -21,14 +21,14 @@ from agent_farm.paths import FarmPaths
 from agent_farm.server.address import (
     ServerAddress,
     ServerFiles,
+    is_held,
     load_address,
     require_token,
     server_files,
     store_address,
 )
 from agent_farm.server.tokens import mint_builder_token as _mint
-from agent_farm.server.variables import server_environment
-from agent_farm.sessions.ownership import is_held
+from agent_farm.server.variables import declared_variables, server_environment
 
 if TYPE_CHECKING:
     import socket
@@ -86,17 +86,16 @@ def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> Server
     make_directory(files.directory)
     require_token(files)
     _turn_log(files.log)
-    butler = _declared(root, files.butler)
-    names = (*butler.required_env, *butler.optional_env, *butler.module_credentials)
+    env = server_environment(environ, declared_variables(root, files.butler))
     _wait_for_the_last_one(files)
     with ExitStack() as stack:
-        sockets = open_port(root, files, butler.port)
+        sockets = open_port(root, files, _configured_port(root, files.butler))
         for opened in sockets:
             stack.enter_context(opened)
         address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
         store_address(files, address)  # before the lock: who sees it held reads the right port
         lock = stack.enter_context(file_lock(files.lock, wait=2))
-        process = _launch(root, files, lock, sockets, server_environment(environ, names))
+        process = _launch(root, files, lock, sockets, env)
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(process.pid).encode(), 0)  # for who wants to end it before it is up
     return replace(address, supervisor=process.pid)
@@ -111,10 +110,10 @@ def _wait_for_the_last_one(files: ServerFiles) -> None:
         raise AgentFarmError("The last server has not ended yet", hint="af butler stop --now") from error
 
 
-def _declared(root: Path, name: str | None) -> Any:
+def _configured_port(root: Path, butler: str | None) -> int:
     from agent_farm.sessions.butlers import load_butler
 
-    return load_butler(root, name)
+    return load_butler(root, butler).port
 
 
 def open_port(root: Path, files: ServerFiles, configured: int) -> list[socket.socket]:

@@ -36,6 +36,7 @@ from agent_farm.server.login_routes import login_routes
 from agent_farm.server.logins import Logins
 from agent_farm.server.openapi import describe
 from agent_farm.server.terminal import Terminals
+from agent_farm.sessions.running import RunningButler
 
 STATIC = Path(__file__).with_name("page")
 VENDOR = STATIC / "vendor"
@@ -79,11 +80,11 @@ class Page:
             part.close()
 
 
-def open_page(root: Path) -> Page:
-    """The page of the farm whose main checkout is `root`."""
-    paths = FarmPaths(root)
+def open_page(running: RunningButler) -> Page:
+    """The page of the farm whose own butler runs in this process."""
+    root, paths = running.root, FarmPaths(running.root)
     logins = Logins(paths.state / "dashboard-logins.json")
-    desk, live, terminals = Desk(root), Live(root, farm_facts), Terminals(root)
+    desk, live, terminals = Desk(running), Live(root, farm_facts), Terminals(root)
     entry = login_routes(logins, LoginPages(paths.state / "dashboard-login"))
     return Page([*entry, *_routes(desk, live, terminals)], logins, (desk, live, terminals))
 

@@ -26,6 +26,7 @@ from agent_farm.server.address import (
     server_files,
     store_address,
 )
+from agent_farm.server.idle import is_idle
 from agent_farm.server.launching import turn_running_log
 from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token
@@ -33,6 +34,7 @@ from agent_farm.sessions import telemetry
 
 if TYPE_CHECKING:
     from agent_farm.server.page_routes import Page
+    from agent_farm.sessions.running import RunningButler
 
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
@@ -89,49 +91,65 @@ class RunningServer:
 
     async def serve(self, sockets: list[socket.socket]) -> None:
         from agent_farm.server.app import build_app
-        from agent_farm.sessions.service import open_service
+        from agent_farm.sessions.running import open_running
 
-        service = open_service(
+        butler = open_running(
             self.root, self.files.butler, port=self.port, tokens=self.tokens, environ=self.environ
         )
-        server = make_uvicorn(build_app(service, self._page(), self.activity))
+        server = make_uvicorn(build_app(butler, self._page(butler), self.activity))
         serving = asyncio.create_task(server.serve(sockets=sockets))
-        scheduling = asyncio.create_task(service.scheduler.run())
-        looking = asyncio.create_task(self._look())
-        tidying = asyncio.create_task(service.keep_tidy())
         self._listen_to_signals()
+        _log.info("Serving %s on port %d, pid %d", butler.name, self.port, os.getpid())
         self._store(stopping=False)
-        _log.info("Serving %s on port %d, pid %d", service.butler.name, self.port, os.getpid())
-        ended = asyncio.create_task(self.asked.wait())
-        await asyncio.wait([ended, serving, looking, scheduling], return_when=asyncio.FIRST_COMPLETED)
+        tidying = asyncio.create_task(butler.keep_tidy())
+        until = [
+            asyncio.create_task(waiting)
+            for waiting in (
+                self.asked.wait(), self._farm_is_gone(), self._is_idle(butler), butler.scheduler.run()
+            )
+        ]  # fmt: skip
+        await asyncio.wait([serving, *until], return_when=asyncio.FIRST_COMPLETED)
         self._store(stopping=True)
-        scheduling.cancel()
-        looking.cancel()
-        tidying.cancel()
-        ended.cancel()
-        if not await service.spawner.drain(DRAIN_SECONDS):
+        for task in (*until, tidying):
+            task.cancel()
+        if not await butler.spawner.drain(DRAIN_SECONDS):
             _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
-        await service.scheduler.finish()
+        await butler.scheduler.finish()
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await serving
-        service.close()
+        butler.close()
         _log.info("Ended")
 
-    def _page(self) -> Page | None:
+    def _page(self, butler: RunningButler) -> Page | None:
         """The farm's own server shows it; a butler of the roster has a server for its sessions alone."""
         from agent_farm.server.page_routes import open_page
 
-        return None if self.files.butler else open_page(self.root)
+        return None if self.files.butler else open_page(butler)
 
-    async def _look(self) -> None:
-        """A farm that was deleted needs no server."""
+    async def _farm_is_gone(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if not self.files.address.exists():
                 break
             turn_running_log(self.files.log)
         _log.info("%s is gone", self.files.address)
+
+    async def _is_idle(self, butler: RunningButler) -> None:
+        """Who looks for the server from then on starts the next one; who found it just before is served."""
+
+        async def nobody_needs_it() -> bool:
+            serves_builders = self.files.butler is None
+            return await asyncio.to_thread(is_idle, butler, self.activity, has_builders=serves_builders)
+
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if await nobody_needs_it():
+                self._store(stopping=True)
+                if await nobody_needs_it():
+                    break
+                self._store(stopping=False)
+        _log.info("Nothing has happened for a while")
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -150,7 +168,7 @@ class RunningServer:
             pid=os.getpid(),
             supervisor=os.getppid(),
             stopping=stopping,
-            started_at=known.started_at if stopping else time.time(),
+            started_at=known.started_at if known.pid == os.getpid() else time.time(),
         )
         store_address(self.files, mine)
 

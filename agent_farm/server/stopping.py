@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.errors import TimedOut
-from agent_farm.server.address import load_address, server_files
-from agent_farm.sessions.ownership import is_held
+from agent_farm.server.address import is_held, load_address, server_files
 
 PATIENCE = 20.0
 

@@ -38,10 +38,14 @@ TOOLS_OF: Mapping[Kind, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`login` is what the architect's page shows, where the token of a program would be."""
+    """`login` is what the architect's page shows, where the token of a program would be.
+
+    `environ` is what the architect's shell has of the variables that a session may need.
+    """
 
     kind: Kind
     id: str
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     login: str | None = field(default=None, repr=False)
 
     def may(self, tool: str) -> bool:

@@ -1,11 +1,11 @@
-"""What went wrong, as one line of a record or of the log."""
+"""What went wrong, as one line of a record or of the log; and text that every store and reader can take."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.sessions.readable import readable
 
 
 def reason_of(error: Exception) -> str:
@@ -21,3 +21,14 @@ def log_failure(logger: Any, what: str, error: Exception) -> None:
         logger.warning("%s: %s", what, reason_of(error))
     else:
         logger.warning("%s failed", what, exc_info=error)
+
+
+def readable(value: Any) -> Any:
+    """The same value; half of a surrogate pair, in whatever string of it, becomes a question mark."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {readable(key): readable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [readable(inner) for inner in value]
+    return value

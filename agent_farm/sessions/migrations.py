@@ -112,4 +112,13 @@ MIGRATIONS = (
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
     INSERT INTO counters VALUES ('state', 1);
     """,
+    """
+    ALTER TABLE sessions DROP COLUMN owner;
+    ALTER TABLE sessions DROP COLUMN stop_asked;
+    ALTER TABLE sessions ADD COLUMN permissions TEXT;
+    ALTER TABLE sessions ADD COLUMN timeout REAL;
+    ALTER TABLE sessions ADD COLUMN checkout TEXT;
+    CREATE INDEX sessions_by_ended ON sessions (butler, ended_at);
+    CREATE INDEX fires_by_due ON fires (due);
+    """,
 )

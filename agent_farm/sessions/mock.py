@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_farm.sessions.result import SpawnerResult
+from agent_farm.sessions.session import SpawnerResult
 from agent_farm.sessions.trigger_sources import require_trigger_source
 
 

@@ -1,92 +1,39 @@
-"""The record of every headless session, from the moment its trigger is accepted."""
+"""The records of all headless sessions, from the moment their triggers are accepted."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from agent_farm.runtimes.result import FailureKind, ToolCall
+import msgspec
+
+from agent_farm.errors import NotFound, UsageError
 from agent_farm.sessions.database import Database, Row
-from agent_farm.sessions.readable import readable
-from agent_farm.sessions.tool_calls import ServedCall, merge_calls
+from agent_farm.sessions.session import SESSION_STATES, Session
+from agent_farm.sessions.tool_calls import merge_calls, served_calls
 
-SessionState = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
-SESSION_STATES = ("queued", "running", "completed", "failed", "cancelled", "interrupted")
-SERVED = "SELECT name, input, result, failed FROM served_calls WHERE caller = ? ORDER BY number"
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """What is known when a trigger is accepted."""
-
-    id: str
-    butler: str
-    owner: str
-    trigger_source: str
-    prompt: str
-    runtime: str
-    context: str | None = None
-    model: str | None = None
-    cwd: str | None = None
-    max_turns: int = 20
-    parent: str | None = None
-    trace_id: str | None = None
-    resumes: str | None = None
-    home: str | None = None
+INTERRUPTED = "Interrupted: the process that ran it is gone"
+_FIELDS = tuple(one.name for one in msgspec.structs.fields(Session))
+_TEXTS = ("prompt", "context", "output")
+# of the texts no more than is shown, of the tool calls none: they can be megabytes
+_SHORT = ", ".join(
+    f"substr({name}, 1, 1000) AS {name}"
+    if name in _TEXTS
+    else "json_array_length(tool_calls) AS tool_calls"
+    if name == "tool_calls"
+    else name
+    for name in _FIELDS
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """How a session ended. `tool_calls` is what the runtime reported.
-
-    `failure` is the kind of the error; without a `duration` it is the time since the start, or none for a
-    session that never started.
-    """
-
-    state: SessionState
-    success: bool
-    output: str = ""
-    tool_calls: tuple[dict[str, Any], ...] = ()
-    error: str | None = None
-    duration: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    cost: float | None = None
-    conversation_id: str | None = None
-    failure: FailureKind | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """What completing added to what the runtime reported."""
-
-    tool_calls: list[dict[str, Any]]
-    duration: float | None
-
-
-def conversation_home(state: Path, name: str) -> Path:
-    """Where a runtime keeps a conversation that goes on with `af run --resume`."""
-    return state / "conversations" / name
-
-
-def asked_to_stop(database: Database, owner: str) -> dict[str, str]:
-    """Of the sessions of this process those that somebody wants to end: id -> who."""
-    rows = database.query(
-        "SELECT id, stop_asked FROM sessions WHERE owner = ? AND stop_asked IS NOT NULL AND ended_at IS NULL",
-        (owner,),
-    )
-    return {row["id"]: row["stop_asked"] for row in rows}
-
-
-async def session_create(database: Database, new: NewSession) -> str:
-    """Write the record in state `queued`; its id."""
-    await database.run(_insert, database, new)
-    return new.id
+async def session_create(database: Database, session: Session) -> Session:
+    """Write the record in state `queued`; the session with the time of it."""
+    created = msgspec.structs.replace(session, created_at=time.time())
+    await database.run(_insert, database, created)
+    return created
 
 
 async def session_start(database: Database, session_id: str) -> None:
@@ -98,25 +45,123 @@ async def session_progress(
     database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]
 ) -> None:
     """What a running session has come to; once it has ended nothing is changed."""
-    await database.run(_progress, database, session_id, output, calls)
+    await database.run(_note_progress, database, session_id, output, calls)
 
 
-async def session_complete(database: Database, session_id: str, completion: Completion) -> Completed:
+async def session_complete(database: Database, session: Session) -> Session:
     """Write how it ended; the answer has the tool calls that the server served, too."""
-    return await database.run(_complete, database, session_id, completion)
+    return await database.run(_complete, database, session)
 
 
-def _insert(database: Database, new: NewSession) -> None:
+@dataclass(frozen=True, slots=True)
+class SessionLog:
+    """The records, read."""
+
+    database: Database
+
+    def heal(self, butlers: Iterable[str]) -> int:
+        """Mark what these butlers' servers left queued or running as interrupted; how many there were.
+
+        Nothing is run again: nobody knows how far it got.
+        """
+        count = 0
+        for butler in butlers:
+            with self.database.transaction() as connection:
+                count += connection.execute(
+                    "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
+                    " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
+                    " WHERE butler = ? AND state IN ('queued', 'running')",
+                    (INTERRUPTED, time.time(), butler),
+                ).rowcount
+        return count
+
+    def active_butlers(self) -> list[str]:
+        rows = self.database.query(
+            "SELECT DISTINCT butler FROM sessions WHERE state IN ('queued', 'running')"
+        )
+        return [row["butler"] for row in rows]
+
+    def find(
+        self,
+        *,
+        butler: str | None = None,
+        states: Sequence[str] = (),
+        source: str | None = None,
+        since: float | None = None,
+        limit: int = 50,
+    ) -> list[dict[str, Any]]:
+        """The newest first: texts as one line, cut, tool calls as their number. `limit` 0 gives all."""
+        for state in states:
+            if state not in SESSION_STATES:
+                raise UsageError(
+                    f"{state!r} is not a session state", why=f"Valid: {', '.join(SESSION_STATES)}"
+                )
+        conditions: list[str] = ["1"]
+        values: list[Any] = []
+        for condition, value in (
+            ("butler = ?", butler),
+            ("trigger_source = ?", source),
+            ("created_at >= ?", since),
+        ):
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        if states:
+            conditions.append(f"state IN ({', '.join('?' * len(states))})")
+            values += states
+        rows = self.database.query(
+            f"SELECT {_SHORT} FROM sessions WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?",
+            (*values, limit or -1),
+        )
+        return [_shortened(_session(row).to_json()) for row in rows]
+
+    def count(self, butler: str, state: str) -> int:
+        rows = self.database.query(
+            "SELECT count(*) AS count FROM sessions WHERE butler = ? AND state = ?", (butler, state)
+        )
+        return int(rows[0]["count"])
+
+    def usage(self, *, since: float, span: float) -> list[dict[str, Any]]:
+        """Sums over spans of `span` seconds from `since` on, those in which there was something."""
+        rows = self.database.query(
+            "SELECT CAST(max(created_at - ?, 0) / ? AS INTEGER) AS span, count(*) AS sessions,"
+            " sum(state IN ('failed', 'interrupted')) AS failed,"
+            " coalesce(sum(input_tokens), 0) AS input_tokens,"
+            " coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost), 0.0) AS cost"
+            " FROM sessions WHERE created_at >= ? GROUP BY span ORDER BY span",
+            (since, span, since),
+        )
+        return [dict(row) for row in rows]
+
+    def load(self, session_id: str, *, butler: str | None = None) -> Session:
+        """By id or by a prefix that only one has; of `butler` alone, where one is given."""
+        rows = self.database.query(
+            f"SELECT {', '.join(_FIELDS)} FROM sessions"
+            " WHERE substr(id, 1, ?) = ? AND butler = coalesce(?, butler) ORDER BY number DESC LIMIT 2",
+            (len(session_id), session_id, butler),
+        )
+        exact = [row for row in rows if row["id"] == session_id] or rows
+        if not session_id or not exact:
+            raise NotFound(f"No session {session_id}", hint="af sessions")
+        if len(exact) > 1:
+            raise UsageError(f"Several sessions start with {session_id}", hint="af sessions")
+        session = _session(exact[0])
+        if session.tool_calls is None:
+            so_far = merge_calls((), served_calls(self.database.query, session.id))
+            session = msgspec.structs.replace(session, tool_calls=so_far)
+        return session
+
+    def get(self, session_id: str, *, butler: str | None = None) -> dict[str, Any]:
+        """The whole record as JSON."""
+        return self.load(session_id, butler=butler).to_json()
+
+
+def _insert(database: Database, session: Session) -> None:
+    columns = _columns(session)
     with database.transaction() as connection:
         connection.execute(
-            "INSERT INTO sessions (state, id, butler, owner, parent, trigger_source, prompt, context,"
-            " runtime, model, cwd, max_turns, trace_id, resumes, home, created_at)"
-            " VALUES ('queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(new.id, new.butler, new.owner, new.parent, new.trigger_source, new.prompt, new.context),
-                *(new.runtime, new.model, new.cwd, new.max_turns, new.trace_id, new.resumes, new.home),
-                time.time(),
-            ),
+            f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            tuple(columns.values()),
         )
 
 
@@ -128,40 +173,59 @@ def _start(database: Database, session_id: str) -> None:
         )
 
 
-def _progress(database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]) -> None:
+def _note_progress(database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]) -> None:
     with database.transaction() as connection:
-        merged = merge_calls(calls, served_calls(connection.execute(SERVED, (session_id,)).fetchall()))
+        merged = merge_calls(calls, served_calls(connection.execute, session_id))
         connection.execute(
             "UPDATE sessions SET output = ?, tool_calls = ? WHERE id = ? AND state = 'running'",
             (output, json.dumps(merged), session_id),
         )
 
 
-def _complete(database: Database, session_id: str, end: Completion) -> Completed:
+def _complete(database: Database, session: Session) -> Session:
+    """Without a duration it is the time since the start, or none for a session that never started."""
     now = time.time()
     with database.transaction() as connection:
-        served = served_calls(connection.execute(SERVED, (session_id,)).fetchall())
-        calls = merge_calls(end.tool_calls, served)
-        connection.execute(
-            "UPDATE sessions SET state = ?, success = ?, output = ?, tool_calls = ?, error = ?,"
-            " duration = coalesce(?, max(0.0, ? - started_at)), input_tokens = ?, output_tokens = ?,"
-            " cached_tokens = ?, cost = ?, conversation_id = ?, failure = ?, ended_at = ? WHERE id = ?",
-            (
-                *(end.state, int(end.success), end.output, json.dumps(calls)),
-                *(end.error, end.duration, now),
-                *(end.input_tokens, end.output_tokens, end.cached_tokens, end.cost, end.conversation_id),
-                *(end.failure, now, session_id),
-            ),
+        row = connection.execute("SELECT started_at FROM sessions WHERE id = ?", (session.id,)).fetchone()
+        started = row["started_at"] if row else None
+        duration = session.duration
+        if duration is None and started is not None:
+            duration = max(0.0, now - started)
+        reported = session.tool_calls if isinstance(session.tool_calls, list) else []
+        ended = msgspec.structs.replace(
+            session,
+            output=session.output or "",
+            tool_calls=merge_calls(reported, served_calls(connection.execute, session.id)),
+            duration=duration,
+            started_at=started,
+            ended_at=now,
         )
-        row = connection.execute("SELECT duration FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    return Completed(calls, row["duration"] if row else None)
+        columns = _columns(ended)
+        connection.execute(
+            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
+            (*columns.values(), session.id),
+        )
+    return ended
 
 
-def served_calls(rows: Sequence[Row]) -> list[ServedCall]:
-    return [
-        ServedCall(row["name"], json.loads(row["input"]), row["result"], bool(row["failed"])) for row in rows
-    ]
+def _columns(session: Session) -> Mapping[str, Any]:
+    """As they are stored, the prompt with its context: what the runtime got."""
+    calls = session.tool_calls
+    stored = None if calls is None else json.dumps(calls)
+    return {**msgspec.structs.asdict(session), "prompt": session.whole_prompt, "tool_calls": stored}
 
 
-def call_json(call: ToolCall) -> dict[str, Any]:
-    return dict(readable({**asdict(call), "input": dict(call.input)}))
+def _session(row: Row) -> Session:
+    columns = dict(row)
+    if isinstance(columns["tool_calls"], str):
+        columns["tool_calls"] = json.loads(columns["tool_calls"])
+    columns["success"] = None if columns["success"] is None else bool(columns["success"])
+    return Session(**columns)
+
+
+def _shortened(record: dict[str, Any], limit: int = 200) -> dict[str, Any]:
+    for name in _TEXTS:
+        if record[name] is not None:
+            line = " ".join(record[name].split())
+            record[name] = line if len(line) <= limit else line[: limit - 1] + "…"
+    return record

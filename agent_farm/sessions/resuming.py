@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+import msgspec
 
 from agent_farm.errors import UsageError
-from agent_farm.sessions.order import RunOptions
-from agent_farm.sessions.session_log import SessionLog
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.session import Session, SessionRequest
 
 
-def resumed_options(
-    log: SessionLog, id: str, butler: str, runtime: str | None, options: RunOptions | None
-) -> RunOptions:
-    """`options` as they have to be for its runtime to find the conversation: it looks by the place."""
-    given, record = options or RunOptions(), log.get(id, butler=butler)
-    _require_conversation(record)
-    if runtime not in (None, record["runtime"]):
+def resumed_request(log: SessionLog, request: SessionRequest, butler: str) -> tuple[SessionRequest, Session]:
+    """`request` as it has to be for its runtime to find the conversation, which looks by the place."""
+    session = log.load(request.resumes or "", butler=butler)
+    _require_conversation(session)
+    if request.runtime not in (None, session.runtime):
         raise UsageError(
-            f"Session {record['id'][:8]} ran on {record['runtime']}, not on {runtime}",
+            f"Session {session.id[:8]} ran on {session.runtime}, not on {request.runtime}",
             why="A conversation goes on with the runtime that has it.",
         )
-    place = Path(record["cwd"])
-    if given.cwd not in (None, place):
+    if request.cwd not in (None, session.cwd):
         raise UsageError(
-            f"Session {record['id'][:8]} ran in {place}",
+            f"Session {session.id[:8]} ran in {session.cwd}",
             why="Its conversation goes on there: leave out --cwd.",
         )
-    resumed = {**record, "home": log.home(record["id"])}
-    return replace(given, cwd=place, model=given.model or record["model"], resumed=resumed)
+    resumed = msgspec.structs.replace(
+        request,
+        resumes=session.id,
+        runtime=session.runtime,
+        cwd=session.cwd,
+        model=request.model or session.model,
+    )
+    return resumed, session
 
 
-def _require_conversation(record: Mapping[str, Any]) -> None:
-    short = record["id"][:8]
-    if record["ended_at"] is None:
+def _require_conversation(session: Session) -> None:
+    short = session.id[:8]
+    if session.ended_at is None:
         raise UsageError(
-            f"Session {short} is still {record['state']}",
+            f"Session {short} is still {session.state}",
             why="Its conversation can go on when it has ended.",
             hint=f"af sessions --follow {short}",
         )
-    if not record["conversation_id"]:
+    if not session.conversation_id:
         raise UsageError(
             f"Session {short} has no conversation",
-            why=f"It ended as {record['state']} before {record['runtime']} had begun one.",
+            why=f"It ended as {session.state} before {session.runtime} had begun one.",
             hint=f"af sessions {short}",
         )

@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agent_farm.sessions.records import conversation_home
-from agent_farm.sessions.session_log import SessionLog
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.runner import conversation_home
 from agent_farm.settings import Settings
 
 DAY_SECONDS = 86400.0
@@ -32,7 +32,6 @@ def prune_sessions(
     log: SessionLog, limits: Limits, *, butler: str | None = None, dry_run: bool = False
 ) -> list[str]:
     """The ids of the sessions that were removed; one that has not ended is never among them."""
-    log.heal()
     before = -1.0 if limits.age is None else time.time() - limits.age
     most = 1 << 62 if limits.number is None else limits.number
     rows = log.database.query(
@@ -46,6 +45,7 @@ def prune_sessions(
     if not dry_run:
         for begin in range(0, len(ids), _AT_ONCE):
             _delete(log, ids[begin : begin + _AT_ONCE])
+        _delete_fires(log, butler, before, most)
         _forget_conversations(log, {row["home"] for row in rows})
     return ids
 
@@ -55,6 +55,18 @@ def _delete(log: SessionLog, ids: list[str]) -> None:
         for table, column in (("sessions", "id"), ("served_calls", "caller"), ("episodes", "session_id")):
             marks = ", ".join("?" * len(ids))
             connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", ids)
+
+
+def _delete_fires(log: SessionLog, butler: str | None, before: float, most: int) -> None:
+    """What became of due times, as old as the sessions that go or more of one schedule than are kept."""
+    with log.database.transaction() as connection:
+        connection.execute(
+            "DELETE FROM fires WHERE rowid IN (SELECT rowid FROM ("
+            " SELECT rowid, butler, due,"
+            " row_number() OVER (PARTITION BY butler, schedule ORDER BY due DESC) AS place FROM fires"
+            ") WHERE butler = coalesce(?, butler) AND (due < ? OR place > ?))",
+            (butler, before, most),
+        )
 
 
 def _forget_conversations(log: SessionLog, homes: set[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -14,12 +14,32 @@ from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, choices, configured_runtime
 from agent_farm.sessions.credentials import CredentialStore
-from agent_farm.sessions.order import RunOptions
+from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a session's runtime is started with beside what its record says.
+
+    `environ` is of the shell that asked; `conversation_id` and `home` are of the session that it resumes.
+    """
+
+    adapter: RuntimeAdapter
+    model: str | None = None
+    permissions: Permissions = "edit"
+    command: tuple[str, ...] | None = None
+    runtime_args: tuple[str, ...] | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    checkout: Path | None = None
+    bounds: Bounds | None = None
+    conversation_id: str | None = None
+    home: str | None = None
 
 
 def choose(
@@ -27,40 +47,36 @@ def choose(
     butler: Butler,
     credentials: CredentialStore,
     environ: Mapping[str, str],
+    request: SessionRequest,
     *,
-    runtime: str | None = None,
-    permissions: str | None = None,
-    options: RunOptions | None = None,
     yes: bool = False,
     ask: Ask | None = None,
-) -> RunOptions:
-    """`options` with the runtime asked for, else the butler's, else the farm's, else the first usable.
+) -> Choice:
+    """The runtime asked for, else the butler's, else the farm's, else the first usable.
 
     The farm's settings are those of now: a server lives longer than they do. ConsentNeeded for what of the
     repository nobody has agreed to; `yes` and `ask` are of a person who is there.
     """
-    given = options or RunOptions()
     settings = open_settings(root, environ)
     settings.require_good()
-    name = runtime or butler.runtime or configured_runtime(root, settings)
+    name = request.runtime or butler.runtime or configured_runtime(root, settings)
     adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
     if problem := transport_problem(adapter, butler.transport):
         raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
     own = settings.runtime(adapter.name)
-    command = tuple(shlex.split(own.command)) if own.command else None
     requests = [
         *butler.requests,
-        *runtime_requests(root, settings, adapter.name, permissions=permissions),
+        *runtime_requests(root, settings, adapter.name, permissions=request.permissions),
         *settings.requests(["env.pass"]),
     ]
     require_consent(root, requests, yes=yes, ask=ask)
-    chosen = permissions or own.permissions or settings.values["spawn.permissions"]
-    return replace(
-        given,
+    permissions = request.permissions or own.permissions or settings.values["spawn.permissions"]
+    is_named = request.runtime is not None
+    return Choice(
         adapter=adapter,
-        model=given.model or _own_model(settings, butler, adapter.name, named=runtime is not None),
-        permissions=cast(Permissions, chosen),
-        command=command,
+        model=request.model or _own_model(settings, butler, adapter.name, named=is_named),
+        permissions=cast(Permissions, permissions),
+        command=tuple(shlex.split(own.command)) if own.command else None,
         runtime_args=own.args or None,
     )
 
@@ -109,9 +125,8 @@ def agree_to_session(
     root: Path,
     butler: Butler,
     credentials: CredentialStore,
+    request: SessionRequest,
     *,
-    runtime: str | None,
-    permissions: str | None,
     yes: bool,
     ask: Ask | None,
 ) -> None:
@@ -119,9 +134,7 @@ def agree_to_session(
 
     A runtime of the repository's own name is agreed to by naming it.
     """
-    if runtime:
-        agree_by_name(root, runtime)
+    if request.runtime:
+        agree_by_name(root, request.runtime)
     with suppress(ToolMissing):  # the server has an environment of its own, and says it better
-        choose(
-            root, butler, credentials, os.environ, runtime=runtime, permissions=permissions, yes=yes, ask=ask
-        )
+        choose(root, butler, credentials, os.environ, request, yes=yes, ask=ask)

@@ -12,8 +12,8 @@ from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
 from agent_farm.sessions.cron import last_due, last_moment
 from agent_farm.sessions.failures import log_failure, reason_of
-from agent_farm.sessions.result import SpawnerResult
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
+from agent_farm.sessions.session import SpawnerResult
 
 LONGEST_SLEEP = 20.0
 FINISH_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,16 @@ class ServedCall:
     input: Mapping[str, Any]
     result: str | None
     failed: bool
+
+
+def served_calls(query: Callable[[str, tuple[str]], Iterable[Any]], caller: str) -> list[ServedCall]:
+    """`query` is a database's, or the `execute` of an open transaction."""
+    rows = query(
+        "SELECT name, input, result, failed FROM served_calls WHERE caller = ? ORDER BY number", (caller,)
+    )
+    return [
+        ServedCall(row["name"], json.loads(row["input"]), row["result"], bool(row["failed"])) for row in rows
+    ]
 
 
 async def record_served_call(database: Database, caller: str, call: ServedCall, seconds: float) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from agent_farm.server.app import build_app
 from agent_farm.server.page_routes import open_page
+from agent_farm.sessions.running import RunningButler
 from tests.conftest import Af
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop
@@ -129,8 +130,10 @@ async def test_what_the_page_holds_ends_with_the_server(shop: Path) -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("dashboard")]
 
-    page = open_page(shop)
-    async with serving(shop, wrap=lambda service: build_app(service, page)) as served:
+    def with_page(running: RunningButler) -> Any:
+        return build_app(running, open_page(running))
+
+    async with serving(shop, wrap=with_page) as served:
         answer = await served.http.get(
             served.url("/api/farm"), headers={"Authorization": f"Bearer {ARCHITECT}"}
         )

@@ -96,57 +96,44 @@ def test_consent_is_asked_in_the_form(visit: Open, shop: Path) -> None:
 
 def record_sessions(root: Path) -> None:
     """As the butler leaves them."""
-    from agent_farm.paths import FarmPaths
-    from agent_farm.sessions.ownership import Ownership
-    from agent_farm.sessions.records import (
-        Completion,
-        NewSession,
-        session_complete,
-        session_create,
-        session_start,
-    )
-    from agent_farm.sessions.service import open_database
+    from msgspec import structs
+
+    from agent_farm.sessions.records import session_complete, session_create, session_start
+    from agent_farm.sessions.session import Session
+    from agent_farm.sessions.stores import open_database
 
     database = open_database(root)
-    owner = Ownership(FarmPaths(root).locks)
 
     async def fill() -> None:
         for number in range(6):
-            id = f"session{number}-0000"
-            await session_create(
-                database,
-                NewSession(
-                    id,
-                    "repo",
-                    owner.id,
-                    "schedule:daily" if number % 2 else "external",
-                    f"Check the nightly build {number} <b>now</b>",
-                    "demo",
-                ),
-            )
-            await session_start(database, id)
             failed = number == 3
-            await session_complete(
-                database,
-                id,
-                Completion(
-                    "failed" if failed else "completed",
-                    not failed,
-                    "All is well.",
-                    ({"name": "Read", "input": {"path": "a.py"}, "is_error": False},),
-                    "The model refused" if failed else None,
-                    12.5,
-                    1000 * number,
-                    200,
-                    0,
-                    0.25,
-                    "conversation",
-                ),
+            asked = Session(
+                id=f"session{number}-0000",
+                butler="repo",
+                trigger_source="schedule:daily" if number % 2 else "external",
+                prompt=f"Check the nightly build {number} <b>now</b>",
+                runtime="demo",
             )
+            created = await session_create(database, asked)
+            await session_start(database, created.id)
+            ended = structs.replace(
+                created,
+                state="failed" if failed else "completed",
+                success=not failed,
+                output="All is well.",
+                tool_calls=[{"name": "Read", "input": {"path": "a.py"}, "is_error": False}],
+                error="The model refused" if failed else None,
+                duration=12.5,
+                input_tokens=1000 * number,
+                output_tokens=200,
+                cached_tokens=0,
+                cost=0.25,
+                conversation_id="conversation",
+            )
+            await session_complete(database, ended)
 
     with ThreadPoolExecutor(1) as aside:  # this thread has a loop already, Playwright's
         aside.submit(asyncio.run, fill()).result()
-    owner.release()
     database.close()
 
 

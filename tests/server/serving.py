@@ -13,22 +13,29 @@ from typing import Any
 
 import httpx2
 
+from agent_farm.operations.operation import CallerKind
+from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
 from agent_farm.server.app import build_app
 from agent_farm.server.serving import make_uvicorn
 from agent_farm.server.sockets import listen
-from agent_farm.server.tokens import Tokens, hash_token
+from agent_farm.server.tokens import TOOLS_OF, Tokens, hash_token
 from agent_farm.sessions.butlers import butler_names
-from agent_farm.sessions.service import ButlerService, open_service
+from agent_farm.sessions.running import RunningButler, open_running
 from tests.consenting import agree_to_all
 from tests.gitrepo import write_files
 
 ARCHITECT = "architect-token"
 
 
+def tools_of(kind: CallerKind) -> set[str]:
+    """What a token of this kind is good for."""
+    return {*TOOLS_OF[kind], *(operation.name for operation in load_all() if kind in operation.who)}
+
+
 @dataclass
 class Served:
-    service: ButlerService
+    running: RunningButler
     port: int
     http: httpx2.AsyncClient
 
@@ -74,7 +81,7 @@ def document_of(response: httpx2.Response) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(
-    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[ButlerService], Any] = build_app
+    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[RunningButler], Any] = build_app
 ) -> AsyncIterator[Served]:
     """A farm at `root` whose one butler is `name`, on the demo runtime unless the file says otherwise."""
     text = butler_toml or '[butler]\nruntime = "demo"\n'
@@ -86,16 +93,16 @@ async def serving(
     sockets = listen(0)
     port = sockets[0].getsockname()[1]
     tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))
-    service = open_service(root, name, port=port, tokens=tokens, environ=dict(os.environ))
-    server = make_uvicorn(wrap(service))
+    running = open_running(root, name, port=port, tokens=tokens, environ=dict(os.environ))
+    server = make_uvicorn(wrap(running))
     task = asyncio.create_task(server.serve(sockets=sockets))
     try:
         async with httpx2.AsyncClient(timeout=120) as http:
-            yield Served(service, port, http)
+            yield Served(running, port, http)
     finally:
-        await service.spawner.drain(5)
-        await service.scheduler.finish()
+        await running.spawner.drain(5)
+        await running.scheduler.finish()
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await task
-        service.close()
+        running.close()

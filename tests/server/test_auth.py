@@ -21,7 +21,7 @@ async def test_refusals_are_answered_and_leave_no_line_in_the_log(
     runs = FarmPaths(repo).runs
     mine, other = mint_builder_token(runs, "task-a"), mint_builder_token(runs, "task-b")
     async with serving(repo) as served:
-        session = served.service.tokens.mint_for_session("s-1")
+        session = served.running.tokens.mint_for_session("s-1")
         cases = [
             (None, None, {}, 401),
             ("wrong", None, {}, 401),
@@ -66,7 +66,7 @@ async def test_every_route_but_health_needs_a_token(repo: Path) -> None:
 @in_loop
 async def test_run_is_the_architects_alone(repo: Path) -> None:
     async with serving(repo) as served:
-        token = served.service.tokens.mint_for_session("s-1")
+        token = served.running.tokens.mint_for_session("s-1")
         url = served.url("/run", "s-1")
         body = {"prompt": "x"}
         response = await served.http.post(url, json=body, headers={"Authorization": f"Bearer {token}"})

@@ -40,7 +40,7 @@ def is_idle(root: Path, id: str) -> None:
 
 
 async def call(served: Served, builder: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    token = mint_builder_token(FarmPaths(served.service.root).runs, builder)
+    token = mint_builder_token(FarmPaths(served.running.root).runs, builder)
     return await served.call(tool, arguments, token=token, session=builder)
 
 

@@ -15,10 +15,11 @@ import psutil
 import pytest
 
 from agent_farm.server.address import ServerAddress
-from agent_farm.server.client import RunRequest, start_session
+from agent_farm.server.client import start_session
 from agent_farm.server.launching import ensure_server, running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.service import open_database, open_sessions
+from agent_farm.sessions.session import SessionRequest
+from agent_farm.sessions.stores import open_database, open_sessions
 from tests.gitrepo import commit_files
 from tests.waiting import wait_until
 
@@ -35,10 +36,12 @@ def server(repo: Path) -> Iterator[ServerAddress]:
     stop_server(repo, now=True)
 
 
-def trigger_all(address: ServerAddress, prompts: list[str]) -> list[str]:
+def trigger_all(root: Path, prompts: list[str]) -> list[str]:
     """The ids of the sessions, accepted in any order."""
     with ThreadPoolExecutor(16) as pool:
-        started = list(pool.map(lambda prompt: start_session(address, RunRequest(prompt)), prompts))
+        started = list(
+            pool.map(lambda prompt: start_session(root, None, SessionRequest(prompt=prompt)), prompts)
+        )
     refused = [one for one in started if not isinstance(one, str)]
     assert not refused, refused[0]
     return [str(one) for one in started]
@@ -52,7 +55,7 @@ def states(root: Path) -> Counter[str]:
 @pytest.mark.slow
 def test_a_thousand_triggers_eight_at_a_time(repo: Path, server: ServerAddress) -> None:
     process = psutil.Process(server.pid)
-    ids = trigger_all(server, [f"[[say:{number}]]" for number in range(1000)])
+    ids = trigger_all(repo, [f"[[say:{number}]]" for number in range(1000)])
     assert len(set(ids)) == 1000
     wait_until(lambda: states(repo)["completed"] >= 200, timeout=400, what="200 sessions")
     early = process.memory_info().rss
@@ -74,7 +77,7 @@ def test_a_thousand_triggers_eight_at_a_time(repo: Path, server: ServerAddress) 
 @pytest.mark.slow
 def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     calls = [f"[[mcp:state_set {json.dumps({'key': str(n), 'value': 'x'})}]]" for n in range(60)]
-    trigger_all(server, calls)
+    trigger_all(repo, calls)
     wait_until(lambda: states(repo)["completed"] >= 10, timeout=60, what="ten sessions")
     mine = {record["id"] for record in open_sessions(repo).find(limit=0)}
     busy = [process for process in psutil.process_iter() if _session_of(process) in mine]
@@ -93,7 +96,7 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     assert up.port == server.port
     with urllib.request.urlopen(f"http://localhost:{up.port}/healthz", timeout=120) as response:
         assert json.load(response)["accepting"]
-    again = start_session(up, RunRequest("[[say:again]]"))
+    again = start_session(repo, None, SessionRequest(prompt="[[say:again]]"))
     wait_until(lambda: log.get(str(again))["state"] == "completed", what="a session of the new server")
     rows = open_database(repo).query("SELECT input, count(*) AS times FROM served_calls GROUP BY input")
     assert {row["times"] for row in rows} == {1}

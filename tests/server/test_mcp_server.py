@@ -17,12 +17,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agent_farm.ask import uses
 from agent_farm.butler import tool_answers
-from agent_farm.operations.operation import CallerKind
-from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
-from agent_farm.server.tokens import TOOLS_OF, mint_builder_token
-from agent_farm.sessions.records import NewSession, session_create
-from tests.server.serving import ARCHITECT, Served, document_of, serving
+from agent_farm.server.tokens import mint_builder_token
+from agent_farm.sessions.records import session_create
+from agent_farm.sessions.session import Session
+from tests.server.serving import ARCHITECT, Served, document_of, serving, tools_of
 from tests.sessions.loop import in_loop
 
 MODERN = "2026-07-28"
@@ -72,24 +71,20 @@ async def test_unknown_methods_and_verbs(repo: Path, caplog: pytest.LogCaptureFi
 async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
     builder = mint_builder_token(FarmPaths(repo).runs, "task-a")
     async with serving(repo) as served:
-        session = served.service.tokens.mint_for_session("s-1")
-        callers: list[tuple[CallerKind, str, str | None]] = [
-            ("session", session, "s-1"),
-            ("builder", builder, "task-a"),
-            ("architect", ARCHITECT, None),
-        ]
-        for kind, token, named in callers:
+        session = served.running.tokens.mint_for_session("s-1")
+        for token, named, wanted in (
+            (session, "s-1", tools_of("session")),
+            (builder, "task-a", tools_of("builder")),
+            (ARCHITECT, None, tools_of("architect")),
+        ):
             listed = await served.rpc("tools/list", token=token, session=named)
-            derived = {operation.name for operation in load_all() if kind in operation.who}
-            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == TOOLS_OF[
-                kind
-            ] | derived
+            assert {tool["name"] for tool in document_of(listed)["result"]["tools"]} == wanted
         refused = await served.call("trigger", {"prompt": "x"}, token=builder, session="task-a")
         assert refused["isError"]
         assert "not a tool for a builder" in refused["content"][0]["text"]
         refused = await served.call("prune", {}, token=session, session="s-1")
         assert refused["isError"]
-        assert served.service.sessions.find() == []
+        assert served.running.sessions.find() == []
 
 
 @in_loop
@@ -121,11 +116,11 @@ async def test_trigger_runs_a_session_and_returns_its_result(repo: Path) -> None
     async with serving(repo) as served:
         result = structured(await served.call("trigger", {"prompt": "Summarize [[say:all well]]"}))
         assert (result["success"], result["output"], result["error"]) == (True, "all well", None)
-        record = served.service.sessions.get(result["session_id"])
+        record = served.running.sessions.get(result["session_id"])
         assert record["trigger_source"] == "external"
         context = {"prompt": "[[say:x]] Process this", "context": "User sent: hello"}
         result = structured(await served.call("trigger", context))
-        assert served.service.sessions.get(result["session_id"])["context"] == "User sent: hello"
+        assert served.running.sessions.get(result["session_id"])["context"] == "User sent: hello"
 
 
 @in_loop
@@ -144,12 +139,12 @@ async def test_a_sessions_tool_calls_are_tied_to_it(repo: Path) -> None:
         assert result["success"], result
         names = [(call["name"].rpartition("__")[2], call["served"]) for call in result["tool_calls"]]
         assert names == [("state_set", True), ("state_get", True)]
-        rows = served.service.database.query("SELECT caller, name FROM served_calls ORDER BY number")
+        rows = served.running.database.query("SELECT caller, name FROM served_calls ORDER BY number")
         assert [tuple(row) for row in rows] == [
             (result["session_id"], "state_set"),
             (result["session_id"], "state_get"),
         ]
-        assert served.service.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
+        assert served.running.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
 
 
 @in_loop
@@ -170,14 +165,14 @@ async def test_with_a_free_slot_it_runs_as_its_child(repo: Path) -> None:
         outer = structured(await served.call("trigger", {"prompt": call}))
         inner = json.loads(outer["tool_calls"][0]["result"])
         assert inner["success"], inner
-        record = served.service.sessions.get(inner["session_id"])
+        record = served.running.sessions.get(inner["session_id"])
         assert (record["trigger_source"], record["parent"]) == ("trigger", outer["session_id"])
 
 
 @in_loop
 async def test_the_official_client_over_http_and_over_sse(repo: Path) -> None:
     async with serving(repo) as served:
-        session_token = served.service.tokens.mint_for_session("s-9")
+        session_token = served.running.tokens.mint_for_session("s-9")
         headers = {"Authorization": f"Bearer {session_token}"}
         async with (
             httpx2.AsyncClient(headers=headers) as http,
@@ -186,7 +181,7 @@ async def test_the_official_client_over_http_and_over_sse(repo: Path) -> None:
             await _state_round(streams, "over http")
         async with sse_client(served.url("/sse", "s-9"), headers=headers) as streams:
             await _state_round(streams, "over sse")
-        rows = served.service.database.query("SELECT DISTINCT caller FROM served_calls")
+        rows = served.running.database.query("SELECT DISTINCT caller FROM served_calls")
         assert [row["caller"] for row in rows] == ["s-9"]
 
 
@@ -201,9 +196,9 @@ async def _state_round(streams: Any, value: str) -> None:
 @in_loop
 async def test_another_sessions_stream_cannot_be_written_to(repo: Path) -> None:
     async with serving(repo) as served:
-        good = served.service.tokens.mint_for_session("s-1")
+        good = served.running.tokens.mint_for_session("s-1")
         async with sse_client(served.url("/sse", "s-1"), headers={"Authorization": f"Bearer {good}"}):
-            other = served.service.tokens.mint_for_session("s-2")
+            other = served.running.tokens.mint_for_session("s-2")
             url = served.url("/messages/?session_id=" + "0" * 32)
             response = await served.http.post(url, json={}, headers={"Authorization": f"Bearer {other}"})
             assert response.status_code == 401
@@ -229,13 +224,13 @@ async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path, over:
         else:
             params = {"name": "trigger", "arguments": arguments}
             asking = asyncio.create_task(served.rpc("tools/call", params))  # type: ignore[arg-type]
-        while not served.service.sessions.find(states=["running"]):  # noqa: ASYNC110
+        while not served.running.sessions.find(states=["running"]):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        while not served.service.sessions.find(states=["completed"]):
-            assert not served.service.sessions.find(states=["cancelled", "failed"])
+        while not served.running.sessions.find(states=["completed"]):
+            assert not served.running.sessions.find(states=["cancelled", "failed"])
             await asyncio.sleep(0.02)
 
 
@@ -253,7 +248,7 @@ async def test_run_streams_progress_and_then_the_result(repo: Path) -> None:
 
 async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
     headers = {"Authorization": f"Bearer {ARCHITECT}"}
-    response = await served.http.post(served.url("/run"), json=body, headers=headers)
+    response = await served.http.post(served.url("/run"), json={"request": body}, headers=headers)
     assert response.status_code == 200
     return [json.loads(line) for line in response.text.splitlines()]
 
@@ -262,13 +257,13 @@ async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
 @in_loop
 async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: bool, state: str) -> None:
     async with serving(repo) as served:
-        body = {"prompt": "[[sleep:1]]", "attached": attached}
+        body = {"request": {"prompt": "[[sleep:1]]"}, "attached": attached}
         headers = {"Authorization": f"Bearer {ARCHITECT}"}
         async with served.http.stream("POST", served.url("/run"), json=body, headers=headers) as response:
             async for line in response.aiter_lines():
                 if json.loads(line)["event"] == "running":
                     break
-        while not (ended := served.service.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
+        while not (ended := served.running.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         assert ended[0]["state"] == state
 
@@ -276,12 +271,12 @@ async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: boo
 @in_loop
 async def test_a_session_reads_the_records_of_its_own_butler_alone(repo: Path) -> None:
     async with serving(repo) as served:
-        database = served.service.database
+        database = served.running.database
         for id, butler in (("c0ffee-1", "mail"), ("c0ffee-2", "health")):
             await session_create(
-                database, NewSession(id, butler, "nobody", "external", "the PIN is 4711", "demo")
+                database, Session(id=id, butler=butler, prompt="the PIN is 4711", runtime="demo")
             )
-        token = served.service.tokens.mint_for_session("s-1")
+        token = served.running.tokens.mint_for_session("s-1")
         for asked in ("c0ffee-1", "c0ffee", "c"):
             answer = await served.call("sessions_get", {"session_id": asked}, token=token, session="s-1")
             seen = json.dumps(answer)
@@ -346,7 +341,7 @@ async def test_every_tool_says_what_it_may_do_and_what_it_is_given(repo: Path) -
     async with serving(repo) as served:
         tools = document_of(await served.rpc("tools/list"))["result"]["tools"]
         hints = {tool["name"]: tool["annotations"] for tool in tools}
-        assert set(hints) == TOOLS_OF["architect"]
+        assert set(hints) == tools_of("architect")
         assert hints["status"]["readOnlyHint"]
         assert hints["prune"]["destructiveHint"]
         assert not hints["prune"]["readOnlyHint"]
@@ -390,7 +385,7 @@ async def test_a_session_is_started_without_waiting_and_stopped(repo: Path) -> N
 async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
     async with serving(repo) as served:
         outer = structured(await served.call("trigger", {"prompt": "hello"}))["session_id"]
-        token = served.service.tokens.mint_for_session("s-1")
+        token = served.running.tokens.mint_for_session("s-1")
         own = {"token": token, "session": "s-1"}
         for choice in ({"permissions": "all"}, {"cwd": "/"}, {"runtime": "codex"}, {"resume": outer}):
             refused = await served.call("trigger", {"prompt": "x", **choice}, **own)
@@ -428,6 +423,13 @@ async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest
 async def test_a_body_that_is_no_request_is_refused(repo: Path) -> None:
     async with serving(repo) as served:
         headers = {"Authorization": f"Bearer {ARCHITECT}"}
-        for body in ([], "x", {"prompt": "x", "model": "a\0b"}, {"prompt": "x", "cwd": 5}, {}):
-            answer = await served.http.post(served.url("/run"), json=body, headers=headers)
+        for body in (
+            [],
+            "x",
+            {"prompt": "x", "model": "a\0b"},
+            {"prompt": "x", "cwd": 5},
+            {},
+            {"prompt": " "},
+        ):
+            answer = await served.http.post(served.url("/run"), json={"request": body}, headers=headers)
             assert answer.status_code == 400, body

@@ -21,11 +21,12 @@ import pytest
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.paths import user_state_directory
 from agent_farm.runtimes import ADAPTERS, get_adapter
-from agent_farm.server.address import ServerAddress, load_address, server_files
-from agent_farm.server.client import RunRequest, request_session, start_session
+from agent_farm.server.address import ServerAddress, server_files
+from agent_farm.server.client import run_session, start_session
 from agent_farm.server.launching import ensure_server, has_crashed, running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.session import SessionRequest
+from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files, make_repo
 from tests.waiting import wait_until
@@ -234,9 +235,8 @@ def test_a_newer_address_file_is_refused_by_name(farm: Path) -> None:
 
 
 def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path) -> None:
-    address = ensure_server(farm)
-    running = start_session(address, RunRequest("[[child:300]] [[sleep:300]]"))
-    queued = start_session(address, RunRequest("[[say:never]]"))
+    running = start_session(farm, None, SessionRequest(prompt="[[child:300]] [[sleep:300]]"))
+    queued = start_session(farm, None, SessionRequest(prompt="[[say:never]]"))
     assert isinstance(running, str)
     assert isinstance(queued, str)
     log = open_sessions(farm)
@@ -247,11 +247,12 @@ def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path
         os.kill(pid or 0, signal.SIGKILL)
     wait_until(lambda: not any(process.is_running() for process in mine), what="the end of its processes")
     wait_until(lambda: running_server(farm) is None, what="the end of the server")
+    log = open_sessions(farm)
     assert log.get(running)["state"] == "interrupted"
     assert log.get(queued)["state"] == "interrupted"
     assert log.get(queued)["started_at"] is None
-    again = ensure_server(farm)
-    assert request_session(again, RunRequest("[[say:next]]"), lambda event: None).output == "next"
+    next_one = run_session(farm, None, SessionRequest(prompt="[[say:next]]"), lambda event: None)
+    assert next_one.output == "next"
     assert {log.get(running)["state"], log.get(queued)["state"]} == {"interrupted"}
     assert len(log.find(limit=0)) == 3
 
@@ -268,8 +269,7 @@ def _processes_of(session: str) -> list[psutil.Process]:
 
 
 def test_stop_cancels_what_does_not_end_and_says_so(farm: Path) -> None:
-    address = ensure_server(farm)
-    session = start_session(address, RunRequest("[[sleep:300]]"))
+    session = start_session(farm, None, SessionRequest(prompt="[[sleep:300]]"))
     assert isinstance(session, str)
     log = open_sessions(farm)
     wait_until(lambda: log.get(session)["state"] == "running", what="the session")
@@ -299,10 +299,10 @@ def test_the_commands(farm: Path, af: Af) -> None:
     assert "later" in done("sessions", session[:8])
     assert "Serving" in done("butler", "logs")
     assert done("butler", "stop") == "stopped\n"
+    assert running_server(farm) is None
     failed = json.loads(done("run", "--json", "[[error:overloaded]]", code=1))["result"]
     assert failed["success"] is False
-    assert load_address(server_files(farm)) is not None
-    assert running_server(farm) is None  # `af run` needs none and leaves none
+    assert running_server(farm) is not None  # `af run` starts one when there is none
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -367,4 +367,5 @@ def test_kill_9_of_af_run_leaves_a_truthful_record_and_no_process(farm: Path) ->
     process.kill()
     process.wait(30)
     wait_until(lambda: not any(one.is_running() for one in mine), what="the end of its processes")
-    assert log.get(record["id"])["state"] == "interrupted"
+    wait_until(lambda: log.get(record["id"])["state"] == "cancelled", what="the record")
+    assert log.get(record["id"])["error"] == "Cancelled: the caller went away"

@@ -17,8 +17,8 @@ from agent_farm.server.tokens import Tokens
 from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.credentials import CredentialStore
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.order import Endpoint, RunOptions
-from agent_farm.sessions.session_log import SessionLog
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.runner import Endpoint
 from agent_farm.sessions.spawner import Spawner
 
 
@@ -122,7 +122,6 @@ def make_stage(
     port: int = 8001,
     transport: Any = "http",
     environ: Mapping[str, str] | None = None,
-    options: RunOptions | None = None,
 ) -> Stage:
     """To be called inside a running loop."""
     asyncio.get_running_loop()
@@ -139,9 +138,8 @@ def make_stage(
         Endpoint(port, transport, tokens),
         credentials=CredentialStore(database, env, tmp_path / "key"),
         environ=env,
-        options=options,
     )
-    return Stage(butler, database, spawner, script, SessionLog(database, state / "locks"), tokens)
+    return Stage(butler, database, spawner, script, SessionLog(database), tokens)
 
 
 def make_butler(tmp_path: Path, name: str = "health", claude_md: str = "Be kind.", **fields: Any) -> Butler:

@@ -9,7 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.session import SessionRequest
+from agent_farm.sessions.stores import open_sessions
 from tests.server.serving import serving
 from tests.waiting import wait_until
 
@@ -20,8 +21,8 @@ def test_no_instant_of_the_start_leaves_an_orphan(repo: Path) -> None:
             for step in range(40):
                 running = asyncio.Event()
                 session = asyncio.create_task(
-                    served.service.trigger(
-                        "[[sleep:300]]",
+                    served.running.run(
+                        SessionRequest(prompt="[[sleep:300]]"),
                         observer=lambda progress, seen=running: progress.event == "running" and seen.set(),  # type: ignore[misc]
                     )
                 )
@@ -64,12 +65,12 @@ def test_a_cancellation_while_the_process_is_being_made(repo: Path, monkeypatch:
 
     async def cancel_meanwhile() -> set[str]:
         async with serving(repo) as served:
-            session = asyncio.create_task(served.service.trigger("[[sleep:300]]"))
+            session = asyncio.create_task(served.running.run(SessionRequest(prompt="[[sleep:300]]")))
             await made.wait()
             session.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(session, 30)
-            ids = {record["id"] for record in served.service.sessions.find()}
+            ids = {record["id"] for record in served.running.sessions.find()}
             await asyncio.to_thread(wait_until, lambda: not _left(ids), what="the end of all processes")
             return ids
 

@@ -12,9 +12,10 @@ import pytest
 
 from agent_farm.server.stopping import stop_server
 from agent_farm.server.tokens import TOOLS_OF
-from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files
+from tests.server.serving import tools_of
 from tests.waiting import wait_until
 
 DOCS = Path(__file__).parents[2] / "docs" / "butler.md"
@@ -70,20 +71,15 @@ def collector() -> Iterator[ThreadingHTTPServer]:
     server.server_close()
 
 
-@pytest.mark.parametrize("on_a_server", [True, False])
-def test_spans_are_exported_when_configured(
-    farm: Path, af: Af, collector: ThreadingHTTPServer, on_a_server: bool
-) -> None:
+def test_spans_are_exported_when_configured(farm: Path, af: Af, collector: ThreadingHTTPServer) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_address[1]}"}
-    word = "trigger" if on_a_server else "run"
     prompt = '[[env:TRACEPARENT]] [[mcp:state_get {"key": "a"}]]'
-    done = af(word, "--json", prompt, env=env)
+    done = af("run", "--json", prompt, env=env)
     result = json.loads(done.stdout)["result"]
     assert result["success"], done.stderr
     assert len(result["trace_id"]) == 32
     assert result["tool_calls"][0]["result"] == "set"
-    if on_a_server:
-        assert af("butler", "stop").returncode == 0  # flushes
+    assert af("butler", "stop").returncode == 0  # flushes
     received = collector.received  # type: ignore[attr-defined]
     assert {path for path, _ in received} == {"/v1/traces"}
     sent = b"".join(body for _, body in received)
@@ -146,14 +142,14 @@ def test_the_table_in_the_docs_is_the_one_in_force() -> None:
             names = {word.split("(")[0].strip("`") for word in cells[0].split("` `")}
             for kind, cell in zip(documented, cells[1:], strict=True):
                 documented[kind] |= names if cell.startswith("yes") else set()
-    assert documented == {kind: set(tools) for kind, tools in TOOLS_OF.items()}
+    assert documented == {kind: tools_of(kind) for kind in TOOLS_OF}
 
 
 @pytest.mark.parametrize("word", ["run", "trigger"])
 def test_a_session_sees_none_of_fifty_undeclared_variables(farm: Path, af: Af, word: str) -> None:
     secrets = {f"SECRET_{number}": "leak" for number in range(50)}
     prompt = " ".join(f"[[env:{name}]]" for name in (*secrets, "PATH"))
-    done = af(word, "--json", "--max-turns", "100", prompt, env=secrets)
+    done = af("run", "--json", "--max-turns", "100", prompt, env=secrets)
     calls = json.loads(done.stdout)["result"]["tool_calls"]
     assert [call["result"] for call in calls] == ["unset"] * 50 + ["set"]
 

@@ -13,8 +13,8 @@ import pytest
 from agent_farm.errors import LockTaken
 from agent_farm.runtimes.interruption import Interrupted
 from agent_farm.runtimes.result import Failure, RuntimeResult, ToolCall
-from agent_farm.sessions.order import RunOptions
 from agent_farm.sessions.records import session_start
+from agent_farm.sessions.session import SessionRequest
 from tests.server.serving import serving
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, make_butler, make_stage
@@ -49,18 +49,18 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def interrupted(repo: Path, said: Path, way: str) -> dict[str, Any]:
     async with serving(repo, CODEX) as served:
-        options = RunOptions(timeout=3.0 if way == "timeout" else None)
-        session = asyncio.create_task(served.service.trigger("x", options=options))
+        request = SessionRequest(prompt="x", timeout=3.0 if way == "timeout" else None)
+        session = asyncio.create_task(served.running.run(request))
         await asyncio.to_thread(wait_until, said.exists, what="its first words")
         if way == "drain":
-            await served.service.spawner.drain(0.2)
+            await served.running.spawner.drain(0.2)
         elif way == "cancel":
             await asyncio.sleep(0.2)
             session.cancel()
         with suppress(asyncio.CancelledError):
             await session
-        (record,) = served.service.sessions.find()
-        return served.service.sessions.get(record["id"])
+        (record,) = served.running.sessions.find()
+        return served.running.sessions.get(record["id"])
 
 
 @pytest.mark.parametrize(

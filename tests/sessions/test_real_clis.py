@@ -43,17 +43,17 @@ async def _talk(repo: Path, runtime: str, api: FakeApi) -> None:
         given = json.dumps({"key": "from", "value": runtime})
         kept = await _trigger(served, f"[[call:state_set {given}]]")
         assert len(calls_of(kept, "state_set")) == 1
-        assert served.service.state.get("from") == runtime
+        assert served.running.state.get("from") == runtime
         outer = await _trigger(served, '[[call:trigger {"prompt": "Say something"}]]')
         (call,) = calls_of(outer, "trigger")
-        inner = served.service.sessions.find()[0]
+        inner = served.running.sessions.find()[0]
         assert (inner["trigger_source"], inner["parent"], inner["state"]) == (
             "trigger",
             outer["session_id"],
             "completed",
         ), call
         assert "FAKE-OK" in inner["output"]
-        refused = [record for record in served.service.sessions.find() if not record["success"]]
+        refused = [record for record in served.running.sessions.find() if not record["success"]]
         assert refused == []
 
 

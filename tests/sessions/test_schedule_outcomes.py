@@ -10,9 +10,9 @@ import pytest
 
 from agent_farm.sessions.butlers import ScheduleEntry
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.result import SpawnerResult
 from agent_farm.sessions.scheduler import Scheduler
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
+from agent_farm.sessions.session import SessionRequest, SpawnerResult
 from tests.conftest import Af
 from tests.consenting import agree_to_all
 from tests.gitrepo import commit_files, write_files
@@ -26,17 +26,17 @@ DEMO = '[butler]\nruntime = "demo"\n'
 
 async def fired(served: Served, prompt: str = "[[say:x]]") -> None:
     """One schedule, due now, fired and at its end."""
-    store = served.service.schedules
+    store = served.running.schedules
     store.create(ScheduleEntry("often", "* * * * *", prompt, "UTC"))
-    served.service.scheduler.clock = lambda: time.time() + 60
-    assert await served.service.scheduler.tick() == ["often"]
-    await asyncio.wait_for(asyncio.gather(*served.service.scheduler._running.values()), 30)
+    served.running.scheduler.clock = lambda: time.time() + 60
+    assert await served.running.scheduler.tick() == ["often"]
+    await asyncio.wait_for(asyncio.gather(*served.running.scheduler._running.values()), 30)
 
 
 async def the_end(served: Served) -> tuple[str, str, str]:
     """State and error of the only session that the schedule has, and the history's word."""
-    (record,) = served.service.sessions.find(source="schedule:often")
-    (fire,) = served.service.schedules.fires("often")
+    (record,) = served.running.sessions.find(source="schedule:often")
+    (fire,) = served.running.schedules.fires("often")
     assert f"session {record['id'][:8]}" in fire["outcome"]
     assert record["success"] is (record["state"] == "completed")
     assert record["ended_at"]
@@ -67,7 +67,7 @@ async def test_a_runtime_that_cannot_be_chosen(
 ) -> None:
     """Nothing is installed, and none is named."""
     async with serving(repo, "[butler]\n") as served:
-        served.service.environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+        served.running.environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
         await fired(served)
         state, error, outcome = await the_end(served)
         assert state == "failed"
@@ -84,7 +84,7 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
     )
     write_files(repo, {"codev/roster/health/butler.toml": DEMO + daily})
     async with serving(repo) as served:
-        scheduler, file = served.service.scheduler, served.service.butler.directory / "butler.toml"
+        scheduler, file = served.running.scheduler, served.running.butler.directory / "butler.toml"
         for minute, agreed in enumerate((False, True, False), start=1):
             if minute == 2:
                 agree_to_all(repo)
@@ -93,7 +93,7 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
             scheduler.clock = lambda minute=minute: time.time() + 60 * minute  # type: ignore[misc]
             assert await scheduler.tick() == (["often"] if agreed else [])
             await asyncio.gather(*scheduler._running.values())
-        told = [fire["outcome"].split(",")[0] for fire in served.service.schedules.fires("often")]
+        told = [fire["outcome"].split(",")[0] for fire in served.running.schedules.fires("often")]
         assert told == [
             "nobody has agreed to it: af config agree",
             "completed",
@@ -104,8 +104,8 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
 @in_loop
 async def test_a_queue_that_is_full(repo: Path) -> None:
     async with serving(repo, f"{DEMO}max_queued_sessions = 0\n") as served:
-        busy = asyncio.create_task(served.service.trigger("[[sleep:300]]"))
-        await asyncio.to_thread(wait_until, lambda: served.service.spawner.admission.running)
+        busy = asyncio.create_task(served.running.run(SessionRequest(prompt="[[sleep:300]]")))
+        await asyncio.to_thread(wait_until, lambda: served.running.spawner.queue.running)
         await fired(served)
         state, error, _ = await the_end(served)
         assert (state, error) == ("failed", "Not started: The queue is full: 0 sessions wait already")
@@ -116,7 +116,7 @@ async def test_a_queue_that_is_full(repo: Path) -> None:
 @in_loop
 async def test_a_butler_that_shuts_down(repo: Path) -> None:
     async with serving(repo) as served:
-        served.service.spawner.stop_accepting()
+        served.running.spawner.stop_accepting()
         await fired(served)
         state, error, _ = await the_end(served)
         assert state == "failed"

@@ -15,9 +15,9 @@ from agent_farm.errors import NotFound, UsageError
 from agent_farm.sessions.butlers import ScheduleEntry
 from agent_farm.sessions.cron import last_due, next_due, require_cron
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.result import SpawnerResult
 from agent_farm.sessions.scheduler import Scheduler
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
+from agent_farm.sessions.session import SpawnerResult
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 from tests.sessions.loop import in_loop
 

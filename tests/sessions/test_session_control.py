@@ -14,8 +14,8 @@ import pytest
 
 from agent_farm.errors import NotFound
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.service import open_sessions
-from agent_farm.sessions.session_log import SessionLog
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 from tests.waiting import wait_until

@@ -10,17 +10,22 @@ import pytest
 
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.runtimes.result import Failure, RuntimeResult, ToolCall, Usage
-from agent_farm.sessions.records import session_complete, session_create
-from agent_farm.sessions.session_run import completion_of
+from agent_farm.sessions.records import session_complete, session_create, session_start
+from agent_farm.sessions.runner import ended
+from agent_farm.sessions.session import Session, SessionRequest
 from agent_farm.sessions.tool_calls import ServedCall, merge_calls, record_served_call
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, make_stage
 
 
+def a_session(id: str, butler: str = "health") -> Session:
+    return Session(id=id, butler=butler, prompt="p", runtime="demo")
+
+
 @pytest.mark.parametrize(("usage", "tokens"), [(Usage(), None), (Usage(input_tokens=3), 3)])
 def test_tokens_that_a_failed_run_did_not_tell_are_unknown(usage: Usage, tokens: int | None) -> None:
     failed = RuntimeResult(usage=usage, failure=Failure("time-limit", "ended after 5 seconds"))
-    assert completion_of(failed, 5.0).input_tokens == tokens
+    assert ended(a_session("x"), failed).input_tokens == tokens
 
 
 @in_loop
@@ -119,7 +124,7 @@ async def test_a_record_exists_before_the_run_and_says_queued(tmp_path: Path) ->
     def watch(progress: object) -> None:
         events.append((progress.event, stage.log.get(progress.session_id)["state"]))  # type: ignore[attr-defined]
 
-    await stage.spawner.trigger("x", observer=watch)
+    await stage.spawner.run(SessionRequest(prompt="x"), observer=watch)
     assert events == [("queued", "queued"), ("running", "running"), ("ended", "completed")]
 
 
@@ -163,23 +168,20 @@ def test_two_equal_served_calls_stay_two() -> None:
 
 
 @in_loop
-async def test_sessions_of_a_dead_process_are_interrupted_and_those_of_a_live_one_are_not(
-    tmp_path: Path,
-) -> None:
+async def test_sessions_of_a_dead_server_are_interrupted_and_those_of_another_are_not(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
-    from agent_farm.sessions.records import NewSession, session_start
-
     for name in ("queued", "running"):
-        await session_create(stage.database, NewSession(name, "health", "0" * 16, "external", "p", "demo"))
+        await session_create(stage.database, a_session(name))
     await session_start(stage.database, "running")
-    mine = NewSession("mine", "health", stage.spawner._owner.id, "external", "p", "demo")
-    await session_create(stage.database, mine)
+    await session_create(stage.database, a_session("another's", "mail"))
+    assert stage.log.active_butlers() == ["health", "mail"]
+    assert stage.log.heal(["health"]) == 2
     states = {record["id"]: record["state"] for record in stage.records()}
-    assert states == {"queued": "interrupted", "running": "interrupted", "mine": "queued"}
+    assert states == {"queued": "interrupted", "running": "interrupted", "another's": "queued"}
     assert stage.log.get("queued")["error"].endswith("(it had not started)")
     assert "gone" in stage.log.get("running")["error"]
     assert stage.log.get("running")["success"] is False
-    assert stage.log.heal() == 0
+    assert stage.log.heal(["health"]) == 0
 
 
 @in_loop

@@ -13,6 +13,7 @@ from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.credentials import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.runtime_choice import choose
+from agent_farm.sessions.session import SessionRequest
 from tests.consenting import agree_to_all
 from tests.gitrepo import write_files
 from tests.server.serving import Served, serving
@@ -45,18 +46,18 @@ async def test_a_butlers_file_is_read_again(repo: Path) -> None:
         daily = '[[butler.schedule]]\nname = "daily"\ncron = "0 8 * * *"\nprompt = "x"\n'
         changed = '[butler]\nruntime = "demo"\nsession_timeout = 1\nmax_concurrent_sessions = 5\nport = 9\n'
         write_files(repo, {FILE: changed + daily})
-        assert await served.service.scheduler.tick() == []
-        assert [one.name for one in served.service.schedules.all()] == ["daily"]
+        assert await served.running.scheduler.tick() == []
+        assert [one.name for one in served.running.schedules.all()] == ["daily"]
         late = await trigger(served, "[[sleep:20]]")
         assert (late["success"], late["failure"]) == (False, "time-limit")
-        butler = served.service.butler
+        butler = served.running.butler
         assert (butler.max_concurrent_sessions, butler.port) == (1, 0)  # these need a new server
         write_files(repo, {FILE: '[butler]\nruntime = "demo"\n[butler.env]\nrequired = ["HEALTH_API"]\n'})
         assert "HEALTH_API" in (await trigger(served))["error"]
-        assert served.service.schedules.all() == []
+        assert served.running.schedules.all() == []
         write_files(repo, {FILE: "[butler]\nmodel = 5\n"})
         assert "butler.model must be a string" in (await trigger(served))["error"]
-        assert await served.service.scheduler.tick() == []
+        assert await served.running.scheduler.tick() == []
         write_files(repo, {FILE: '[butler]\nruntime = "demo"\n'})
         assert (await trigger(served))["success"] is True
 
@@ -96,8 +97,8 @@ def test_a_model_is_for_the_runtime_it_stands_beside(
     write_files(repo, {FILE: f"[butler]\n{butler}\n", SETTINGS: f"[spawn]\n{settings}\n"})
     database = Database(repo / ".agent-farm" / "butler.db")
     credentials = CredentialStore(database, os.environ)
-    chosen = choose(repo, load_butler(repo, "health"), credentials, os.environ, runtime=asked)
-    assert chosen.adapter is not None
+    request = SessionRequest(prompt="x", runtime=asked)
+    chosen = choose(repo, load_butler(repo, "health"), credentials, os.environ, request)
     assert (chosen.adapter.name, chosen.model) == (runtime, model)
 
 
@@ -105,6 +106,6 @@ def test_an_unknown_runtime_is_told_what_there_is(repo: Path) -> None:
     database = Database(repo / ".agent-farm" / "butler.db")
     credentials = CredentialStore(database, os.environ)
     with pytest.raises(UsageError, match="No runtime clade") as caught:
-        choose(repo, load_butler(repo), credentials, os.environ, runtime="clade")
+        choose(repo, load_butler(repo), credentials, os.environ, SessionRequest(prompt="x", runtime="clade"))
     assert "Did you mean claude-code? There are: " in str(caught.value.why)
     assert "codex" in str(caught.value.why)

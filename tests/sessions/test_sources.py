@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop
-from tests.sessions.test_slots import start
+from tests.sessions.test_one_at_a_time import start
 from tests.waiting import wait_until
 
 
@@ -43,19 +43,16 @@ async def test_the_server_refuses_a_source_that_is_none_to_name(repo: Path) -> N
     async with serving(repo) as served:
         headers = {"Authorization": f"Bearer {ARCHITECT}"}
         for source in ("schedule:", "schedule:a b", "cron", 5):
-            body = {"prompt": "x", "source": source}
+            body = {"request": {"prompt": "x", "trigger_source": source}}
             answer = await served.http.post(served.url("/run"), json=body, headers=headers)
             assert answer.status_code == 400
-            assert "source" in answer.json()["error"]
-        assert served.service.sessions.find() == []
+            assert "source" in json.dumps(answer.json()["error"])
+        assert served.running.sessions.find() == []
 
 
-@pytest.mark.parametrize("on_a_server", [True, False])
-def test_a_command_inside_a_session_does_not_wait_for_its_slot(farm: Path, af: Af, on_a_server: bool) -> None:
+def test_a_command_inside_a_session_does_not_wait_for_its_slot(farm: Path, af: Af) -> None:
     """It would wait for itself: the session holds the slot until the command has ended."""
     log = open_sessions(farm)
-    if on_a_server:
-        assert af("butler", "start").returncode == 0
     outer = start(farm, "run", "--runtime", "demo", "[[sleep:300]]")
     (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
     inside = {"AF_SESSION": record["id"]}

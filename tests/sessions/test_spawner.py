@@ -10,7 +10,7 @@ import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.sessions.order import RunOptions
+from agent_farm.sessions.session import SessionRequest
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, make_butler, make_stage
 
@@ -51,7 +51,7 @@ async def test_a_second_trigger_waits_while_one_runs(tmp_path: Path) -> None:
     second = asyncio.create_task(stage.spawner.trigger("second"))
     await gate.holds(1)
     assert gate.inside == ["first"]
-    assert stage.spawner.admission.waiting == 1
+    assert stage.spawner.queue.waiting == 1
     gate.open()
     assert (await first).output == "first"
     assert (await second).output == "second"
@@ -69,7 +69,6 @@ async def test_the_lock_is_held_until_the_record_is_complete(tmp_path: Path) -> 
     stage = make_stage(tmp_path, act)
     await asyncio.gather(stage.spawner.trigger("a"), stage.spawner.trigger("b"))
     assert sorted(seen[1]) == ["completed", "running"]
-    assert isinstance(stage.spawner.admission._semaphore, asyncio.Semaphore)
 
 
 @in_loop
@@ -78,8 +77,8 @@ async def test_as_many_run_at_once_as_there_are_slots(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, gate.act, butler=make_butler(tmp_path, max_concurrent_sessions=3))
     tasks = [asyncio.create_task(stage.spawner.trigger(f"p{n}")) for n in range(7)]
     await gate.holds(3)
-    assert stage.spawner.admission.running == 3
-    assert stage.spawner.admission.waiting == 4
+    assert stage.spawner.queue.running == 3
+    assert stage.spawner.queue.waiting == 4
     gate.open()
     await asyncio.gather(*tasks)
     assert gate.most == 3
@@ -128,7 +127,7 @@ async def test_self_triggers_at_the_same_instant_never_share_a_slot(tmp_path: Pa
     gate.open()
     results = await asyncio.gather(*tasks)
     assert [result.success for result in results].count(True) == 2
-    assert stage.spawner.admission.waiting == 0
+    assert stage.spawner.queue.waiting == 0
 
 
 @in_loop
@@ -231,11 +230,11 @@ async def test_a_trigger_cancelled_at_once_gives_its_place_back(tmp_path: Path) 
     for _ in range(3):
         caller = asyncio.create_task(stage.spawner.trigger("x"))
         await asyncio.sleep(0)
-        for task in stage.spawner._tasks:
-            task.cancel()  # before it has begun
+        assert stage.spawner.queue.running == 1
+        caller.cancel()
         with suppress(asyncio.CancelledError):
             await caller
-    assert (stage.spawner.admission.running, stage.spawner.admission.waiting) == (0, 0)
+    assert (stage.spawner.queue.running, stage.spawner.queue.waiting) == (0, 0)
     assert (await stage.spawner.trigger("y", trigger_source="trigger")).success
 
 
@@ -294,7 +293,7 @@ async def test_context_is_put_before_the_prompt(tmp_path: Path) -> None:
 async def test_sessions_run_in_the_butlers_directory_unless_told_otherwise(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     await stage.spawner.trigger("Check overdue tasks")
-    await stage.spawner.trigger("there", options=RunOptions(cwd=tmp_path, model="big"))
+    await stage.spawner.run(SessionRequest(prompt="there", cwd=str(tmp_path), model="big"))
     first, second = stage.script.calls
     assert (first.cwd, first.prompt, first.system_prompt) == (
         stage.butler.directory,

@@ -23,7 +23,6 @@ async def main():
     assert result.success, result.error
     assert result.trace_id is None
     assert "TRACEPARENT" not in stage.script.calls[0].env
-    stage.spawner.close()
 
 asyncio.run(main())
 loaded = [name for name in sys.modules if name.startswith("opentelemetry")]

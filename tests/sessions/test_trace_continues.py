@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.service import open_sessions
+from agent_farm.sessions.stores import open_sessions
 from agent_farm.sessions.telemetry import parse_traceparent
 from tests.conftest import Af
 from tests.gitrepo import commit_files
@@ -48,7 +48,6 @@ async def main():
     assert stage.script.calls[0].env["TRACEPARENT"] == sys.argv[2]
     assert result.trace_id == stage.only_record()["trace_id"] == sys.argv[2].split("-")[1]
     assert (await stage.spawner.trigger("later")).trace_id is None
-    stage.spawner.close()
 
 asyncio.run(main())
 loaded = [name for name in sys.modules if name.startswith("opentelemetry")]
@@ -124,7 +123,7 @@ async def test_the_header_of_each_http_door_is_continued(repo: Path) -> None:
         inner = json.loads(document_of(called)["result"]["content"][0]["text"])
         assert (inner["trace_id"], inner["tool_calls"][0]["result"]) == (TRACE, "set")
         headers = {"Authorization": f"Bearer {ARCHITECT}", "traceparent": GIVEN}
-        body = {"prompt": "[[env:TRACEPARENT]]"}
+        body = {"request": {"prompt": "[[env:TRACEPARENT]]"}}
         response = await served.http.post(served.url("/run"), json=body, headers=headers)
         assert json.loads(response.text.splitlines()[-1])["result"]["trace_id"] == TRACE
         untraced = await served.call("trigger", {"prompt": "[[env:TRACEPARENT]]"})

@@ -1,0 +1,114 @@
+"""`af mcp`: passes on to the farm's server what an AI session says over stdio, and back what that answers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.server.client import caller_headers
+from agent_farm.server.launching import ensure_server, running_server
+from agent_farm.server.variables import carried_environment
+
+_ACCEPT = "application/json, text/event-stream"
+_INTERNAL_ERROR = -32603
+_INVALID_REQUEST = -32600
+
+
+class Bridge:
+    """One HTTP request for each message, each on a thread of its own: a call that takes long delays no other.
+
+    The server is looked for, and started if need be, for each: it may have ended since the last.
+    """
+
+    def __init__(self, root: Path, answers: BinaryIO) -> None:
+        self._root = root
+        self._answers = answers
+        self._writing = threading.Lock()
+        self._open: dict[str, http.client.HTTPConnection] = {}
+        self._given_up: set[str] = set()
+
+    def serve(self, messages: BinaryIO) -> None:
+        """Until the client closes its end; what is still being answered then is left alone."""
+        for line in messages:
+            if not line.strip():
+                continue
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self._refuse(None, _INVALID_REQUEST, f"This is not JSON: {error}")
+                continue
+            if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+                self._give_up(json.dumps((message.get("params") or {}).get("requestId")))
+            else:
+                id = message.get("id") if isinstance(message, dict) else None
+                threading.Thread(target=self._pass_on, args=(line, id), daemon=True).start()
+
+    def _pass_on(self, line: bytes, id: object) -> None:
+        key = json.dumps(id)
+        try:
+            self._ask(line, key)
+        except (AgentFarmError, OSError, http.client.HTTPException) as error:
+            if id is not None and key not in self._given_up:
+                self._refuse(id, _INTERNAL_ERROR, _words(error))
+        finally:
+            if connection := self._open.pop(key, None):
+                connection.close()
+            self._given_up.discard(key)
+
+    def _ask(self, line: bytes, key: str) -> None:
+        environ = carried_environment(self._root, None, os.environ)
+        try:
+            response = self._post(line, key, environ)
+        except ConnectionError:
+            if key in self._given_up or running_server(self._root) is not None:
+                raise
+            response = self._post(line, key, environ)  # it ended itself at the very moment it was asked
+        with response:
+            if response.status >= 400:
+                raise AgentFarmError(f"The farm's server answered {response.status}", hint="af butler logs")
+            is_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
+            if not is_stream:
+                if body := response.read().strip():
+                    self._write(body)
+                return
+            for said in response:
+                if said.startswith(b"data:") and (data := said.removeprefix(b"data:").strip()):
+                    self._write(data)
+
+    def _post(self, line: bytes, key: str, environ: Mapping[str, str]) -> http.client.HTTPResponse:
+        address = ensure_server(self._root)
+        connection = http.client.HTTPConnection("localhost", address.port)
+        if key != "null":
+            self._open[key] = connection
+        headers: dict[str, Any] = {**caller_headers(address, environ), "Accept": _ACCEPT}
+        connection.request("POST", "/mcp", line, headers)
+        return connection.getresponse()
+
+    def _give_up(self, key: str) -> None:
+        """The server learns of it by the end of the connection."""
+        if connection := self._open.get(key):
+            self._given_up.add(key)
+            with suppress(OSError, AttributeError):
+                connection.sock.shutdown(2)
+
+    def _refuse(self, id: object, code: int, message: str) -> None:
+        error = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+        self._write(json.dumps(error).encode())
+
+    def _write(self, line: bytes) -> None:
+        with self._writing, suppress(BrokenPipeError):
+            self._answers.write(line + b"\n")
+            self._answers.flush()
+
+
+def _words(error: Exception) -> str:
+    if not isinstance(error, AgentFarmError):
+        return f"The farm's server does not answer: {error}"
+    return "\n".join([error.sentence, *([f"hint: {error.hint}"] if error.hint else [])])

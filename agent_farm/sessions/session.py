@@ -1,0 +1,145 @@
+"""Session: what is asked for and what became of it, in one value that is one row of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from agent_farm.errors import UsageError
+from agent_farm.runtimes.result import FailureKind
+from agent_farm.sessions.trigger_sources import require_trigger_source
+
+SessionState = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
+SESSION_STATES = ("queued", "running", "completed", "failed", "cancelled", "interrupted")
+Permissions = Literal["ask", "edit", "all"]
+
+
+class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a caller may say about one session; None leaves it to the butler."""
+
+    prompt: Annotated[str, Meta(description="What the session is to do")]
+    context: Annotated[str | None, Meta(description="Text that is put before the prompt")] = None
+    max_turns: Annotated[int, Meta(description="Turns of the model, at most", ge=1)] = 20
+    runtime: Annotated[str | None, Meta(description="Name of the runtime, as in claude-code")] = None
+    model: Annotated[str | None, Meta(description="Model, by the name its runtime knows")] = None
+    permissions: Annotated[Permissions | None, Meta(description="What it may do unasked")] = None
+    cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+    ] = None
+    trigger_source: Annotated[str, Meta(description="Who triggered it, for its record")] = "external"
+    parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None
+    checkout: Annotated[str | None, Meta(description="The checkout that it is asked about")] = None
+    resumes: Annotated[str | None, Meta(description="Id of a session whose conversation goes on")] = None
+
+    @property
+    def whole_prompt(self) -> str:
+        return f"{self.context}\n\n{self.prompt}" if self.context else self.prompt
+
+    def require_good(self) -> None:
+        """What a record cannot hold, or a program's arguments and input cannot carry, never starts."""
+        require_trigger_source(self.trigger_source)
+        _require_text("prompt", self.prompt)
+        for name in ("context", "runtime", "model", "cwd", "parent", "checkout", "resumes"):
+            _require_text(name, getattr(self, name) or "-")
+        if self.max_turns < 1:
+            raise UsageError(f"max_turns is {self.max_turns}; at least one turn is needed")
+
+
+class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`home` names where its conversation is kept, `failure` the kind of its error.
+
+    In a list of sessions, `tool_calls` is their number.
+    """
+
+    id: str
+    butler: str
+    runtime: str
+    state: SessionState = "queued"
+    home: str | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    output: str | None = None
+    error: str | None = None
+    failure: FailureKind | None = None
+    success: bool | None = None
+    tool_calls: list[dict[str, Any]] | int | None = None
+    duration: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    created_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        document = msgspec.structs.asdict(self)
+        del document["home"]
+        return {"id": self.id, "butler": self.butler, "state": self.state, **document}
+
+
+@dataclass(frozen=True)  # no slots: the MCP SDK reads the defaults from the class for the tool's schema
+class SpawnerResult:
+    """What a session gave: the one answer of `Spawner.trigger`, `af run` and the MCP tool.
+
+    `success`: the run completed without error. `output` is kept either way, partial or whole.
+    `failure` is the kind of the error, one of `runtimes.result.FailureKind`; `state` is that of the record,
+    none for what was never accepted.
+    """
+
+    output: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    success: bool = True
+    error: str | None = None
+    session_id: str | None = None
+    conversation_id: str | None = None
+    duration: float = 0.0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    trace_id: str | None = None
+    failure: str | None = None
+    state: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def refused(reason: str) -> SpawnerResult:
+    """Of a trigger that was never accepted; no session exists for it."""
+    return SpawnerResult(success=False, error=reason)
+
+
+def result_of(document: Mapping[str, Any]) -> SpawnerResult:
+    """What a record says, or a server, which may be of another version: what is not known is left out."""
+    known = {one.name: document.get(one.name) for one in fields(SpawnerResult)}
+    known["session_id"] = document.get("session_id") or document.get("id")
+    return SpawnerResult(**{name: value for name, value in known.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`event` is queued, running, tool or ended."""
+
+    session_id: str
+    event: str
+    detail: Mapping[str, Any]
+
+
+Observer = Callable[[Progress], None]
+
+
+def _require_text(what: str, text: str) -> None:
+    if not text.strip():
+        raise UsageError(f"The {what} is empty")
+    if "\0" in text:
+        raise UsageError(f"The {what} contains NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"The {what} is not UTF-8 text", why=str(error)) from error

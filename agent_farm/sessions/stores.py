@@ -1,0 +1,45 @@
+"""The database of a farm and what is kept in it, for whoever looks from outside the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError, ForeignFile
+from agent_farm.git.ignoring import exclude
+from agent_farm.git.repository import find_repository
+from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
+from agent_farm.server.address import is_held, server_files
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.schedules import ScheduleStore
+
+
+def open_database(root: Path) -> Database:
+    """Also in a repository that never had a builder: git is not to see what is made here."""
+    try:
+        exclude(find_repository(root), IGNORED_BY_GIT)
+    except ForeignFile:
+        raise
+    except AgentFarmError:  # no repository, or one that cannot be written: the database will say so
+        pass
+    return Database(FarmPaths(root).state / "butler.db")
+
+
+def open_sessions(root: Path) -> SessionLog:
+    """The records, of which none says that a server that is gone still runs it."""
+    log = SessionLog(open_database(root))
+    heal_dead(root, log)
+    return log
+
+
+def heal_dead(root: Path, log: SessionLog) -> None:
+    log.heal(name for name in log.active_butlers() if not is_held(server_files(root, name).lock))
+
+
+def open_schedules(root: Path, butler: str | None = None) -> ScheduleStore:
+    """Those of one butler, as its file has them now."""
+    known = load_butler(root, butler)
+    store = ScheduleStore(open_database(root), known.name)
+    store.take_from_file(known.schedules)
+    return store

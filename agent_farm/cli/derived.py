@@ -133,8 +133,9 @@ def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> c
     """The option of another verb's field, under a word of the terminal's own."""
     (found,) = (one for one in fields_of(load(verb)) if one.name == field)
     of, help = _described(found.type)
-    flag = isinstance(of, inspect.BoolType)
-    return click.Option([word, field], is_flag=flag, metavar=metavar, help=help)
+    if isinstance(of, inspect.BoolType):
+        return click.Option([word, field], is_flag=True, help=help)
+    return click.Option([word, field], type=_type(of), metavar=metavar, help=help)
 
 
 def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None = None) -> Context:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Way, command_of, option_of
-from agent_farm.cli.options import builder_json, current_farm, json_option
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+from agent_farm.cli.options import current_farm
+from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.expire import AllExpired, Expired, Left
 from agent_farm.operations.prune import Pruned, Removal, Running, Stays, WouldRemove
+from agent_farm.operations.removed import AllRemoved
+from agent_farm.operations.restore import Restored
 
 EPILOG = """\b
 Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
@@ -97,52 +101,36 @@ def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str
     return [CompletionItem(id) for id in ids if id.startswith(incomplete)]
 
 
-@click.command()
-@click.argument("id", required=False, shell_complete=complete_removed)
-@click.option(
-    "--at",
-    "epoch",
-    type=int,
-    metavar="EPOCH",
-    help="Restore the removal made at EPOCH instead of the latest.",
-)
-@click.option("--list", "listing", is_flag=True, help="Show what can be restored.")
-@json_option
-def restore(id: str | None, epoch: int | None, listing: bool, as_json: bool) -> None:
-    """Bring a removed builder back: branch, worktree, uncommitted state and record."""
-    from agent_farm.farm.restore import find_kept
-    from agent_farm.farm.restore import restore as bring_back
-
-    farm = current_farm()
-    if listing or id is None:
-        if not listing:
-            raise UsageError(
-                "Name a builder", why="--list shows what can be restored.", hint="af restore --list"
-            )
-        _list(id, as_json)
-        return
-    record = bring_back(farm, find_kept(farm, id, epoch))
-    if as_json:
-        answer_json({"builder": builder_json(farm, record.id)})
-        return
-    answer(printable(f"{record.id} restored to {record.worktree} on {record.branch}"))
-    narrate_hint(f"af resume {record.id}")
+def _name_one(typed: dict[str, Any]) -> dict[str, Any]:
+    if typed["id"] is None:
+        why, hint = "--list shows what can be restored.", "af restore --list"
+        raise UsageError("Name a builder", why=why, hint=hint)
+    return {"id": typed["id"], "epoch": typed["epoch"]}
 
 
-def _list(id: str | None, as_json: bool) -> None:
-    from agent_farm.farm.trash import list_kept
+def _show_restored(found: Restored) -> None:
+    builder = found.builder
+    answer(printable(f"{builder['id']} restored to {builder['worktree']} on {builder['branch']}"))
+    narrate_hint(f"af resume {builder['id']}")
 
-    kept = list_kept(current_farm(), id)
-    if as_json:
-        answer_json({"removed": [{**one.to_json(), "title": one.record.title} for one in kept]})
-        return
-    width = max((len(one.record.id) for one in kept), default=0)
-    for one in kept:
-        title = one.record.title
-        short = title if len(title) <= 60 else f"{title[:59]}…"
-        answer(printable(f"{one.record.id:{width}}  {one.epoch}  {_when(one.epoch)}  {short}"))
-    if not kept:
+
+def _show_removed(found: AllRemoved) -> None:
+    width = max((len(one.id) for one in found.removed), default=0)
+    for one in found.removed:
+        answer(printable(f"{one.id:{width}}  {one.epoch}  {_when(one.epoch)}  {cut(one.title, 60)}"))
+    if not found.removed:
         narrate("Nothing can be restored.")
+
+
+restore = command_of(
+    Way("restore", _show_restored, build=_name_one),
+    others={"listing": Way("removed", _show_removed)},
+    params={
+        "id": click.Argument(["id"], required=False, shell_complete=complete_removed),
+        "epoch": option_of("restore", "epoch", "--at", "EPOCH"),
+    },
+    also=[click.Option(["--list", "listing"], is_flag=True, help="Show what can be restored.")],
+)
 
 
 def _when(epoch: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, RECORD
+from agent_farm.dashboard.schemas import BUILDER
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import FLAG, MAYBE_TEXT, TEXT, builder_json, object_schema
 from agent_farm.farm.listing import list_builders
@@ -33,14 +33,6 @@ def resume_builder(desk: Desk, call: Call) -> Answer:
     return {"builder": builder_json(shown), "continues": resumed.continues}
 
 
-def restore_builder(desk: Desk, call: Call) -> Answer:
-    from agent_farm.farm.restore import find_kept, restore
-
-    farm = desk.farm()
-    record = restore(farm, find_kept(farm, call.path["id"], call.body["epoch"]))
-    return {"builder": builder_json(list_builders(farm, [record.id], with_git=False)[0])}
-
-
 _ID = "/api/builders/{id}"
 _DELIVERY = object_schema({"outcome": TEXT, "reason": MAYBE_TEXT, "source": MAYBE_TEXT})
 ACTS = (
@@ -53,10 +45,5 @@ ACTS = (
         "POST", f"{_ID}/resume", "resume_builder", "Start its runtime again, with the same conversation",
         resume_builder, {"builder": BUILDER, "continues": FLAG},
         body=(Field("agree", "flag", "agree to what the repository wants to run, as --yes"),),
-    ),
-    Operation(
-        "POST", "/api/removed/{id}/restore", "restore_builder", "Bring a removed builder back",
-        restore_builder, {"builder": RECORD},
-        body=(Field("epoch", "whole", "the removal of this second, not the newest", least=0),),
     ),
 )  # fmt: skip

@@ -8,16 +8,14 @@ from typing import Any
 from agent_farm.builders.events import load_events
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.schemas import BUILDER, EVENT, REMOVED
+from agent_farm.dashboard.schemas import BUILDER, EVENT
 from agent_farm.dashboard.values import Field
 from agent_farm.dashboard.views import (
     builder_json,
     event_json,
     list_of,
-    removed_json,
 )
 from agent_farm.farm.listing import list_builders
-from agent_farm.farm.trash import list_kept
 
 Answer = Mapping[str, Any]
 
@@ -43,10 +41,6 @@ def events(desk: Desk, call: Call) -> Answer:
     return {"events": [event_json(event) for event in found[-_MOST_EVENTS:]]}
 
 
-def removed(desk: Desk, call: Call) -> Answer:
-    return {"removed": [removed_json(kept) for kept in list_kept(desk.farm())]}
-
-
 _ID = "/api/builders/{id}"
 
 READS = (
@@ -62,9 +56,5 @@ READS = (
     Operation(
         "GET", f"{_ID}/events", "list_events", "The last events its launcher and runtime reported", events,
         {"events": list_of(EVENT)},
-    ),
-    Operation(
-        "GET", "/api/removed", "list_removed", "Removed builders that can be restored, newest first", removed,
-        {"removed": list_of(REMOVED)},
     ),
 )  # fmt: skip

@@ -124,16 +124,6 @@ EVIDENCE = object_schema(
 LANDING = object_schema(
     {"work": TEXT, "into": TEXT, "commits": list_of(COMMIT), "left_behind": list_of(TEXT)}
 )
-REMOVAL = {
-    "id": TEXT,
-    "epoch": WHOLE,
-    "branch": MAYBE_TEXT,
-    "salvage": MAYBE_TEXT,
-    "kept": list_of(TEXT),
-    "left_out": list_of(TEXT),
-    "place": TEXT,
-}
-REMOVED = object_schema({**REMOVAL, "title": TEXT, "type": TEXT})
 SESSION = object_schema(
     {
         "id": TEXT,

@@ -10,7 +10,6 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
-from agent_farm.farm.trash import Kept
 
 
 def builder_json(builder: Builder) -> dict[str, Any]:
@@ -40,10 +39,6 @@ def event_json(event: Event) -> dict[str, Any]:
         "reason": event.reason,
         "detail": event.detail,
     }
-
-
-def removed_json(kept: Kept) -> dict[str, Any]:
-    return {**kept.to_json(), "title": kept.record.title, "type": kept.record.type}
 
 
 def object_schema(properties: Mapping[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory
-from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, UsageError
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
@@ -25,28 +25,6 @@ from agent_farm.launch import as_command
 from agent_farm.ports import release_ports, reserve_ports
 
 _RESTORING = "restoring "
-
-
-def find_kept(farm: Farm, id: str, epoch: int | None) -> Kept:
-    """The newest removal of that builder, or the one at `epoch`."""
-    found = list_kept(farm, id)
-    if epoch is not None:
-        found = [kept for kept in found if kept.epoch == epoch]
-    if found:
-        return found[0]
-    if id in farm.registry.read() and epoch is None:
-        raise NotFound(
-            f"{id} has not been removed",
-            why="There is nothing to restore.",
-            hint=as_command("af", "status", id),
-        )
-    known = sorted({kept.record.id for kept in list_kept(farm)})
-    close = nearest(id, known)
-    raise NotFound(
-        f"No removed builder {id}" + (f" at {epoch}" if epoch is not None else ""),
-        why=f"There are: {', '.join(known)}" if known else "None was removed, or all were expired.",
-        hint=f"af restore {close}" if close else "af restore --list",
-    )
 
 
 def restore(farm: Farm, kept: Kept) -> BuilderRecord:

@@ -23,6 +23,8 @@ MODULES = {
     "stop": "stop",
     "prune": "prune",
     "expire": "expire",
+    "restore": "restore",
+    "removed": "removed",
     "landing": "landing",
     "prompt": "prompt",
     "choices": "choices",

@@ -84,6 +84,18 @@ def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(
     assert (repo / "agent-farm.toml").read_text() == before
 
 
+@pytest.mark.parametrize("whose", [[], ["--user"]])
+def test_a_runtime_that_nobody_has_is_refused_with_those_there_are(
+    repo: Path, af: Af, whose: list[str]
+) -> None:
+    done = af("config", "set", *whose, "spawn.runtime", "nope")
+    assert done.returncode == 2
+    assert "No runtime nope" in done.stderr
+    assert "claude-code" in done.stderr
+    assert "Did you mean codex?" in af("config", "set", *whose, "spawn.runtime", "codx").stderr
+    assert af("config", "get", "spawn.runtime").returncode == 1
+
+
 def test_from_a_linked_worktree_the_main_file_is_changed(repo: Path, af: Af, tmp_path: Path) -> None:
     from tests.gitrepo import git
 

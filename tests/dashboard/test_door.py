@@ -228,7 +228,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         "/api/builders/%00/prompt",
         "/api/builders/%2e%2e/events",
         "/api/sessions/%00",
-        "/api/removed/..%2f..%2f/restore",
+        "/api/restore/..%2f..%2f",
         "/%2e%2e/%2e%2e/etc/passwd",
     ],
 )

@@ -42,6 +42,14 @@ def test_a_healthy_farm_has_no_problem(af: Af, spawn: Spawn) -> None:
     assert "problem" not in done.stdout
 
 
+def test_a_settings_file_that_is_no_toml_has_a_next_command(af: Af, repo: Path) -> None:
+    (repo / "agent-farm.toml").write_text("[spawn\n")
+    done = af("doctor")
+    assert done.returncode == 1
+    assert "is not valid TOML" in done.stdout
+    assert f"hint: ${{EDITOR:-vi}} {repo / 'agent-farm.toml'}\n" in done.stderr
+
+
 def test_a_worktree_that_was_deleted_is_checked_out_again(af: Af, spawn: Spawn) -> None:
     builder = spawn().stop()
     tip = builder.tip

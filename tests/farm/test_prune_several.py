@@ -41,6 +41,14 @@ def test_a_damaged_builder_holds_up_no_other(three: list[Spawned], af: Af) -> No
     assert "index file" in done.stderr
 
 
+def test_an_id_that_nobody_has_holds_up_no_other(three: list[Spawned], af: Af) -> None:
+    first, *_ = three
+    done = af("prune", "task-none-none", first.id)
+    assert done.returncode == 1
+    assert done.stdout == f"{first.id} removed, with {first.branch}\n"
+    assert "No builder task-none-none" in done.stderr
+
+
 def test_each_ones_result_is_told_and_in_the_json(three: list[Spawned], af: Af) -> None:
     first, damaged, last = three
     done = af("prune", first.id, damaged.id, last.id, "--json")

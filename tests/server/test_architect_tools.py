@@ -55,6 +55,36 @@ async def test_from_spawn_to_prune(repo: Path) -> None:
 
 
 @in_loop
+async def test_a_program_changes_settings_and_agrees_to_none(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        stored = await architect.done("config_set", {"name": "merge.check", "value": "touch ran"})
+        assert stored["agreed"] is False
+        assert (await architect.done("config_list"))["not_agreed"] == ["merge.check"]
+        assert "touch ran" in await architect.refused("config_agree")
+        mine = {"name": "merge.check", "value": "touch ran", "user": True}
+        assert "unknown" in await architect.refused("config_set", mine)
+        assert (await architect.done("config_unset", {"name": "merge.check"}))["was_set"] is True
+        assert "No runtime nope" in await architect.refused(
+            "config_set", {"name": "spawn.runtime", "value": "nope"}
+        )
+
+
+@in_loop
+async def test_what_was_removed_comes_back(repo: Path) -> None:
+    async with architect_over_stdio(repo) as architect:
+        id = await builder(architect, "[[write:notes.txt]]")
+        await architect.done("merge", {"ids": [id]})
+        await architect.done("prune", {"ids": [id], "stop": True})
+        (kept,) = (await architect.done("removed"))["removed"]
+        back = await architect.done("restore", {"id": id, "epoch": kept["epoch"]})
+        assert (back["builder"]["id"], back["builder"]["status"]["state"]) == (id, "stopped")
+        assert (await architect.done("removed"))["removed"] == []
+        assert "has not been removed" in await architect.refused("restore", {"id": id})
+        assert (await architect.done("doctor"))["problems"] == 0
+        assert (await architect.done("doctor_fix"))["problems"] == 0
+
+
+@in_loop
 async def test_prune_stops_first_where_it_is_told_to(repo: Path) -> None:
     async with architect_over_stdio(repo) as architect:
         landed, open_ = (

@@ -1,6 +1,6 @@
 // @ts-check
 /* Removed builders, which can be brought back. */
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { iso, moment } from "./format.js";
 import { keyedList } from "./keyed_list.js";
@@ -20,7 +20,7 @@ export function removedView(view) {
 
   async function load() {
     try {
-      const { removed } = await read("/api/removed");
+      const { removed } = await read("removed");
       card.hidden = !removed.length;
       place(removed);
       replace(says, removed.length ? null : h("p.empty", "Nothing was removed, or all of it was expired."));
@@ -32,7 +32,7 @@ export function removedView(view) {
   async function bringBack(one, button) {
     button.disabled = true;
     try {
-      await post(`/api/removed/${encodeURIComponent(one.id)}/restore`, { epoch: one.epoch });
+      await act("restore", { id: one.id, epoch: one.epoch });
       toast(`${one.id} restored`);
       if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(one.id)}`;
     } catch (error) {
@@ -42,7 +42,7 @@ export function removedView(view) {
   }
 
   function row(one) {
-    const act = (event) => bringBack(one, event.currentTarget);
+    const onclick = (event) => bringBack(one, event.currentTarget);
     const kept = plain(one.kept.slice(0, 4).join(", ")) + (one.kept.length > 4 ? " …" : "");
     return h(
       "tr",
@@ -50,7 +50,7 @@ export function removedView(view) {
       h("td.mono", one.id),
       h("td.prompt.isolate", line(one.title)),
       h("td.mono", kept || "–"),
-      h("td", h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick: act }, "Restore")),
+      h("td", h("button", { type: "button", "aria-label": `Restore ${one.id}`, onclick }, "Restore")),
     );
   }
 

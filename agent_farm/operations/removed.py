@@ -1,0 +1,46 @@
+"""`removed`: removed builders that can be restored, newest first."""
+
+from __future__ import annotations
+
+from agent_farm.builders.config import BuilderType
+from agent_farm.farm.trash import list_kept
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.prune import Removal
+from agent_farm.operations.restore import RemovedId
+
+
+class Removed(Request):
+    id: RemovedId | None = None
+
+
+class RemovalListed(Removal):
+    """`title` is one line that tells what it was for."""
+
+    title: str
+    type: BuilderType
+
+
+class AllRemoved(Answer):
+    removed: tuple[RemovalListed, ...]
+
+
+def _list(context: Context, request: Removed) -> AllRemoved:
+    return AllRemoved(
+        tuple(
+            RemovalListed(**kept.to_json(), title=kept.record.title, type=kept.record.type)
+            for kept in list_kept(context.farm, request.id)
+        )
+    )
+
+
+OPERATION = Operation(
+    "removed",
+    "List removed builders that can be restored, newest first",
+    Removed,
+    AllRemoved,
+    single(_list),
+    only,
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)

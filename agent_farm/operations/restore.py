@@ -1,0 +1,68 @@
+"""`restore`: a removed builder is back: branch, worktree, uncommitted state and record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from agent_farm.errors import NotFound, nearest
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import list_builders
+from agent_farm.farm.restore import restore
+from agent_farm.farm.trash import Kept, list_kept
+from agent_farm.launch import as_command
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+
+RemovedId = Annotated[str, Meta(description="Whole id of a removed builder")]
+
+
+class Restore(Request):
+    id: RemovedId
+    epoch: Annotated[
+        int | None, Meta(description="Restore the removal made at EPOCH instead of the latest")
+    ] = None
+
+
+class Restored(Answer):
+    builder: dict[str, Any]
+
+
+def _restore(context: Context, request: Restore) -> Restored:
+    farm = context.farm
+    record = restore(farm, _find(farm, request.id, request.epoch))
+    return Restored(list_builders(farm, [record.id], with_git=False)[0].to_json())
+
+
+def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
+    """The newest removal of that builder, or the one at `epoch`."""
+    found = list_kept(farm, id)
+    if epoch is not None:
+        found = [kept for kept in found if kept.epoch == epoch]
+    if found:
+        return found[0]
+    if id in farm.registry.read() and epoch is None:
+        raise NotFound(
+            f"{id} has not been removed",
+            why="There is nothing to restore.",
+            hint=as_command("af", "status", id),
+        )
+    known = sorted({kept.record.id for kept in list_kept(farm)})
+    close = nearest(id, known)
+    raise NotFound(
+        f"No removed builder {id}" + (f" at {epoch}" if epoch is not None else ""),
+        why=f"There are: {', '.join(known)}" if known else "None was removed, or all were expired.",
+        hint=f"af restore {close}" if close else "af restore --list",
+    )
+
+
+OPERATION = Operation(
+    "restore",
+    "Bring a removed builder back: branch, worktree, uncommitted state and record",
+    Restore,
+    Restored,
+    single(_restore),
+    only,
+    effect="changes",
+    details="It is stopped then; its conversation goes on when it is resumed.",
+)

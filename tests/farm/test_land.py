@@ -268,6 +268,7 @@ def test_merge_and_prune_in_one_step(committed: Committed, af: Af, repo: Path) -
     one, two = committed({"one.txt": "1\n"}), committed({"two.txt": "2\n"})
     done = af("merge", one.id, two.id, "--prune")
     assert done.returncode == 0, done.stderr
+    assert "hint: af restore ID\n" in done.stderr
     assert traces(repo).records == frozenset()
     assert traces(repo).sessions == frozenset()
     assert sorted(log(repo, "--no-merges")) == ["first", "step 1", "step 1"]

@@ -25,6 +25,7 @@ OPTIONS = {
     "send_keys": "af send --keys",
     "expire": "af prune --expire",
     "doctor_fix": "af doctor --fix",
+    "removed": "af restore --list",
 }
 # The most fields of an object that is shown in a line; larger ones have a table of their own below.
 MOST_FIELDS = 9
@@ -35,9 +36,6 @@ OTHERS = {
     '"context_files", "protocol_args", "runtime", "model", "base"}}`',
     "`af resume`": '`{"version": 1, "builder": {…}, "continues"}`',
     "`af recover`": '`{"version": 1, "resumed": [id], "failed": [id], "interrupted": [id]}`',
-    "`af restore`": '`{"version": 1, "builder": {…}}`',
-    "`af restore --list`": '`{"version": 1, "removed": [{"id", "epoch", "branch", "salvage", "kept", '
-    '"left_out", "place", "title"}]}`',
     "`af run`, `af trigger`, `af schedule run`": '`{"version": 1, "result": {…}}`; its `failure` is the kind '
     'of the error or null. Exit code 124 with `"failure": "time-limit"`',
     "`af sessions`": '`{"version": 1, "sessions": [{…, "success": true\\|false\\|null, '
@@ -90,7 +88,7 @@ def json_page() -> str:
 
 def _name(operation: Operation[Any, Any]) -> str:
     name = operation.name
-    known = name.partition("_")[0] in COMMANDS
+    known = name.partition("_")[0] in COMMANDS and "architect" in operation.who
     return f"`{OPTIONS.get(name) or ('af ' + name.replace('_', ' ') if known else name)}`"
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from agent_farm.errors import NotFound, nearest
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import list_builders
 from agent_farm.farm.restore import restore
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.shown import BuilderShown, show_builder
 
 RemovedId = Annotated[str, Meta(description="Whole id of a removed builder")]
 
@@ -25,13 +25,13 @@ class Restore(Request):
 
 
 class Restored(Answer):
-    builder: dict[str, Any]
+    builder: BuilderShown
 
 
 def _restore(context: Context, request: Restore) -> Restored:
     farm = context.farm
     record = restore(farm, _find(farm, request.id, request.epoch))
-    return Restored(list_builders(farm, [record.id], with_git=False)[0].to_json())
+    return Restored(show_builder(farm, record.id))
 
 
 def _find(farm: Farm, id: str, epoch: int | None) -> Kept:

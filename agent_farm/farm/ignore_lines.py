@@ -7,19 +7,17 @@ Each line also holds inside a worktree, where the same configuration must not hi
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
-from agent_farm.farm.tool_configs import SCRIPTS, ToolConfigs, table, words
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
 
-_WORKTREES = f"/{WORKTREES_NAME}/"
-_STATE = f"/{STATE_NAME}/"
+_SCRIPTS = "{js,mjs,cjs,ts,mts,cts}"
+_WORKTREES = (f"/{WORKTREES_NAME}/",)
+_BOTH = (f"/{STATE_NAME}/", *_WORKTREES)
+_OURS = re.escape(WORKTREES_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,143 +29,141 @@ class IgnoreLine:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`lines` are needed where the tool's configuration has `wants` and not `unless`, both patterns.
+
+    Of `files` the first is read that exists and has its section (after a space), else it is `new`. They go
+    into that file, or into the first of `into` that exists, else the last, unless that one or one of `also`
+    has them. Where a `package` is named, package.json has to depend on it.
+    """
+
+    tool: str
+    files: tuple[str, ...]
+    lines: tuple[str, ...]
+    wants: str = ""
+    unless: str = _OURS
+    into: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    package: str = ""
+    new: str = ""
+
+
+_RULES = (
+    # it passes over hidden directories until `norecursedirs` is set without `.*`
+    _Rule(
+        "pytest",
+        (
+            *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+            *(r"pyproject.toml ^\[tool\.pytest", r"tox.ini ^\[pytest\]", r"setup.cfg ^\[tool:pytest\]"),
+        ),
+        (f"norecursedirs: {WORKTREES_NAME}",),
+        wants=r"^norecursedirs\s*=",
+        unless=rf"(?s:^norecursedirs\s*=((?!^\w).)*(\.\*|{_OURS}))|^testpaths\s*=\s*\[?\s*[\"']?\w",
+    ),
+    # it reads git's exclude file unless it is told not to
+    _Rule(
+        "ruff",
+        (".ruff.toml", "ruff.toml", r"pyproject.toml ^\[tool\.ruff"),
+        (f'extend-exclude = ["{WORKTREES_NAME}"]',),
+        wants=r"^respect-gitignore\s*=\s*false",
+    ),
+    _Rule("black", (r"pyproject.toml ^\[tool\.black",), _WORKTREES, into=(".gitignore",)),
+    # a source distribution holds all that .gitignore does not name
+    _Rule(
+        "hatch",
+        (r"pyproject.toml ^build-backend\s*=\s*.hatchling\.build",),
+        _BOTH,
+        unless=r"^\[tool\.hatch\.build\.targets\.sdist\][^\[]*include\s*=",
+        into=(".gitignore",),
+    ),
+    # `<rootDir>` keeps the pattern from matching inside a builder, whose own path holds `.builders/`
+    _Rule(
+        "jest",
+        (f"jest.config.{_SCRIPTS}", "jest.config.json", "package.json"),
+        (f'modulePathIgnorePatterns: ["<rootDir>/{WORKTREES_NAME}/"]',),
+        unless=rf"{_OURS}|\b(roots|rootDir|projects)\b[\"']?\s*:",
+        package="jest",
+    ),
+    _Rule(
+        "vitest",
+        (f"vitest.config.{_SCRIPTS}", f"vite.config.{_SCRIPTS}"),
+        (f'test: {{ exclude: [...configDefaults.exclude, "{WORKTREES_NAME}/**"] }}',),
+        unless=rf"{_OURS}|\b(include|dir|root|projects)\s*:",
+        package="vitest",
+        new="vitest.config.ts",
+    ),
+    # the development server watches every file below its root
+    _Rule(
+        "vite",
+        (f"vite.config.{_SCRIPTS}",),
+        (f'server: {{ watch: {{ ignored: [path.resolve("{WORKTREES_NAME}/**")] }} }}',),
+        unless=rf"\bwatch\s*:[^}}]*{_OURS}|\broot\s*:",
+        package="vite",
+    ),
+    # a flat configuration lints hidden directories; the older form passes over them
+    _Rule("eslint", (f"eslint.config.{_SCRIPTS}",), (f'{{ ignores: ["{WORKTREES_NAME}/"] }}',)),
+    _Rule(
+        "prettier",
+        (".prettierrc{,.json,.yaml,.yml,.toml,.js,.mjs,.cjs,.ts,.mts,.cts}", r'package.json "prettier"\s*:'),
+        _WORKTREES,
+        unless="(?!)",
+        into=(".prettierignore",),
+        also=(".gitignore",),
+    ),
+    # `npm publish` packs all that its ignore file does not name, unless `files` says what to pack
+    _Rule(
+        "npm",
+        (r'package.json "version"\s*:',),
+        _BOTH,
+        unless=r'"private"\s*:\s*true|"files"\s*:',
+        into=(".npmignore", ".gitignore"),
+    ),
+    # the build context is everything that .dockerignore does not name
+    _Rule("docker", ("Dockerfile", "Containerfile"), _BOTH, unless="(?!)", into=(".dockerignore",)),
+)
+
+
 def ignore_lines(root: Path) -> tuple[IgnoreLine, ...]:
     """Only what is needed and not there yet, in a fixed order."""
-    configs = ToolConfigs(root)
-    return tuple(line for tool in _TOOLS for line in tool(configs))
+    return tuple(line for rule in _RULES for line in _lines(root, rule))
 
 
-def _pytest(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """pytest passes over hidden directories until `norecursedirs` is set without `.*`."""
-    for file, settings in _pytest_settings(configs):
-        if settings is None:
-            continue
-        skipped = words(settings.get("norecursedirs"))
-        paths = words(settings.get("testpaths"))
-        walks = not paths or any(path.strip("./") == "" for path in paths)
-        if skipped and walks and not any(fnmatch(WORKTREES_NAME, pattern) for pattern in skipped):
-            yield IgnoreLine("pytest", file, f"norecursedirs: {WORKTREES_NAME}")
+def _lines(root: Path, rule: _Rule) -> Iterator[IgnoreLine]:
+    if rule.package and not re.search(rf'"{rule.package}"\s*:\s*"', _text(root, "package.json") or ""):
         return
-
-
-def _pytest_settings(configs: ToolConfigs) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """In the order in which pytest looks; the first that exists is the only one it reads."""
-    for file in ("pytest.toml", ".pytest.toml"):
-        yield file, table(configs.toml(file), "pytest")
-    for file in ("pytest.ini", ".pytest.ini"):
-        yield file, None if configs.text(file) is None else configs.ini(file, "pytest") or {}
-    settings = configs.tool("pytest")
-    yield "pyproject.toml", settings and (table(settings, "ini_options") or settings)
-    yield "tox.ini", configs.ini("tox.ini", "pytest")
-    yield "setup.cfg", configs.ini("setup.cfg", "tool:pytest")
-
-
-def _ruff(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """ruff reads git's exclude file unless it is told not to."""
-    for file in (".ruff.toml", "ruff.toml", "pyproject.toml"):
-        settings = configs.tool("ruff") if file == "pyproject.toml" else configs.toml(file)
-        if settings and settings.get("respect-gitignore") is False:
-            if WORKTREES_NAME not in str(settings):
-                yield IgnoreLine("ruff", file, f'extend-exclude = ["{WORKTREES_NAME}"]')
-            return
-
-
-def _jest(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """`<rootDir>` keeps the pattern from matching inside a builder, whose own path holds `.builders/`."""
-    if not configs.depends_on("jest"):
+    file = next((name for spec in rule.files for name in _names(root, spec)), rule.new)
+    if not file:
         return
-    file = configs.config("jest.config", (*SCRIPTS, "json")) or "package.json"
-    text = configs.text(file) or ""
-    if file == "package.json":
-        text = json.dumps(configs.package.get("jest", {}))
-    if WORKTREES_NAME not in text and not re.search(r"\b(roots|rootDir|projects)\b[\"']?\s*:", text):
-        yield IgnoreLine("jest", file, f'modulePathIgnorePatterns: ["<rootDir>/{WORKTREES_NAME}/"]')
+    text = _text(root, file) or ""
+    if re.search(rule.wants, text, re.MULTILINE) and not re.search(rule.unless, text, re.MULTILINE):
+        existing = (name for name in rule.into if (root / name).is_file())
+        place = next(existing, rule.into[-1]) if rule.into else file
+        known = (
+            {line for name in (place, *rule.also) for line in _ignored(root, name)} if rule.into else set()
+        )
+        for line in rule.lines:
+            name = line.strip("/")
+            if not rule.into or known.isdisjoint({name, f"**/{name}", f"{name}/**", ".*", "*"}):
+                yield IgnoreLine(rule.tool, place, line)
 
 
-def _vitest(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    if not configs.depends_on("vitest"):
-        return
-    file = configs.config("vitest.config") or configs.config("vite.config") or "vitest.config.ts"
-    text = configs.text(file) or ""
-    if WORKTREES_NAME not in text and not re.search(r"\b(include|dir|root|projects)\s*:", text):
-        line = f'test: {{ exclude: [...configDefaults.exclude, "{WORKTREES_NAME}/**"] }}'
-        yield IgnoreLine("vitest", file, line)
+def _names(root: Path, spec: str) -> Iterator[str]:
+    """`vite.config.{js,ts}`: each that exists; after a space the pattern of a section that it has to have."""
+    name, _, section = spec.partition(" ")
+    stem, _, endings = name.partition("{")
+    for ending in endings.rstrip("}").split(","):
+        text = _text(root, stem + ending)
+        if text is not None and re.search(section, text, re.MULTILINE):
+            yield stem + ending
 
 
-def _vite(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """The development server watches every file below its root."""
-    file = configs.config("vite.config")
-    if file is None or not configs.depends_on("vite"):
-        return
-    text = configs.text(file) or ""
-    told = re.search(rf"\bwatch\s*:[^}}]*{re.escape(WORKTREES_NAME)}", text)
-    if not told and not re.search(r"\broot\s*:", text):
-        line = f'server: {{ watch: {{ ignored: [path.resolve("{WORKTREES_NAME}/**")] }} }}'
-        yield IgnoreLine("vite", file, line)
+def _ignored(root: Path, file: str) -> Iterator[str]:
+    return (line.strip().strip("/") for line in (_text(root, file) or "").splitlines())
 
 
-def _eslint(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """A flat configuration lints hidden directories; the older form passes over them."""
-    file = configs.config("eslint.config")
-    if file is not None and WORKTREES_NAME not in (configs.text(file) or ""):
-        yield IgnoreLine("eslint", file, f'{{ ignores: ["{WORKTREES_NAME}/"] }}')
-
-
-def _prettier(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    used = configs.depends_on("prettier") or any(configs.root.glob(".prettierrc*"))
-    if used and not any(configs.ignores(file, _WORKTREES) for file in (".prettierignore", ".gitignore")):
-        yield IgnoreLine("prettier", ".prettierignore", _WORKTREES)
-
-
-def _black(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """black reads .gitignore and no other ignore file of git's."""
-    settings = configs.tool("black")
-    if settings is None or WORKTREES_NAME in str(settings):
-        return
-    if not configs.ignores(".gitignore", _WORKTREES):
-        yield IgnoreLine("black", ".gitignore", _WORKTREES)
-
-
-def _hatch(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """A source distribution holds all that .gitignore does not name, builders and `af`'s own files too."""
-    build = table(configs.pyproject, "build-system") or {}
-    targets = table(table(configs.tool("hatch") or {}, "build") or {}, "targets") or {}
-    chosen = {"include", "only-include"} & set(table(targets, "sdist") or {})
-    if build.get("build-backend") == "hatchling.build" and not chosen:
-        yield from _both("hatch", ".gitignore", configs)
-
-
-def _npm(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """`npm publish` packs all that its ignore file does not name, unless `files` says what to pack."""
-    package = configs.package
-    if "name" in package and "version" in package and not package.get("private") and "files" not in package:
-        file = ".npmignore" if configs.text(".npmignore") is not None else ".gitignore"
-        yield from _both("npm", file, configs)
-
-
-def _docker(configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    """The build context is everything that .dockerignore does not name."""
-    names = ("Dockerfile", "Containerfile")
-    if any((configs.root / name).is_file() for name in names):
-        yield from _both("docker", ".dockerignore", configs)
-
-
-def _both(tool: str, file: str, configs: ToolConfigs) -> Iterator[IgnoreLine]:
-    for line in (_STATE, _WORKTREES):
-        if not configs.ignores(file, line):
-            yield IgnoreLine(tool, file, line)
-
-
-_TOOLS: tuple[Callable[[ToolConfigs], Iterator[IgnoreLine]], ...] = (
-    _pytest,
-    _ruff,
-    _black,
-    _hatch,
-    _jest,
-    _vitest,
-    _vite,
-    _eslint,
-    _prettier,
-    _npm,
-    _docker,
-)
+def _text(root: Path, name: str) -> str | None:
+    try:
+        return (root / name).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None

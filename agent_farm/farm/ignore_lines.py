@@ -139,9 +139,7 @@ def _lines(root: Path, rule: _Rule) -> Iterator[IgnoreLine]:
     if re.search(rule.wants, text, re.MULTILINE) and not re.search(rule.unless, text, re.MULTILINE):
         existing = (name for name in rule.into if (root / name).is_file())
         place = next(existing, rule.into[-1]) if rule.into else file
-        known = (
-            {line for name in (place, *rule.also) for line in _ignored(root, name)} if rule.into else set()
-        )
+        known = {line for name in (place, *rule.also) for line in _ignored(root, name)}
         for line in rule.lines:
             name = line.strip("/")
             if not rule.into or known.isdisjoint({name, f"**/{name}", f"{name}/**", ".*", "*"}):

@@ -14,7 +14,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
 from agent_farm.disk import load_json, make_directory, replace_file
@@ -30,6 +32,7 @@ _VERSION = 2
 _REFS = "refs/agent-farm/salvage"
 _AGE = re.compile(r"(\d+)([smhdw]?)")
 _ASIDE = re.compile(r"run-.+-\d{19}")
+_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 
@@ -101,61 +104,51 @@ def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
             return kept
 
 
-_STORED = (
-    "epoch",
-    "admin",
-    "is_removed",
-    "head",
-    "attached",
-    "tip",
-    "settings",
-    "salvage",
-    "files",
-    "left_out",
-)
+class _Document(Struct, forbid_unknown_fields=True):
+    """record.json: a kept builder, but for its place."""
+
+    version: Literal[2]
+    epoch: int
+    admin: str
+    is_removed: bool
+    head: _Commit | None
+    attached: bool
+    tip: _Commit | None
+    settings: tuple[tuple[str, str], ...]
+    salvage: str | None
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]
+    builder: dict[str, Any]
+
+
+_STORED = tuple(name for name in _Document.__struct_fields__ if name not in ("version", "builder"))
 
 
 def store_kept(kept: Kept) -> None:
     """From here on the removal can be finished, or undone, by any other process."""
     facts = {name: getattr(kept, name) for name in _STORED}
-    document = {"version": _VERSION, **facts, "builder": stored_record(kept.record, _paths(kept.directory))}
+    builder = stored_record(kept.record, FarmPaths(kept.directory.parents[2]))
+    document = {"version": _VERSION, **facts, "builder": builder}
     replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
-
-
-def _paths(directory: Path) -> FarmPaths:
-    return FarmPaths(directory.parents[2])
 
 
 def load_kept(directory: Path) -> Kept | None:
     """None for a directory that is not a removal, or one that this `af` does not understand."""
     try:
-        document = load_json(directory / "record.json")
-        return _kept(directory, document) if isinstance(document, dict) else None
-    except (DamagedFile, KeyError, TypeError, ValueError, OSError):
+        document = convert(load_json(directory / "record.json"), _Document)
+        id = str(document.builder.get("id"))
+        record = record_from_json(id, document.builder, FarmPaths(directory.parents[2]))
+    except (ValidationError, DamagedFile, OSError):
         return None
-
-
-def _kept(directory: Path, document: dict[str, Any]) -> Kept | None:
-    builder = document["builder"]
-    if document["version"] != _VERSION or not isinstance(builder, dict):
-        return None
-    facts = {name: document[name] for name in _STORED}
-    record = record_from_json(str(builder["id"]), builder, _paths(directory))
-    lists = {name: tuple(str(path) for path in facts[name]) for name in ("files", "left_out")}
-    settings = tuple((str(key), str(value)) for key, value in facts["settings"])
-    kept = Kept(**{**facts, **lists, "settings": settings}, record=record, directory=directory)
+    kept = Kept(record, directory=directory, **{name: getattr(document, name) for name in _STORED})
     # A name that says something else is not ours to act on.
     return kept if directory.name == f"{record.id}-{kept.epoch}" and _is_sound(kept) else None
 
 
 def _is_sound(kept: Kept) -> bool:
-    words = (kept.admin, *(name for name in (kept.head, kept.tip, kept.salvage) if name is not None))
     return (
-        all(isinstance(word, str) for word in words)
-        and isinstance(kept.epoch, int)
-        and all(is_below(path) for path in (*kept.files, *kept.left_out))
+        all(is_below(path) for path in (*kept.files, *kept.left_out))
         and kept.salvage in (None, kept.ref)
-        and all(re.fullmatch(r"[0-9a-f]{40,64}", name) for name in (kept.head, kept.tip) if name is not None)
         and all(key.startswith(f"branch.{kept.record.branch}.") for key, _ in kept.settings)
     )
 

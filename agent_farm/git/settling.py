@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, convert, structs
 
 from agent_farm.disk import read_plain, replace_file, stale_temporaries
-from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import (
     Change,
@@ -31,19 +33,19 @@ from agent_farm.launch import as_command
 INDEX_SECONDS = 15.0
 _LONGEST = 16_384  # bytes of what says which landing has begun
 _BLOCK = 512  # disks and kernels write no less at a time
-_HASH = re.compile(r"[0-9a-f]{40}")
-_TEXT = re.compile(r"[^\0]{1,300}")
+_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+_Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True, forbid_unknown_fields=True):
     """A landing that has begun: `mark` is in the lock it made, `what` is for the person who meets it."""
 
-    mark: str
-    what: str
-    branch: str
-    before: str
-    after: str
+    mark: _Text
+    what: _Text
+    branch: _Text
+    before: _Commit
+    after: _Commit
+    version: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def next_index(checkout: Checkout) -> Path:
 
 
 def write_move(checkout: Checkout, move: Move) -> None:
-    replace_file(move_file(checkout), json.dumps({"version": 1, **asdict(move)}) + "\n")
+    replace_file(move_file(checkout), json.dumps(structs.asdict(move)) + "\n")
 
 
 def forget_move(checkout: Checkout) -> None:
@@ -93,18 +95,13 @@ def read_move(checkout: Checkout) -> Move | None:
     if not os.path.lexists(file):
         return None
     try:
-        document = json.loads(read_plain(file, limit=_LONGEST))
-    except (OSError, ValueError, RecursionError) as error:
-        raise _damaged(file) from error
-    names = {field.name for field in fields(Move)}
-    if not isinstance(document, dict) or document.keys() != names | {"version"} or document["version"] != 1:
-        raise _damaged(file)
-    values = {name: document[name] for name in names}
-    if not all(isinstance(value, str) and _TEXT.fullmatch(value) for value in values.values()):
-        raise _damaged(file)
-    if not all(_HASH.fullmatch(values[name]) for name in ("before", "after")):
-        raise _damaged(file)
-    return Move(**values)
+        return convert(json.loads(read_plain(file, limit=_LONGEST)), Move)
+    except (OSError, ValueError, RecursionError) as error:  # what msgspec finds wrong is a ValueError
+        raise DamagedFile(
+            f"{file} is damaged",
+            why="It names a merge that was cut short.",
+            hint=as_command("mv", file, f"{file}.damaged"),
+        ) from error
 
 
 def settle_interrupted(checkout: Checkout) -> Settled | None:
@@ -254,11 +251,3 @@ def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> 
         names = "".join(f"{path}\0" for path in free).encode("utf-8", "surrogateescape")
         checkout.run("checkout-index", "--force", "--quiet", "-z", "--stdin", input=names)
     return left
-
-
-def _damaged(file: Path) -> AgentFarmError:
-    return DamagedFile(
-        f"{file} is damaged",
-        why="It names a merge that was cut short.",
-        hint=as_command("mv", file, f"{file}.damaged"),
-    )

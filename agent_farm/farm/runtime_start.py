@@ -14,7 +14,7 @@ from agent_farm.disk import make_directory, replace_file
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import Launch
-from agent_farm.pane.command import await_tools_argv, launcher_argv, report_argv
+from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment

@@ -11,7 +11,7 @@ from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_pane, not_asked
 from agent_farm.processes import end_run
-from agent_farm.tmux.processes import foreground_group
+from agent_farm.tmux.foreground import foreground_group
 from agent_farm.tmux.snapshot import PaneFacts
 
 

@@ -14,10 +14,10 @@ from typing import NoReturn
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from agent_farm.pane.builder_run import run_builder
 from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.terminal import say
-from agent_farm.pane.work import run_builder
 
 # What only the pane knows; everything else comes from launch.json.
 _FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")

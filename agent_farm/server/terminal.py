@@ -25,7 +25,7 @@ from agent_farm.farm.panes import require_pane
 from agent_farm.server.auth import chosen_protocol
 from agent_farm.server.pane_sizes import Attachment, PaneSizes
 from agent_farm.server.pty_client import PtyClient, start_on_pty
-from agent_farm.tmux.client import clean_environment
+from agent_farm.tmux.tmux_process import clean_environment
 from agent_farm.tmux.viewing import TERM, client_size, give_back_size, viewer_argv, window_size
 
 P = ParamSpec("P")

@@ -17,9 +17,9 @@ from typing import Literal
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError
-from agent_farm.tmux.client import Answer, call_tmux
-from agent_farm.tmux.processes import why_not_the_runtime
+from agent_farm.tmux.foreground import why_not_the_runtime
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
+from agent_farm.tmux.tmux_process import Answer, call_tmux
 
 # What says, from the moment it is called, whether this message was submitted.
 Watch = Callable[[], Callable[[], bool]]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError, nearest
-from agent_farm.tmux.client import call_tmux
 from agent_farm.tmux.delivery import Delivery
-from agent_farm.tmux.processes import why_not_the_runtime
+from agent_farm.tmux.foreground import why_not_the_runtime
+from agent_farm.tmux.tmux_process import call_tmux
 
 NAMED = ("Enter", "Escape", "Tab", "Up", "Down", "Left", "Right", "Space", "BSpace", "C-c")
 # Keys that come at once are read as one sequence: Escape and a letter is Alt, a burst is a paste.

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux import rarely
-from agent_farm.tmux.client import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
-from agent_farm.tmux.ending import kill_session
-from agent_farm.tmux.screens import capture_screen, capture_screens
+from agent_farm.tmux import by_libtmux
+from agent_farm.tmux.capturing import capture_screen, capture_screens
+from agent_farm.tmux.session_end import kill_session
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
+from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
 
 if TYPE_CHECKING:
     from agent_farm.tmux.delivery import Delivery, Hesitate, Pace, Watch
@@ -66,7 +66,7 @@ class TmuxServer:
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
         if history:
-            return rarely.capture_history(self.socket, pane_id, history, escapes=escapes)
+            return by_libtmux.capture_history(self.socket, pane_id, history, escapes=escapes)
         return capture_screen(self.socket, pane_id, escapes=escapes)
 
     def capture_many(self, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_farm.tmux.client import Answer
+from agent_farm.tmux.tmux_process import Answer
 
 # A printable separator: tmux writes control characters in ways that differ by version.
 _SEPARATOR = "␞"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.client import Answer, call_tmux
+from agent_farm.tmux.tmux_process import Answer, call_tmux
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
 _WINDOW = re.compile(r"[A-Za-z0-9_-]+")

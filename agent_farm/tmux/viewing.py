@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_farm.tmux.client import ask_tmux, call_tmux, tmux_argv
+from agent_farm.tmux.tmux_process import ask_tmux, call_tmux, tmux_argv
 
 # What xterm.js can do beyond the terminfo entry of its TERM.
 _FEATURES = "256,RGB,title,usstyle,extkeys"

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_farm.tmux.processes import is_running
+from agent_farm.tmux.foreground import is_running
 from tests.conftest import Af
 from tests.farm.conftest import status_of
 from tests.waiting import wait_until

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_farm.pane.command import launcher_argv
-from agent_farm.tmux.processes import is_running
+from agent_farm.pane.pane_argv import launcher_argv
+from agent_farm.tmux.foreground import is_running
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.start import PaneAddress
 from tests.tmux.stage import tmux

@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 
-from agent_farm.tmux.processes import is_running
+from agent_farm.tmux.foreground import is_running
 from tests.pane.stage import SESSION, Stage, notice, wait_gone
 from tests.tmux.stage import tmux
 from tests.waiting import wait_until
@@ -195,7 +195,7 @@ AF_IN_A_PANE = """
 import subprocess, sys
 from pathlib import Path
 from agent_farm.server import supervisor
-from agent_farm.pane.command import launcher_argv
+from agent_farm.pane.pane_argv import launcher_argv
 from agent_farm.tmux.server import TmuxServer
 here = Path.cwd()
 TmuxServer("others").start_session("af-other-task-2", launcher_argv("af-other-task-2", here), cwd=here)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agent_farm.pane.command import report_argv
 from agent_farm.pane.journal import digest_of_prompt
+from agent_farm.pane.pane_argv import report_argv
 from agent_farm.runtimes.cli import Hooks
 from tests.pane.stage import Stage, notice
 from tests.waiting import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.pane.command import launcher_argv
+from agent_farm.pane.pane_argv import launcher_argv
 from tests.pane.stage import PROGRAMS, SESSION, Stage
 from tests.tmux.stage import tmux
 from tests.waiting import wait_until

@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from agent_farm.pane.command import await_tools_argv, launcher_argv, report_argv
 from agent_farm.pane.journal import digest_of_prompt
+from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.processes import is_running
+from agent_farm.tmux.foreground import is_running
 from agent_farm.tmux.server import TmuxServer
 from tests.tmux.stage import tmux
 from tests.tmux.test_start import launch

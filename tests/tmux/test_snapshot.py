@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.tmux.client import Answer, call_tmux
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import read_snapshot
+from agent_farm.tmux.tmux_process import Answer, call_tmux
 from tests.tmux.stage import tmux
 from tests.tmux.test_start import launch
 from tests.waiting import wait_until

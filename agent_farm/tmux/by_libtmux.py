@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError, ToolMissing
-from agent_farm.tmux.client import install_command
+from agent_farm.tmux.tmux_process import install_command
 
 if TYPE_CHECKING:
     from libtmux import Pane, Server, Session
@@ -39,7 +39,7 @@ def _session(socket: str | None, session_id: str) -> Session:
 
 
 @contextmanager
-def _told_plainly(what: str) -> Iterator[None]:
+def _as_our_errors(what: str) -> Iterator[None]:
     from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
     try:
@@ -52,7 +52,7 @@ def _told_plainly(what: str) -> Iterator[None]:
 
 def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bool) -> str:
     """The screen and up to `lines` that have scrolled off it."""
-    with _told_plainly(f"The pane {pane_id} cannot be read"):
+    with _as_our_errors(f"The pane {pane_id} cannot be read"):
         pane = _pane(socket, pane_id)
         captured = pane.cmd("display-message", "-p", "#{pane_id}")
         _require_quiet(captured.stderr, expected=captured.stdout == [pane_id])
@@ -62,7 +62,7 @@ def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bo
 
 def end_session(socket: str | None, session_id: str) -> None:
     """Gone afterwards; one that was gone before is fine."""
-    with _told_plainly(f"The tmux session {session_id} could not be ended"):
+    with _as_our_errors(f"The tmux session {session_id} could not be ended"):
         from libtmux.exc import LibTmuxException
 
         try:

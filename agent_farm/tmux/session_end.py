@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.client import ask_tmux, call_tmux
-from agent_farm.tmux.processes import is_running
-from agent_farm.tmux.rarely import end_session
+from agent_farm.tmux.by_libtmux import end_session
+from agent_farm.tmux.foreground import is_running
 from agent_farm.tmux.snapshot import LIST_PANES, PaneFacts, Snapshot, read_snapshot
+from agent_farm.tmux.tmux_process import ask_tmux, call_tmux
 
 _POLL_SECONDS = 0.02
 

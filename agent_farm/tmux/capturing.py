@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from agent_farm.errors import AgentFarmError, NotFound
-from agent_farm.tmux.client import ask_tmux
+from agent_farm.tmux.tmux_process import ask_tmux
 
 # tmux refuses a command line over about 16,000 characters.
 _BATCH = 100

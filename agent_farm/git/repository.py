@@ -29,12 +29,10 @@ class Repository:
     def head(self, checkout: Path | None = None) -> Head:
         """Of the user's checkout, or of the one given."""
         where = checkout or self.checkout
-        question = ("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        status, output, stderr = self._tree(where).ask(*question)
-        if status:
-            _raise_no_head(where, stderr.decode("utf-8", "replace"))
-        commit, name = output.decode("utf-8", "surrogateescape").splitlines()
-        return Head(commit, name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None)
+        try:
+            return self._tree(where).head()
+        except GitError as error:
+            _raise_no_head(where, error.stderr)
 
     def resolve_commit(self, ref: str) -> str:
         """The full hash of a branch, tag or revision; NotFound with the nearest name."""

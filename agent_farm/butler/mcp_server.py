@@ -11,7 +11,6 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ListToolsResult, TextContent
 
-from agent_farm.butler.farm_tools import add_farm_tools
 from agent_farm.butler.session_tools import add_schedule_tools, add_session_tools, add_state_tools
 from agent_farm.butler.source_tools import add_source_tools
 from agent_farm.butler.tool_answers import Progress, Words
@@ -62,7 +61,6 @@ def _add_tools(server: MCPServer[Any], running: RunningButler, open_farm: Callab
     add_session_tools(server, running)
     add_state_tools(server, running)
     add_schedule_tools(server, running)
-    add_farm_tools(server, open_farm)
     add_source_tools(server, open_farm)
 
 

@@ -10,6 +10,7 @@ from agent_farm.operations.operation import CallerKind, Operation
 
 # name -> module below operations/
 MODULES = {
+    "spawn": "spawn",
     "status": "status",
     "send": "send",
     "send_keys": "send_keys",
@@ -21,6 +22,7 @@ MODULES = {
     "merge": "merge",
     "conflicts": "conflicts",
     "stop": "stop",
+    "resume": "resume",
     "prune": "prune",
     "expire": "expire",
     "restore": "restore",

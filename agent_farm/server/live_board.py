@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from agent_farm.builders.events import Usage, load_usage
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import Status
-from agent_farm.dashboard.views import joined_json
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
-from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.listing import Builder, read_statuses
 from agent_farm.farm.panes import find_panes
 from agent_farm.farm.renames import follow_renames
+from agent_farm.operations.shown import BuilderShown
 
 Rows = dict[str, dict[str, Any]]
 
@@ -85,7 +87,7 @@ class Board:
 
     def _difference(self) -> Difference:
         rows: Rows = {
-            id: joined_json(record, self._statuses[id], self._git.get(id), self._usage.get(id))
+            id: _row(Builder(record, self._statuses[id], self._git.get(id), self._usage.get(id)))
             for id, record in self.records.items()
         }
         before, self.rows = self.rows, rows
@@ -96,6 +98,12 @@ class Board:
             self._git.pop(id, None)
             self._usage.pop(id, None)
         return Difference(changed, removed)
+
+
+def _row(builder: Builder) -> dict[str, Any]:
+    """As `status` answers it."""
+    row: dict[str, Any] = msgspec.to_builtins(BuilderShown.of(builder))
+    return row
 
 
 def _kept(before: Status | None, now: Status) -> Status:

@@ -15,12 +15,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from agent_farm import __version__
-from agent_farm.dashboard.builder_acts import ACTS
-from agent_farm.dashboard.builder_reads import READS
 from agent_farm.dashboard.desk import Desk
 from agent_farm.dashboard.operations import Call, Operation
 from agent_farm.dashboard.session_calls import SESSION_CALLS
-from agent_farm.dashboard.spawning import SPAWNING
 from agent_farm.dashboard.views import ANYTHING
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Context
@@ -60,9 +57,6 @@ OPERATIONS = (
     Operation(
         "GET", "/api/farm", "get_farm", "The farm, and what this page can do", _farm, {"farm": ANYTHING}
     ),
-    *READS,
-    *SPAWNING,
-    *ACTS,
     *SESSION_CALLS,
 )
 

@@ -29,9 +29,20 @@ def test_the_send_box_says_what_became_of_the_message(idle: str, session: str, a
     assert af("stop", idle).returncode == 0
     one.page.wait_for_selector(".builder-head [data-state=stopped]")
     one.page.fill("#message", "are you there?")
-    one.page.click(".send button")
+    one.page.click(".send [type=submit]")
     one.page.wait_for_selector("output[data-outcome=held]")
     assert "its runtime has ended (stopped)" in one.page.inner_text("output")
+
+
+def test_a_dialog_is_answered_under_any_view(spawn: Spawn, af: Af, visit: Open) -> None:
+    id = spawn("[[ask:Delete them?]] [[say:so be it]]")
+    assert af("wait", id, "--for", "waiting", "--timeout", "300").returncode == 0
+    one = visit()
+    one.open(f"builder/{id}/prompt")
+    one.page.click(".answers button:text-is('1')")
+    one.page.wait_for_selector("output[data-outcome=pressed]")
+    one.page.wait_for_selector(".builder-head [data-state=idle]", timeout=60000)
+    assert not one.page.is_visible(".answers")
 
 
 def test_stop_and_resume_from_the_page(spawn: Spawn, af: Af, visit: Open) -> None:

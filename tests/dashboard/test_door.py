@@ -56,7 +56,7 @@ def test_nothing_changes_without_a_login(dashboard: Dashboard) -> None:
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io:80", "", "evil@localhost", "0.0.0.0"]
 )
 def test_a_foreign_host_is_refused_even_with_the_token(dashboard: Dashboard, host: str) -> None:
-    for path in ("/", "/login", "/static/js/app.js", "/api/builders"):
+    for path in ("/", "/login", "/static/js/app.js", "/api/status"):
         assert dashboard.ask("GET", path, headers={"Host": host}).status == 421
 
 
@@ -75,7 +75,7 @@ def test_a_foreign_host_is_refused_even_with_the_token(dashboard: Dashboard, hos
 )
 def test_a_foreign_origin_is_refused_even_when_logged_in(dashboard: Dashboard, origin: str) -> None:
     page = dashboard.log_in() | {"Origin": origin}
-    for method, path in (("GET", "/api/builders"), ("POST", "/api/builders"), ("POST", "/api/login")):
+    for method, path in (("GET", "/api/status"), ("POST", "/api/spawn"), ("POST", "/api/login")):
         answer = dashboard.ask(method, path, {} if method == "POST" else None, headers=page)
         assert answer.status == 403, (method, path)
 
@@ -86,7 +86,7 @@ def test_no_cookie_opens_anything(dashboard: Dashboard) -> None:
     own = {"Authorization": None, "Origin": dashboard.address}
     for name in ("login", "agent-farm.login", "af-repo"):
         cookie = own | {"Cookie": f"{name}={token}"}
-        assert dashboard.ask("GET", "/api/builders", headers=cookie).status == 401
+        assert dashboard.ask("GET", "/api/status", headers=cookie).status == 401
 
 
 def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path)
 def test_a_page_of_another_site_cannot_even_read(dashboard: Dashboard) -> None:
     page: dict[str, str | None] = {**dashboard.log_in(), "Origin": None}
     for site in ("cross-site", "same-site"):
-        answer = dashboard.ask("GET", "/api/builders", headers=page | {"Sec-Fetch-Site": site})
+        answer = dashboard.ask("GET", "/api/status", headers=page | {"Sec-Fetch-Site": site})
         assert answer.status == 403
     link = page | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert dashboard.ask("GET", "/", headers=link).status == 200
@@ -224,11 +224,13 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         "/static/js/../../../logins.py",
         "/static/",
         "/api/builders/..%2f..%2fregistry.json",
+        "/api/logs?id=..%2f..%2f..%2fsrc",
         "/api/capture?id=../../../etc/passwd",
-        "/api/builders/%00/prompt",
-        "/api/builders/%2e%2e/events",
+        "/api/prompt?id=%00",
+        "/api/logs?id=%2e%2e",
         "/api/sessions/%00",
         "/api/restore/..%2f..%2f",
+        "/api/removed?ids=..%2f..%2f",
         "/%2e%2e/%2e%2e/etc/passwd",
     ],
 )
@@ -240,7 +242,7 @@ def test_paths_lead_nowhere_else(dashboard: Dashboard, path: str) -> None:
 
 
 def test_every_answer_forbids_what_the_page_does_not_need(dashboard: Dashboard) -> None:
-    for path in ("/login", "/static/js/app.js", "/api/builders", "/api/nothing", "/"):
+    for path in ("/login", "/static/js/app.js", "/api/status", "/api/nothing", "/"):
         headers = dashboard.ask("GET", path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -63,7 +63,7 @@ def log_in(address: str) -> dict[str, str]:
 def test_it_is_served_beside_the_butler(address: str, af: Af, shop: Path) -> None:
     port = port_of(address)
     own = log_in(address)
-    assert ask(port, "GET", "/api/builders", **own)[1]["builders"] == []
+    assert ask(port, "GET", "/api/status", **own)[1]["builders"] == []
     assert ask(port, "GET", "/healthz")[0] == 200
     assert ask(port, "POST", "/mcp", {}, **own)[0] == 401  # the page's login opens no tool
     assert ask(port, "POST", "/run", {"prompt": "x"}, **own)[0] == 401

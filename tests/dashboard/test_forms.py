@@ -53,7 +53,7 @@ def test_the_other_modes(
     one.page.select_option("#spawn-runtime", "demo")
     one.page.click("button[type=submit]")
     one.page.wait_for_selector(".builder-head")
-    made = dashboard.get("/api/builders?git=false")["builders"]
+    made = dashboard.get("/api/status")["builders"]
     assert [builder["type"] for builder in made] == [type]
     if mode == "protocol":
         assert made[0]["protocol_args"] == {"scope": "src"}

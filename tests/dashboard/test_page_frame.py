@@ -31,7 +31,7 @@ def test_what_is_typed_after_n_is_the_task(visit: Open, dashboard: Dashboard) ->
     one.page.focus("#spawn-task")
     one.page.keyboard.press("Control+Enter")
     one.page.wait_for_selector(".builder-head", timeout=60000)
-    assert len(dashboard.get("/api/builders?git=false")["builders"]) == 1
+    assert len(dashboard.get("/api/status")["builders"]) == 1
 
 
 def test_keys_of_one_letter_can_be_switched_off(visit: Open) -> None:

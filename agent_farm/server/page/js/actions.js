@@ -1,6 +1,6 @@
 // @ts-check
 /* What can be done with a builder, with the refusals and the evidence of the command line. */
-import { act, builderPath, post } from "./api.js";
+import { act } from "./api.js";
 import { h } from "./dom.js";
 import { mergeDialog } from "./merge_dialog.js";
 import { ask, errorBox, toast } from "./messages.js";
@@ -46,7 +46,7 @@ async function stop(builder) {
 
 async function resume(builder, agree = false) {
   try {
-    const { continues } = await post(builderPath(builder.id, "/resume"), { agree });
+    const { continues } = await act("resume", { id: builder.id, yes: agree });
     toast(continues ? `${builder.id} goes on with its conversation` : `${builder.id} starts anew with the same prompt`);
   } catch (error) {
     if (error.code !== "consent-needed" || agree) throw error;

@@ -1,7 +1,19 @@
 // @ts-check
 /* What is said to a builder, under each of its views: a message, or keys that answer a dialog. */
-import { ApiError, builderPath, post } from "./api.js";
+import { ApiError, act } from "./api.js";
 import { h, plain } from "./dom.js";
+
+const KEYS = [
+  ["1", "1"],
+  ["2", "2"],
+  ["3", "3"],
+  ["y", "y"],
+  ["n", "n"],
+  ["↑", "Up"],
+  ["↓", "Down"],
+  ["Enter", "Enter"],
+  ["Esc", "Escape"],
+];
 
 /* What was written to a builder and not sent yet, wherever one was meanwhile. */
 const drafts = new Map();
@@ -16,7 +28,9 @@ export function sendBox(id) {
   });
   const result = h("output", { "aria-live": "polite" });
   const button = h("button.primary", { type: "submit" }, "Send");
-  const form = h("form.send.card", text, button, result);
+  const keys = KEYS.map(([word, key]) => h("button", { type: "button", onclick: () => press(key) }, word));
+  const answers = h("div.answers", { role: "group", "aria-label": "Keys that answer a dialog", hidden: true }, keys);
+  const form = h("form.send.card", answers, text, button, result);
   text.value = drafts.get(id) || "";
   text.addEventListener("input", () => drafts.set(id, text.value));
   text.addEventListener("keydown", (event) => {
@@ -31,11 +45,12 @@ export function sendBox(id) {
     result.textContent = says;
   }
 
-  async function deliver(order) {
+  async function deliver(verb, order) {
     button.disabled = true;
     show("", "sending …");
     try {
-      const { delivery } = await post(builderPath(id, "/send"), order);
+      const { deliveries } = await act(verb, { ids: [id], ...order });
+      const [delivery] = deliveries;
       show(delivery.outcome, told(delivery));
       return delivery.outcome;
     } catch (error) {
@@ -51,15 +66,23 @@ export function sendBox(id) {
     event.preventDefault();
     const sent = text.value;
     if (!sent.trim() || button.disabled) return;
-    const outcome = await deliver({ text: sent });
+    const outcome = await deliver("send", { text: sent });
     if (outcome !== "submitted" || drafts.get(id) !== sent) return;
     drafts.delete(id);
     text.value = "";
   });
-  return { element: form, update(_builder) {} };
+  const press = (key) => deliver("send_keys", { keys: key });
+  return {
+    element: form,
+    /* A builder that waits shows a dialog, most often: a message would be held. */
+    update({ status }) {
+      answers.hidden = status.state !== "waiting";
+    },
+  };
 }
 
 function told({ outcome, reason, source }) {
+  if (outcome === "pressed") return `${plain(reason)} pressed`;
   if (outcome !== "submitted") return reason ? `${outcome}: ${plain(reason)}` : outcome;
   return source ? `submitted, confirmed by ${source === "event" ? "the runtime" : "the screen"}` : outcome;
 }

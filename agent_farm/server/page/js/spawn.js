@@ -1,6 +1,6 @@
 // @ts-check
 /* The spawn form: four modes, the rules and the words of `af spawn`. */
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { errorBox, toast } from "./messages.js";
 
@@ -182,7 +182,7 @@ export function spawnView(view) {
     go.textContent = extra.dry_run ? "Spawn" : "Spawning …";
     replace(failed);
     try {
-      const { builder, plan, notes } = await post("/api/builders", order(extra));
+      const { builder, plan, notes } = await act("spawn", order(extra));
       for (const note of notes) toast(note);
       if (plan) replace(failed, planBox(plan));
       else {
@@ -193,7 +193,7 @@ export function spawnView(view) {
     } catch (error) {
       const agree =
         error.code === "consent-needed"
-          ? [h("button", { type: "button", onclick: () => submit({ ...extra, agree: true }) }, "Agree and spawn")]
+          ? [h("button", { type: "button", onclick: () => submit({ ...extra, yes: true }) }, "Agree and spawn")]
           : [];
       replace(failed, errorBox(error, ...agree));
       failed.firstChild.scrollIntoView({ block: "nearest" });

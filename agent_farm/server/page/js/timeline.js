@@ -1,11 +1,12 @@
 // @ts-check
 /* What the launcher and the runtime's hooks reported, newest first; read again when the state changes. */
-import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { iso, moment } from "./format.js";
 import { keyedList } from "./keyed_list.js";
 import { errorBox } from "./messages.js";
 import { pill } from "./states.js";
+
+const MOST_EVENTS = 1000;
 
 export function timelinePanel(view, builder) {
   const read = view.newest();
@@ -15,7 +16,7 @@ export function timelinePanel(view, builder) {
   view.show(list, says);
   async function load() {
     try {
-      const { events } = await read(builderPath(builder.id, "/events"));
+      const { events } = await read("logs", { id: builder.id, limit: MOST_EVENTS });
       list.hidden = !events.length;
       place(events.reverse());
       replace(says, events.length ? null : h("p.empty", "Nothing was reported yet."));

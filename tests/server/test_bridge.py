@@ -1,0 +1,88 @@
+"""`af mcp` passes on what is said over stdio: calls side by side, cancelled ones, and over a server's end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_farm.server.stopping import stop_server
+from agent_farm.sessions.stores import open_sessions
+from tests.gitrepo import commit_files
+from tests.waiting import wait_until
+
+Bridge = subprocess.Popen[str]
+
+
+@pytest.fixture
+def farm(repo: Path) -> Iterator[Path]:
+    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
+    yield repo
+    stop_server(repo, now=True)
+
+
+@pytest.fixture
+def bridge(farm: Path) -> Iterator[Bridge]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "agent_farm", "mcp"],
+        cwd=farm,
+        env=dict(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def say(bridge: Bridge, message: Any) -> None:
+    assert bridge.stdin is not None
+    bridge.stdin.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
+    bridge.stdin.flush()
+
+
+def call(bridge: Bridge, id: int, tool: str, **arguments: Any) -> None:
+    params = {"name": tool, "arguments": arguments}
+    say(bridge, {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+
+
+def heard(bridge: Bridge) -> dict[str, Any]:
+    assert bridge.stdout is not None
+    return dict(json.loads(bridge.stdout.readline()))
+
+
+def test_a_call_that_takes_long_delays_no_other_and_is_given_up(farm: Path, bridge: Bridge) -> None:
+    call(bridge, 1, "trigger", prompt="[[sleep:300]]")
+    log = open_sessions(farm)
+    (record,) = wait_until(lambda: log.find(states=["running"]), what="the session")
+    call(bridge, 2, "state_set", key="a", value=1)
+    assert (heard(bridge))["id"] == 2
+    cancelled = {"requestId": 1, "reason": "enough"}
+    say(bridge, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+    call(bridge, 3, "sessions_stop", session_id=record["id"])
+    answer = heard(bridge)  # of the call that was given up nothing is said
+    assert (answer["id"], answer["result"]["structuredContent"]["session"]["state"]) == (3, "cancelled")
+
+
+def test_it_goes_on_when_the_server_was_ended(farm: Path, bridge: Bridge) -> None:
+    call(bridge, 1, "state_set", key="a", value="kept")
+    assert not heard(bridge)["result"]["isError"]
+    assert stop_server(farm)
+    call(bridge, 2, "state_get", key="a")
+    assert heard(bridge)["result"]["structuredContent"]["value"] == "kept"
+
+
+def test_what_is_no_message_is_told_and_ends_nothing(farm: Path, bridge: Bridge) -> None:
+    say(bridge, "")
+    say(bridge, "{nonsense")
+    assert heard(bridge)["error"]["code"] == -32600
+    call(bridge, 3, "state_list")
+    assert heard(bridge)["result"]["structuredContent"] == {"state": {}}

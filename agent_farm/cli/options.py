@@ -62,11 +62,6 @@ def id_argument(command: F) -> F:
     return click.argument("id", metavar="ID", shell_complete=complete_ids)(command)
 
 
-def ids_argument(*, required: bool) -> Callable[[F], F]:
-    metavar = "ID..." if required else "[ID]..."
-    return click.argument("ids", metavar=metavar, nargs=-1, required=required, shell_complete=complete_ids)
-
-
 def text_of(data: bytes, where: str) -> str:
     try:
         return data.decode()

@@ -79,18 +79,6 @@ class Kept:
     def ref(self) -> str:
         return f"{_REFS}/{self.record.id}/{self.epoch}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The same at every door."""
-        return {
-            "id": self.record.id,
-            "epoch": self.epoch,
-            "branch": self.record.branch if self.goes and self.tip else None,
-            "salvage": self.salvage,
-            "kept": list(self.files),
-            "left_out": list(self.left_out),
-            "place": str(self.worktree),
-        }
-
 
 def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
     """A directory of its own for this removal; a taken second moves on to the next free one."""

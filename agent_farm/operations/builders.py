@@ -69,11 +69,16 @@ def choose_each(
 
 
 def each(
-    records: Sequence[BuilderRecord], act: Callable[[BuilderRecord], T], *, alone: bool = True
+    records: Sequence[BuilderRecord],
+    act: Callable[[BuilderRecord], T],
+    *,
+    alone: bool = True,
+    otherwise: str = "cannot be reached",
 ) -> Iterator[T | Failure]:
     """What came of each, as it comes: what stops one stops none of the others.
 
-    With one record only (and nothing else to tell of, `alone`) its error is the answer.
+    `otherwise` is said of one where the system fails. With one record only (and nothing else to tell of,
+    `alone`) its error is the answer.
     """
     for record in records:
         try:
@@ -81,7 +86,7 @@ def each(
         except (AgentFarmError, OSError) as problem:
             error = problem
             if not isinstance(error, AgentFarmError):
-                error = AgentFarmError(f"{record.id} cannot be reached", why=str(problem))
+                error = AgentFarmError(f"{record.id} {otherwise}", why=str(problem))
             if alone and len(records) == 1:
                 raise error from None
             yield Failure.of(record.id, error)

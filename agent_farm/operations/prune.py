@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+from collections.abc import Generator, Iterator, Sequence
+from typing import Annotated, Self
 
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.farm.prune import Waived, find_candidates, prune_each
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.evidence import gather
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.prune import Waived, prune, require_prunable
 from agent_farm.farm.trash import Kept
-from agent_farm.operations.builders import choose_each, exit_code_of, failures_of
+from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
 
@@ -42,8 +46,17 @@ class Removal(Answer):
     place: str
 
     @classmethod
-    def of(cls, kept: Kept) -> Removal:
-        return cls(**kept.to_json())
+    def of(cls, kept: Kept, **more: str) -> Self:
+        return cls(
+            id=kept.record.id,
+            epoch=kept.epoch,
+            branch=kept.record.branch if kept.goes and kept.tip else None,
+            salvage=kept.salvage,
+            kept=kept.files,
+            left_out=kept.left_out,
+            place=str(kept.worktree),
+            **more,
+        )
 
 
 class WouldRemove(Answer):
@@ -84,19 +97,43 @@ def _run(context: Context, request: Prune) -> Iterator[Part]:
     if request.ids:
         chosen, unknown = choose_each(context, request.ids, _exactly)
     else:
-        found = find_candidates(farm, stop=request.stop)
-        yield from (Stays(id=id, reason=reason) for id, reason in found.stay.items())
-        yield from (Running(id=record.id) for record in found.running)
-        chosen = list(found.chosen)
+        chosen = yield from _find(farm, stop=request.stop)
     yield from unknown
     waived = Waived(request.discard_changes, request.discard_commits, request.stop)
-    for result in prune_each(farm, chosen, waived, dry_run=request.dry_run):
-        if result.error and len(chosen) == 1 and not unknown:
-            raise result.error
-        if result.error:
-            yield Failure.of(result.id, result.error)
-        else:
-            yield Removal.of(result.kept) if result.kept else WouldRemove(id=result.id)
+    # One question to tmux for all of them: one that hangs is waited for once.
+    unasked = {id for id, status in read_statuses(farm, chosen).items() if status.state == "unknown"}
+
+    def remove(record: BuilderRecord) -> Removal | WouldRemove:
+        if request.dry_run or record.id in unasked:
+            require_prunable(farm, record, waived)
+            return WouldRemove(id=record.id)
+        return Removal.of(prune(farm, record, waived))
+
+    yield from each(chosen, remove, alone=bool(request.ids) and not unknown, otherwise="was not removed")
+
+
+def _find(farm: Farm, *, stop: bool) -> Generator[Stays | Running, None, list[BuilderRecord]]:
+    """Those that have ended and landed; with `stop` also those that have landed and wait for a next task."""
+    records = list(farm.records().values())
+    statuses = read_statuses(farm, records)
+    finished, idle = list[BuilderRecord](), list[BuilderRecord]()
+    for record in records:
+        status = statuses[record.id]
+        if not (status.is_finished or status.state in ("idle", "unknown")):
+            continue
+        try:
+            evidence = gather(farm, record, will_stop=status.state == "idle", status=status)
+        except AgentFarmError as error:
+            yield Stays(id=record.id, reason=error.sentence)
+            continue
+        if evidence.has_landed and not status.cut_short:
+            (finished if status.is_finished else idle).append(record)
+        elif status.state != "idle":
+            yield Stays(id=record.id, reason=evidence.summary())
+    if stop:
+        return [*finished, *idle]
+    yield from (Running(id=record.id) for record in idle)
+    return finished
 
 
 def _exactly(context: Context, id: str) -> BuilderRecord:

@@ -27,7 +27,7 @@ class AllRemoved(Answer):
 def _list(context: Context, request: Removed) -> AllRemoved:
     return AllRemoved(
         tuple(
-            RemovalListed(**kept.to_json(), title=kept.record.title, type=kept.record.type)
+            RemovalListed.of(kept, title=kept.record.title, type=kept.record.type)
             for kept in list_kept(context.farm, request.id)
         )
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta
@@ -12,9 +11,9 @@ from msgspec import Meta
 from agent_farm.consent import require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
 from agent_farm.operations.runtimes import farm_if_there
-from agent_farm.runtimes.check import check_runtime, require_runtime
+from agent_farm.runtimes.check import Finding, check_runtime, require_runtime
 from agent_farm.runtimes.origin import agree_by_name, repository_program
 
 
@@ -23,23 +22,17 @@ class RuntimesCheck(Request):
     yes: Yes = False
 
 
-class Seen(Answer):
-    what: str
-    good: bool
-    detail: str
-
-
 class Checked(Answer):
     name: str
     good: bool
-    findings: tuple[Seen, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def exit_code(self) -> int:
         return 0 if self.good else 1
 
 
-def _check(context: Context, request: RuntimesCheck) -> Iterator[Checked]:
+def _check(context: Context, request: RuntimesCheck) -> Checked:
     farm = farm_if_there(context)
     adapter = require_runtime(request.name, farm.root if farm else None)
     if farm:
@@ -53,8 +46,7 @@ def _check(context: Context, request: RuntimesCheck) -> Iterator[Checked]:
         command=shlex.split(own.command) if own and own.command else None,
         model=own.model if own else None,
     )
-    findings = tuple(Seen(one.what, one.good, one.detail) for one in report.findings)
-    yield Checked(report.name, report.good, findings)
+    return Checked(report.name, report.good, report.findings)
 
 
 def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
@@ -68,18 +60,13 @@ def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
 
 
-def _collect(parts: Sequence[Checked]) -> Checked:
-    (checked,) = parts
-    return checked
-
-
 OPERATION = Operation(
     "runtimes_check",
     "Start a runtime headless for real, locked to a server made for this, and say what was seen",
     RuntimesCheck,
     Checked,
-    _check,
-    _collect,
+    single(_check),
+    only,
     effect="changes",
     tolerant=True,
     outside=True,

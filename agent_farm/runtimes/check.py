@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,9 +45,6 @@ class Report:
     @property
     def good(self) -> bool:
         return all(finding.good for finding in self.findings)
-
-    def to_json(self) -> dict[str, object]:
-        return {"name": self.name, "good": self.good, "findings": [asdict(found) for found in self.findings]}
 
 
 def require_runtime(name: str, root: Path | None) -> RuntimeAdapter:

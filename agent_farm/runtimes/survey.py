@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,9 +28,6 @@ class Survey:
     title: str
     version: str | None
     problem: str | None
-
-    def to_json(self) -> dict[str, object]:
-        return {**asdict(self), "usable": self.problem is None}
 
 
 def survey_runtimes(env: Mapping[str, str], root: Path | None, settings: Settings | None) -> list[Survey]:

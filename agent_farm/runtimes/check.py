@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from agent_farm.errors import UsageError, nearest
 from agent_farm.runtimes import adapter_names, get_adapter
@@ -68,7 +68,7 @@ def check_runtime(
     if problem:
         return Report(adapter.name, (Finding("usable", False, problem),))
     own = allowed_environment(env, key_names=adapter.cli.own_variables(env, model), declared=declared)
-    with _probe_server() as probe, _private_directory() as directory:
+    with _served() as probe, _private_directory() as directory:
         run = partial(_run, adapter, probe, env=own, directory=directory, command=command, model=model)
         first = run(adapter.cli.check_prompt or PROMPT.format(word=probe.word))
         findings = [Finding("usable", True), *_findings(adapter, probe, first)]
@@ -120,38 +120,32 @@ def _findings(adapter: RuntimeAdapter, probe: Probe, result: RuntimeResult) -> l
     if adapter.cli.calls_tools:
         found += [
             Finding("reached its one MCP server", bool(probe.seen)),
-            Finding("sent the token and the session id", probe.allowed > 0 and not probe.refused),
-            Finding("called the tool", probe.called > 0),
+            Finding("sent the token and the session id", bool(probe.seen) and not probe.refused),
+            Finding("called the tool", "tools/call" in probe.seen),
         ]
     return found
 
 
 @dataclass
 class Probe:
-    """A small MCP server with one tool, and what it saw."""
+    """What a small MCP server with one tool saw; whether it is there is no word of the CLI."""
 
     port: int = 0
     token: str = field(default_factory=lambda: os.urandom(16).hex())
     word: str = field(default_factory=lambda: os.urandom(4).hex())
     seen: list[str] = field(default_factory=list)
-    allowed: int = 0
     refused: int = 0
-    called: int = 0
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    probe: Probe
 
 
 @contextmanager
-def _probe_server() -> Iterator[Probe]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.probe = Probe(port=server.server_address[1])
+def _served() -> Iterator[Probe]:
+    probe = Probe()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, probe))
+    server.daemon_threads, server.block_on_close = True, False
+    probe.port = server.server_address[1]
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
-        yield server.probe
+        yield probe
     finally:
         server.shutdown()
         server.server_close()
@@ -160,33 +154,36 @@ def _probe_server() -> Iterator[Probe]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def __init__(self, probe: Probe, *given: Any) -> None:
+        self.probe = probe
+        super().__init__(*given)
+
     def log_message(self, format: str, *args: object) -> None:
         """What it sees is in the probe."""
 
     def do_GET(self) -> None:
-        self._answer(405, None)
+        self._answer(405)
 
     def do_DELETE(self) -> None:
         self._answer(200, {})
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-        probe = cast(_Server, self.server).probe
-        if self.headers.get("User-Agent") == USER_AGENT:  # we asked whether it is there: no word of the CLI
-            self._answer(200, _rpc(probe, message))
-            return
-        probe.seen.append(str(message.get("method")))
-        given = self.headers.get("Authorization") == f"Bearer {probe.token}"
-        if not given or "runtime_session_id=check" not in self.path:
-            probe.refused += 1
-            self._answer(401, {"error": "unauthorized"})
-            return
-        probe.allowed += 1
-        answer = _rpc(probe, message)
-        self._answer(200 if answer else 202, answer)
+        probe, method = self.probe, str(message.get("method"))
+        is_clis = self.headers.get("User-Agent") != USER_AGENT
+        if is_clis:
+            probe.seen.append(method)
+        allowed = self.headers.get("Authorization") == f"Bearer {probe.token}"
+        if not allowed or "runtime_session_id=check" not in self.path:
+            probe.refused += is_clis
+            self._answer(401)
+        elif message.get("id") is None:
+            self._answer(202)
+        else:
+            self._answer(200, {"jsonrpc": "2.0", "id": message["id"], **_reply(method, message)})
 
-    def _answer(self, code: int, document: dict[str, Any] | None) -> None:
-        body = json.dumps(document).encode() if document is not None else b""
+    def _answer(self, code: int, document: Mapping[str, object] | None = None) -> None:
+        body = b"" if document is None else json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -194,29 +191,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _rpc(probe: Probe, message: dict[str, Any]) -> dict[str, Any] | None:
-    if message.get("id") is None:
-        return None
-    head = {"jsonrpc": "2.0", "id": message["id"]}
-    method, params = message.get("method"), message.get("params") or {}
-    if method == "initialize":
-        version = params.get("protocolVersion", "2025-06-18")
-        info = {"name": "farmcheck", "version": "1"}
-        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
-    elif method == "tools/list":
-        schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
-        tool = {
-            "name": "farm_check",
-            "description": "Answers with the word it is given.",
-            "inputSchema": schema,
-        }
-        result = {"tools": [tool]}
-    elif method == "tools/call":
-        probe.called += 1
-        text = f"checked {(params.get('arguments') or {}).get('word')}"
-        result = {"content": [{"type": "text", "text": text}]}
-    elif method == "ping":
-        result = {}
-    else:
-        return {**head, "error": {"code": -32601, "message": f"no method {method}"}}
-    return {**head, "result": result}
+def _reply(method: str, message: Mapping[str, Any]) -> dict[str, object]:
+    params = message.get("params") or {}
+    word = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    tool = {"name": "farm_check", "description": "Answers with the word it is given.", "inputSchema": word}
+    said = f"checked {(params.get('arguments') or {}).get('word')}"
+    replies: dict[str, dict[str, object]] = {
+        "initialize": {
+            "protocolVersion": params.get("protocolVersion", "2025-06-18"),
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "farmcheck", "version": "1"},
+        },
+        "tools/list": {"tools": [tool]},
+        "tools/call": {"content": [{"type": "text", "text": said}]},
+        "ping": {},
+    }
+    if method in replies:
+        return {"result": replies[method]}
+    return {"error": {"code": -32601, "message": f"no method {method}"}}

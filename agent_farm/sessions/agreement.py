@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from agent_farm.consent import Request, not_agreed
-from agent_farm.errors import ConsentNeeded
 from agent_farm.sessions.butlers import FILE_NAME, Butler, ScheduleEntry, roster_directory
 from agent_farm.sessions.schedules import Schedule
-
-
-@contextmanager
-def agreed_before(command: str) -> Iterator[None]:
-    """Says, with what was refused, who can agree and by which command."""
-    try:
-        yield
-    except ConsentNeeded as error:
-        error.why = "No tool agrees to that: ask the repository's user to read it and to agree once."
-        error.hint = command
-        raise
 
 
 def schedule_request(root: Path, butler: str, schedule: Schedule | ScheduleEntry) -> Request:

@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
-    "door": {"cli", "dashboard", "server", "butler", "__main__"},
+    "door": {"cli", "server", "butler", "__main__"},
     "operation": {"operations"},
     "use case": {
         "farm", "sessions", "ask",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from agent_farm import __version__
 from agent_farm.operations.operation import Operation
-from agent_farm.operations.table import load_all
 
 Schema = dict[str, Any]
 
@@ -39,8 +39,7 @@ class Refusal(msgspec.Struct):
     error: _Error
 
 
-def describe() -> dict[str, Any]:
-    operations = [operation for operation in load_all() if "architect" in operation.who]
+def describe(operations: Sequence[Operation[Any, Any]]) -> dict[str, Any]:
     structs = [Refusal, *(one for operation in operations for one in (operation.request, operation.answer))]
     references, schemas = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     refusal, *pairs = references

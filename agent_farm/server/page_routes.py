@@ -15,13 +15,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from agent_farm import __version__
-from agent_farm.dashboard.desk import Desk
-from agent_farm.dashboard.operations import Call, Operation
-from agent_farm.dashboard.session_calls import SESSION_CALLS
-from agent_farm.dashboard.views import ANYTHING
-from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Context
-from agent_farm.operations.operation import Operation as Verb
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
 from agent_farm.server.answers import encode
@@ -32,6 +27,8 @@ from agent_farm.server.login_pages import LoginPages
 from agent_farm.server.login_routes import login_routes
 from agent_farm.server.logins import Logins
 from agent_farm.server.openapi import describe
+from agent_farm.server.schedule_verbs import schedule_verbs
+from agent_farm.server.session_verbs import session_verbs
 from agent_farm.server.terminal import Terminals
 from agent_farm.sessions.running import RunningButler
 
@@ -49,25 +46,13 @@ def farm_facts(farm: Farm) -> dict[str, Any]:
     }
 
 
-def _farm(desk: Desk, call: Call) -> dict[str, Any]:
-    return {"farm": farm_facts(desk.farm())}
-
-
-OPERATIONS = (
-    Operation(
-        "GET", "/api/farm", "get_farm", "The farm, and what this page can do", _farm, {"farm": ANYTHING}
-    ),
-    *SESSION_CALLS,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
     """What the server adds to its own routes, the logins it lets in, and what has to be closed with it."""
 
     routes: list[BaseRoute]
     logins: Logins
-    parts: tuple[Desk, Live, Terminals]
+    parts: tuple[Live, Terminals]
 
     def close(self) -> None:
         for part in self.parts:
@@ -78,14 +63,22 @@ def open_page(running: RunningButler) -> Page:
     """The page of the farm whose own butler runs in this process."""
     root, paths = running.root, FarmPaths(running.root)
     logins = Logins(paths.state / "dashboard-logins.json")
-    desk, live, terminals = Desk(running), Live(root, farm_facts), Terminals(root)
+    live, terminals = Live(root, farm_facts), Terminals(root)
     entry = login_routes(logins, LoginPages(paths.state / "dashboard-login"))
-    return Page([*entry, *_routes(desk, live, terminals)], logins, (desk, live, terminals))
+    return Page([*entry, *_routes(running, live, terminals)], logins, (live, terminals))
 
 
-def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
-    def open_context(operation: Verb[Any, Any]) -> Context:
-        farm = desk.farm()
+def verbs_of(running: RunningButler) -> tuple[Operation[Any, Any], ...]:
+    """What the API offers: the table, and what only this process can do."""
+    table = (operation for operation in load_all() if "architect" in operation.who)
+    return (*table, *session_verbs(running), *schedule_verbs(running))
+
+
+def _routes(running: RunningButler, live: Live, terminals: Terminals) -> list[BaseRoute]:
+    verbs = verbs_of(running)
+
+    def open_context(operation: Operation[Any, Any]) -> Context:
+        farm = open_farm(running.root)
         if not operation.tolerant:
             farm.settings.require_good()
         return Context(farm, whole_ids=True)
@@ -97,7 +90,7 @@ def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
         await serve_events(live.stream(), socket)
 
     async def openapi(request: Request) -> Response:
-        return Response(encode(await asyncio.to_thread(describe)), media_type="application/json")
+        return Response(encode(await asyncio.to_thread(describe, verbs)), media_type="application/json")
 
     return [
         Route("/", _page("index.html")),
@@ -108,8 +101,7 @@ def _routes(desk: Desk, live: Live, terminals: Terminals) -> list[BaseRoute]:
         Route("/api/events", events),
         WebSocketRoute("/api/events", events_socket),
         WebSocketRoute("/api/builders/{id}/terminal", terminals.serve),
-        *(operation.route(desk) for operation in OPERATIONS),
-        *(route_of(operation, open_context) for operation in load_all() if "architect" in operation.who),
+        *(route_of(verb, open_context) for verb in verbs),
     ]
 
 

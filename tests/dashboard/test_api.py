@@ -14,7 +14,16 @@ from tests.dashboard.stage import Dashboard
 
 Spawn = Callable[..., str]
 
-NOT_FUZZED = ("wait", "runtimes_check", "pool_fill", "init", "doctor_fix")
+NOT_FUZZED = (
+    "trigger_session",
+    "run_schedule",
+    "stop_session",
+    "wait",
+    "runtimes_check",
+    "pool_fill",
+    "init",
+    "doctor_fix",
+)
 
 
 def test_builders_carry_what_a_page_groups_by(dashboard: Dashboard, spawn: Spawn, af: Af) -> None:
@@ -132,7 +141,7 @@ def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) ->
         ("POST", "/api/stop", {"id": [id]}, "stop cannot be called like that"),
         ("POST", "/api/stop", [id], "The body must be a JSON object"),
         ("GET", "/api/status?gti=true", None, "status cannot be called like that"),
-        ("GET", "/api/sessions?state=happy", None, "state must be one of"),
+        ("GET", "/api/sessions?state=happy", None, "'happy' is not a session state"),
     ):
         answer = dashboard.ask(method, path, body)
         assert answer.status == 400, (method, path)
@@ -156,7 +165,9 @@ def test_the_description_names_every_verb(dashboard: Dashboard) -> None:
     description = dashboard.ask("GET", "/api/openapi.json").json
     described = {path: set(methods) for path, methods in description["paths"].items()}
     verbs = [operation for operation in load_all() if "architect" in operation.who]
-    assert described == {f"/api/{verb.name}": {"get" if verb.effect == "reads" else "post"} for verb in verbs}
+    table = {f"/api/{verb.name}": {"get" if verb.effect == "reads" else "post"} for verb in verbs}
+    assert table.items() <= described.items()
+    assert {"/api/sessions", "/api/trigger_session", "/api/add_schedule"} <= described.keys()
     fields = description["components"]["schemas"]["Prune"]["properties"]
     assert "description" in fields["stop"]
 

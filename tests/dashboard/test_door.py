@@ -14,17 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.server.page_routes import OPERATIONS
+from agent_farm.operations.table import load_all
 from tests.conftest import Af
 from tests.dashboard.stage import Answer, Dashboard, listening_at
 
 NOBODY = {"Authorization": None}
-READS = sorted({operation.path for operation in OPERATIONS if operation.method == "GET"})
+READS = (
+    *(f"/api/{verb.name}" for verb in load_all() if verb.effect == "reads"),
+    "/api/sessions", "/api/schedules", "/api/events", "/api/openapi.json", "/api/nothing",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [*READS, "/api/events", "/api/openapi.json", "/api/nothing"])
+@pytest.mark.parametrize("path", READS)
 def test_without_a_login_the_api_says_nothing(dashboard: Dashboard, path: str) -> None:
-    filled = path.replace("{id}", "x").replace("{name}", "x")
     for headers in (
         NOBODY,
         {"Authorization": "Bearer wrong"},
@@ -32,7 +34,7 @@ def test_without_a_login_the_api_says_nothing(dashboard: Dashboard, path: str) -
         NOBODY | {"Cookie": "af-repo=wrong"},
         NOBODY | {"Cookie": "=; ;;\x7f"},
     ):
-        answer = dashboard.ask("GET", filled, headers=headers)
+        answer = dashboard.ask("GET", path, headers=headers)
         assert answer.status == 401
         assert answer.json["error"]["code"] == "login"
 
@@ -45,10 +47,9 @@ def test_without_a_login_other_addresses_lead_to_the_login(dashboard: Dashboard)
 
 def test_nothing_changes_without_a_login(dashboard: Dashboard) -> None:
     own = NOBODY | {"Origin": dashboard.address}
-    for operation in OPERATIONS:
-        if operation.method != "GET":
-            path = operation.path.replace("{id}", "x").replace("{name}", "x")
-            assert dashboard.ask(operation.method, path, {}, headers=own).status == 401
+    for verb in load_all():
+        if verb.effect != "reads":
+            assert dashboard.ask("POST", f"/api/{verb.name}", {}, headers=own).status == 401
     assert dashboard.ask("POST", "/api/tickets", {}, headers=own).status == 401
 
 
@@ -92,14 +93,14 @@ def test_no_cookie_opens_anything(dashboard: Dashboard) -> None:
 def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path) -> None:
     """Who took the port while the server did not run may have been shown it."""
     page = dashboard.log_in()
-    assert dashboard.ask("GET", "/api/farm", headers=page).status == 200
+    assert dashboard.ask("GET", "/api/status", headers=page).status == 200
     before = dashboard.port
     dashboard.end()
     with listening_at(before):
         dashboard.start()
     assert dashboard.port != before
     moved = page | {"Origin": dashboard.address}
-    assert dashboard.ask("GET", "/api/farm", headers=moved).status == 401
+    assert dashboard.ask("GET", "/api/status", headers=moved).status == 401
 
 
 def test_a_page_of_another_site_cannot_even_read(dashboard: Dashboard) -> None:
@@ -228,7 +229,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         "/api/capture?id=../../../etc/passwd",
         "/api/prompt?id=%00",
         "/api/logs?id=%2e%2e",
-        "/api/sessions/%00",
+        "/api/show_session?id=%00",
         "/api/restore/..%2f..%2f",
         "/api/removed?ids=..%2f..%2f",
         "/%2e%2e/%2e%2e/etc/passwd",
@@ -266,9 +267,9 @@ def test_tickets_are_good_once_and_for_programs_of_the_architect(dashboard: Dash
 
 def test_logging_out_ends_the_login(dashboard: Dashboard) -> None:
     page = dashboard.log_in()
-    assert dashboard.ask("GET", "/api/farm", headers=page).status == 200
+    assert dashboard.ask("GET", "/api/status", headers=page).status == 200
     assert dashboard.ask("POST", "/api/logout", {}, headers=page).status == 200
-    assert dashboard.ask("GET", "/api/farm", headers=page).status == 401
+    assert dashboard.ask("GET", "/api/status", headers=page).status == 401
 
 
 def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
@@ -276,7 +277,7 @@ def test_no_secret_is_kept_or_logged(dashboard: Dashboard, shop: Path) -> None:
     kept = shop / ".agent-farm/dashboard-logins.json"
     assert secret not in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    dashboard.ask("GET", f"/api/farm?ticket={secret}", headers={"Authorization": None, "Cookie": "x=y"})
+    dashboard.ask("GET", f"/api/status?ticket={secret}", headers={"Authorization": None, "Cookie": "x=y"})
     shake_hands(dashboard, {"Sec-WebSocket-Protocol": f"agent-farm, login.{secret}"}, "/api/events")
     log = dashboard.log.read_text()
     assert dashboard.token not in log

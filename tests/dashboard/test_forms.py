@@ -199,7 +199,9 @@ def test_without_xterm_the_screen_is_shown_and_says_so(
 
 def test_a_session_is_stopped_and_gone_on_with(visit: Open, dashboard: Dashboard) -> None:
     def start(prompt: str) -> str:
-        return str(dashboard.post("/api/sessions", {"prompt": prompt, "runtime": "demo"})["session_id"])
+        return str(
+            dashboard.post("/api/trigger_session", {"prompt": prompt, "runtime": "demo"})["session_id"]
+        )
 
     one = visit()
     one.open(f"session/{start('[[sleep:600]]')}")

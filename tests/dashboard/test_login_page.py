@@ -158,7 +158,7 @@ def test_another_port_of_this_machine_is_shown_nothing_that_logs_in(
                 # A frame of the dashboard, or a link to it, tells it nothing either.
                 framed = other.evaluate(
                     "address => fetch(address, {credentials: 'include'}).then(() => 'read', () => 'refused')",
-                    f"{dashboard.address}/api/farm",
+                    f"{dashboard.address}/api/status",
                 )
                 assert framed == "refused"
                 other.close()

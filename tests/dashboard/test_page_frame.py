@@ -82,18 +82,18 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     one.expect("404")
     held: list[Any] = []
     one.page.route("**/api/prompt?*", lambda route: held.append(route))
-    one.page.route("**/api/sessions/doesnotexist", lambda route: held.append(route))
+    one.page.route("**/api/show_session?id=doesnotexist", lambda route: held.append(route))
     with one.page.expect_request("**/api/prompt?*", timeout=60000):
         one.page.click("#tab-prompt")
     one.page.click("#tab-terminal")
-    with one.page.expect_request("**/api/sessions/doesnotexist", timeout=60000):
+    with one.page.expect_request("**/api/show_session?id=doesnotexist", timeout=60000):
         one.open("session/doesnotexist")
     one.open("")
     one.page.wait_for_selector(f'[data-id="{idle}"]')
     for route in held:
         with suppress(Error):  # the page asks no more
             route.continue_()
-    assert one.page.evaluate("import('/static/js/api.js').then(api => api.get('/api/farm'))")["farm"]
+    assert one.page.evaluate("import('/static/js/api.js').then(api => api.read('status'))")["builders"]
     assert one.page.locator(f'.rows [data-id="{idle}"]').count() == 1
     assert "No session" not in one.page.inner_text("main")
 
@@ -106,7 +106,7 @@ def test_many_tabs_are_live_over_one_connection(shop: Path, idle: str, visit: Op
         tab.goto(f"{one.dashboard.address}/")
     for tab in tabs:
         tab.wait_for_selector(f'.rows [data-id="{idle}"]', timeout=60000)
-    assert one.page.evaluate("import('/static/js/api.js').then(api => api.get('/api/farm'))")["farm"]
+    assert one.page.evaluate("import('/static/js/api.js').then(api => api.read('status'))")["builders"]
     server = psutil.Process(one.dashboard.pid)
     open_now = [each for each in server.net_connections() if each.status == psutil.CONN_ESTABLISHED]
     assert len(open_now) < len(tabs)

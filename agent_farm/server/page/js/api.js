@@ -59,8 +59,3 @@ export function read(verb, query = {}, signal) {
 /** A verb that changes something; what is null counts as not given.
  * @param {string} verb @param {Record<string, any>} [request] */
 export const act = (verb, request = {}) => call("POST", `/api/${verb}`, request);
-
-export const get = (path, signal) => call("GET", path, undefined, signal);
-export const post = (path, body = {}) => call("POST", path, body);
-export const remove = (path) => call("DELETE", path);
-export const builderPath = (id, rest = "") => `/api/builders/${encodeURIComponent(id)}${rest}`;

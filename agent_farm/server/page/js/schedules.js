@@ -1,6 +1,6 @@
 // @ts-check
 /* Prompts that run at set times. */
-import { post, remove } from "./api.js";
+import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { moment } from "./format.js";
 import { keyedList } from "./keyed_list.js";
@@ -27,14 +27,14 @@ export function schedulesBox(view) {
   );
   async function load() {
     try {
-      const { schedules } = await read("/api/schedules");
+      const { schedules } = await read("schedules");
       place(schedules);
       replace(says, schedules.length ? null : h("p.dim.small", "There are none."));
     } catch (error) {
       replace(says, errorBox(error));
     }
   }
-  const act = async (button, action) => {
+  const carryOut = async (button, action) => {
     button.disabled = true;
     replace(failed);
     try {
@@ -44,11 +44,15 @@ export function schedulesBox(view) {
     }
     load();
   };
-  const path = (one, rest = "") => `/api/schedules/${encodeURIComponent(one.name)}${rest}`;
+  const named = ({ name, butler }) => ({ name, butler });
   const button = (one, text, action) =>
     h(
       "button",
-      { type: "button", "aria-label": `${text} ${one.name}`, onclick: (event) => act(event.currentTarget, action) },
+      {
+        type: "button",
+        "aria-label": `${text} ${one.name}`,
+        onclick: (event) => carryOut(event.currentTarget, action),
+      },
       text,
     );
   const when = (one) =>
@@ -80,15 +84,13 @@ export function schedulesBox(view) {
       h(
         "div.row",
         button(one, "Run now", async () => {
-          const { session_id: id } = await post(path(one, "/run"), { butler: one.butler });
+          const { session_id: id } = await act("run_schedule", named(one));
           toast(`session ${id.slice(0, 8)} accepted`, `#/session/${id}`);
         }),
         button(one, one.enabled ? "Disable" : "Enable", () =>
-          post(path(one), { enabled: !one.enabled, butler: one.butler }),
+          act("switch_schedule", { ...named(one), enabled: !one.enabled }),
         ),
-        one.origin === "file"
-          ? null
-          : button(one, "Remove", () => remove(`${path(one)}?butler=${encodeURIComponent(one.butler)}`)),
+        one.origin === "file" ? null : button(one, "Remove", () => act("remove_schedule", named(one))),
       ),
     );
   load();
@@ -122,7 +124,7 @@ function add(done) {
       event.preventDefault();
       const given = Object.fromEntries(new FormData(form));
       try {
-        await post("/api/schedules", { ...given, timezone: given.timezone || null });
+        await act("add_schedule", { ...given, timezone: given.timezone || null });
         close(true);
         done();
       } catch (error) {

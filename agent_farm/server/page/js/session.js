@@ -1,6 +1,6 @@
 // @ts-check
 /* One session whole: stopped while it runs, gone on with once it has ended. */
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { drawnOnce, h, icon, plain, replace } from "./dom.js";
 import { count, moment, money, seconds } from "./format.js";
 import { followSessions } from "./live.js";
@@ -15,7 +15,7 @@ export function sessionView(view, id) {
   const goingOn = (session) => (form ??= goOn(view, session));
   async function load() {
     try {
-      const { session } = await read(`/api/sessions/${encodeURIComponent(id)}`);
+      const { session } = await read("show_session", { id });
       if (differs("session", session)) draw(view, session, goingOn);
     } catch (error) {
       view.show(errorBox(error));
@@ -106,7 +106,7 @@ function stopButton(one, failed) {
         const button = event.currentTarget;
         button.disabled = true;
         try {
-          await post(`/api/sessions/${encodeURIComponent(one.id)}/stop`);
+          await act("stop_session", { id: one.id });
           toast(`session ${one.id.slice(0, 8)} stopped`);
         } catch (error) {
           replace(failed, errorBox(error));
@@ -135,7 +135,7 @@ function goOn(view, one) {
     if (button.disabled || !prompt.value.trim()) return;
     button.disabled = true;
     try {
-      const { session_id: id } = await post("/api/sessions", { prompt: prompt.value, resume: one.id });
+      const { session_id: id } = await act("trigger_session", { prompt: prompt.value, resume: one.id });
       drafts.delete(one.id);
       if (!view.isOver) location.hash = `#/session/${encodeURIComponent(id)}`;
     } catch (error) {

@@ -1,6 +1,6 @@
 // @ts-check
 /* The butler's sessions: what they cost over time, one by one, on schedule, and a new one. */
-import { post } from "./api.js";
+import { act } from "./api.js";
 import { drawnOnce, h, line, replace } from "./dom.js";
 import { count, iso, moment, money, seconds } from "./format.js";
 import { keyedList } from "./keyed_list.js";
@@ -66,13 +66,11 @@ export function sessionsView(view) {
   }
   async function load() {
     const since = Date.now() / 1000 - Number(chosen.span);
-    const query = new URLSearchParams({ since: String(since), limit: String(most) });
-    if (chosen.state) query.set("state", chosen.state);
-    if (chosen.source) query.set("source", chosen.source);
+    const query = { since, limit: most, state: chosen.state, source: chosen.source };
     try {
       const [found, usage] = await Promise.all([
-        readSessions(`/api/sessions?${query}`),
-        readUsage(`/api/usage?seconds=${chosen.span}`),
+        readSessions("sessions", query),
+        readUsage("usage", { seconds: chosen.span }),
       ]);
       const sums = usage.buckets.map((bucket) => ({ ...bucket, at: null }));
       if (drawn("plots", sums)) drawPlots(plots, usage.buckets);
@@ -217,7 +215,7 @@ function triggerBox(view, done) {
     button.disabled = true;
     replace(failed);
     try {
-      const { session_id: id } = await post("/api/sessions", {
+      const { session_id: id } = await act("trigger_session", {
         prompt: prompt.value,
         runtime: runtime.value || null,
         max_turns: Number(turns.value) || 20,

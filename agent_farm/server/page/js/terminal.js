@@ -1,6 +1,5 @@
 // @ts-check
 /* The builder's terminal: watched by everybody, typed into by who asks for it. */
-import { builderPath } from "./api.js";
 import { h, plain, replace } from "./dom.js";
 import { farm } from "./live.js";
 import { login, serverIsOurs } from "./login_store.js";
@@ -102,7 +101,7 @@ export function terminalPanel(view, builder) {
     }
     terminal.readOnly(!types);
     const { columns, rows } = terminal.fit();
-    const path = builderPath(id, "/terminal");
+    const path = `/api/builders/${encodeURIComponent(id)}/terminal`;
     listen(openSocket(`${path}?typing=${types}&columns=${columns}&rows=${rows}`, login()));
   }
 

@@ -35,12 +35,8 @@ export class View {
     return inner;
   }
 
-  /* The answer, as long as the view is shown: whoever awaits it goes on no more once the view is left. */
-  get(path) {
-    return this.#only(api.get(path, this.#end.signal), () => !this.isOver);
-  }
-
-  /** @param {string} verb @param {Record<string, any>} [query] */
+  /** The answer, as long as the view is shown: whoever awaits it goes on no more once the view is left.
+   * @param {string} verb @param {Record<string, any>} [query] */
   read(verb, query) {
     return this.#only(api.read(verb, query, this.#end.signal), () => !this.isOver);
   }
@@ -51,8 +47,7 @@ export class View {
     return (verb, query) => {
       const mine = ++number;
       const { signal } = this.#end;
-      const asked = verb.startsWith("/") ? api.get(verb, signal) : api.read(verb, query, signal);
-      return this.#only(asked, () => !this.isOver && mine === number);
+      return this.#only(api.read(verb, query, signal), () => !this.isOver && mine === number);
     };
   }
 

@@ -274,7 +274,7 @@ def test_importing_the_package_does_nothing(tmp_path: Path) -> None:
         "seen = []\n"
         "watch = ('subprocess.Popen', 'os.mkdir', 'os.rename', 'os.system', 'socket.bind', 'os.putenv')\n"
         "sys.addaudithook(lambda event, given: seen.append((event, given)) if event in watch else 0)\n"
-        "import agent_farm.cli.main, agent_farm.farm.spawn, agent_farm.farm.listing\n"
+        "import agent_farm.cli.main, agent_farm.operations.spawn, agent_farm.farm.listing\n"
         "assert seen == [], seen\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -31,11 +31,6 @@ OPTIONS = {
 MOST_FIELDS = 9
 # Commands that no verb stands behind: what they print.
 OTHERS = {
-    "`af spawn`": '`{"version": 1, "builder": {…}}`',
-    "`af spawn --dry-run`": '`{"version": 1, "plan": {"type", "id", "branch", "worktree", "prompt", "role", '
-    '"context_files", "protocol_args", "runtime", "model", "base"}}`',
-    "`af resume`": '`{"version": 1, "builder": {…}, "continues"}`',
-    "`af recover`": '`{"version": 1, "resumed": [id], "failed": [id], "interrupted": [id]}`',
     "`af run`, `af trigger`, `af schedule run`": '`{"version": 1, "result": {…}}`; its `failure` is the kind '
     'of the error or null. Exit code 124 with `"failure": "time-limit"`',
     "`af sessions`": '`{"version": 1, "sessions": [{…, "success": true\\|false\\|null, '

@@ -51,9 +51,7 @@ def _put_words(answer: Any, signature: inspect.Signature) -> None:
         parameter
         if _is_context(parameter.annotation)
         else parameter.replace(
-            annotation=Annotated[
-                parameter.annotation, Field(description=describe(answer.__name__, parameter.name))
-            ]
+            annotation=Annotated[parameter.annotation, Field(description=describe(parameter.name))]
         )
         for parameter in signature.parameters.values()
     ]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import click
+from msgspec.structs import replace
 
 from agent_farm.builders.prompts import GO_ON
 from agent_farm.cli.cells import counted, cut
-from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import (
-    F,
-    asker,
-    builder_json,
-    confirm,
-    current_farm,
-    id_argument,
-    json_option,
-    yes_option,
-)
-from agent_farm.cli.output import answer, answer_json, is_interactive, narrate, narrate_hint, show_error
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.look import attach_to
+from agent_farm.cli.options import confirm
+from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
+from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
+from agent_farm.operations.recover import Back, Recovered
+from agent_farm.operations.resume import Resumed
 from agent_farm.operations.stop import Stopped
 
 
@@ -33,95 +26,76 @@ def _conclude(found: Stopped) -> None:
 stop = command_of(Way("stop", lambda id: answer(f"{id} stopped"), _conclude))
 
 
-def continue_option(help: str) -> Callable[[F], F]:
+def _continue_option(help: str) -> click.Option:
     """`--continue`, with or without a text of one's own."""
-    return click.option(
-        "--continue", "say", metavar="[TEXT]", is_flag=False, flag_value=GO_ON, default=None, help=help
+    return click.Option(
+        ["--continue", "say"], metavar="[TEXT]", is_flag=False, flag_value=GO_ON, default=None, help=help
     )
 
 
-@click.command()
-@id_argument
-@continue_option("Tell it to go on, in your words or in af's.")
-@click.option("--attach", is_flag=True, help="Attach to the builder at once.")
-@yes_option
-@json_option
-def resume(id: str, say: str | None, attach: bool, yes: bool, as_json: bool) -> None:
-    """Start a builder's runtime again, with the same conversation and the same role.
-
-    A builder whose turn was cut short is `interrupted` until it is told to go on.
-    """
-    from agent_farm.farm.resume import resume as start
-
-    farm = current_farm()
-    resumed = start(farm, farm.require(id), say=said(say), yes=yes, ask=asker())
-    record = resumed.record
-    if as_json:
-        answer_json({"builder": builder_json(farm, record.id), "continues": resumed.continues})
-    else:
-        answer(record.id)
-        if not resumed.continues:
-            narrate("There was no conversation to continue; it starts again with the same prompt.")
-        narrate_hint(f"af attach {record.id}")
-    if attach:
-        from agent_farm.cli.look import attach_to
-
-        attach_to(farm, record)
+def _show_resumed(found: Resumed) -> None:
+    answer(found.builder.id)
+    if not found.continues:
+        narrate("There was no conversation to continue; it starts again with the same prompt.")
+    narrate_hint(f"af attach {found.builder.id}")
 
 
-@click.command()
-@continue_option("Tell those that were in the middle of a turn to go on, in your words or in af's.")
-@yes_option
-@json_option
-def recover(say: str | None, yes: bool, as_json: bool) -> int:
-    """Bring back all lost builders after a reboot or a dead tmux server.
+def _attach(typed: Typed, found: Resumed) -> None:
+    if typed.values["attach"]:
+        attach_to(found.builder)
 
-    Shows the plan first, and who was in the middle of a turn: those come back as `interrupted`, or go on
-    with --continue. Without a terminal it needs --yes to carry the plan out.
-    """
-    from agent_farm.farm.resume import lost_builders
-    from agent_farm.farm.resume import resume as start
 
-    say = said(say)
-    farm = current_farm()
-    lost = lost_builders(farm)
+resume = command_of(
+    Way("resume", _show_resumed, after=_attach),
+    params={"say": _continue_option("Tell it to go on, in your words or in af's.")},
+    also=[click.Option(["--attach"], is_flag=True, help="Attach to the builder at once.")],
+    short={"yes": "-y"},
+)
+
+
+def _agree(typed: Typed) -> int | None:
+    """Shows the plan first; without a terminal it needs --yes to be carried out."""
+    request = typed.request
+    plan: Recovered = typed.operation.answer_to(typed.context, replace(request, dry_run=True))
+    if request.dry_run and typed.as_json:
+        return None
+    lost = plan.would_resume
     if not lost:
         narrate("No builder is lost.")
     for one in lost:
         middle = "in the middle of a turn" if one.cut_short else ""
-        narrate(f"{one.record.id:<22}  {one.record.runtime:<12}  {middle:<23}  {cut(one.record.title, 60)}")
-    if lost and not (yes or (is_interactive() and confirm(f"Resume {counted(len(lost), 'builder')}?"))):
-        if is_interactive():
-            return 1
-        again = [] if say is None else ["--continue"] if say == GO_ON else ["--continue", say]
-        raise UsageError(
-            "Nothing was resumed",
-            why="Pass --yes to go ahead.",
-            hint=as_command("af", "recover", "--yes", *again),
+        narrate(printable(f"{one.id:<22}  {one.runtime:<12}  {middle:<23}  {cut(one.title, 60)}"))
+    if request.dry_run:
+        return 0
+    if not lost or request.yes:
+        return None
+    if is_interactive():
+        return None if confirm(f"Resume {counted(len(lost), 'builder')}?") else 1
+    again = [] if request.say is None else ["--continue", *([request.say] if request.say != GO_ON else [])]
+    raise UsageError(
+        "Nothing was resumed",
+        why="Pass --yes to go ahead.",
+        hint=as_command("af", "recover", "--yes", *again),
+    )
+
+
+def _show_back(one: Back) -> None:
+    answer(f"{one.id} resumed")
+
+
+def _tell_interrupted(found: Recovered) -> None:
+    if found.interrupted:
+        narrate(f"{counted(len(found.interrupted), 'builder')} stopped in the middle of a turn.")
+        narrate_hint(f'af send {" ".join(found.interrupted)} "Go on"')
+
+
+recover = command_of(
+    Way("recover", _show_back, _tell_interrupted, before=_agree),
+    params={
+        "say": _continue_option(
+            "Tell those that were in the middle of a turn to go on, in your words or in af's."
         )
-    failed, interrupted = [], []
-    for one in lost:
-        record = one.record
-        try:
-            resumed = start(farm, record, say=say if one.cut_short else None, yes=yes, ask=asker())
-        except AgentFarmError as error:
-            failed.append(record.id)
-            show_error(error, as_json=False)
-            continue
-        if one.cut_short and say is None and resumed.continues:
-            interrupted.append(record.id)
-        if not as_json:
-            answer(f"{record.id} resumed")
-    if interrupted and not as_json:
-        narrate(f"{counted(len(interrupted), 'builder')} stopped in the middle of a turn.")
-        narrate_hint(f'af send {" ".join(interrupted)} "Go on"')
-    if as_json:
-        back = [one.record.id for one in lost if one.record.id not in failed]
-        answer_json({"resumed": back, "failed": failed, "interrupted": interrupted})
-    return 1 if failed else 0
-
-
-def said(text: str | None) -> str | None:
-    if text is not None and not text.strip():
-        raise UsageError("--continue: the text is empty", hint="af resume --help")
-    return text
+    },
+    short={"yes": "-y"},
+    epilog="Shows the plan first, and asks; without a terminal it needs --yes to carry it out.",
+)

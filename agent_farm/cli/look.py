@@ -35,10 +35,10 @@ def attach(id: str | None, read_only: bool) -> None:
     Detach as in tmux: prefix d (by default Ctrl-b d).
     """
     farm = current_farm(tolerant=True)
-    attach_to(farm, farm.require(id) if id else choose_builder(farm), read_only=read_only)
+    attach_to(farm.require(id) if id else choose_builder(farm), read_only=read_only)
 
 
-def attach_to(farm: Farm, record: BuilderRecord, *, read_only: bool = False) -> None:
+def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:
     server, pane = require_pane(record)
     if server.is_around(os.environ):
         argv = server.switch_client_argv(pane.session_id, read_only=read_only)

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from agent_farm.builders.modes import Flags, choose_mode
-from agent_farm.cli.options import (
-    asker,
-    builder_json,
-    complete_projects,
-    complete_protocols,
-    complete_runtimes,
-    current_farm,
-    json_option,
-    text_of,
-    yes_option,
-)
-from agent_farm.cli.output import answer, answer_json, narrate, narrate_hint, printable
+from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.look import attach_to, require_attachable
+from agent_farm.cli.options import complete_projects, complete_protocols, complete_runtimes, text_of
+from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
-from agent_farm.settings import PERMISSIONS
-
-if TYPE_CHECKING:
-    from agent_farm.builders.record import BuilderRecord
-    from agent_farm.farm.farm import Farm
-    from agent_farm.farm.plan import Plan
+from agent_farm.operations.spawn import PlanShown, Spawned
+from agent_farm.operations.spawn_request import Spawn
 
 EPILOG = """\b
 Modes, with an example each:
@@ -48,115 +36,37 @@ A task that begins with a dash goes after --:
 """
 
 
-@click.command(epilog=EPILOG)
-@click.argument("words", metavar="[TASK]", nargs=-1)
-@click.option("--project", "-p", metavar="ID", help="Implement a spec.", shell_complete=complete_projects)
-@click.option("--task", metavar="TEXT", help="The task, as an option.")
-@click.option("--task-file", metavar="PATH", help="Read the task from a file, or from standard input with -.")
-@click.option("--protocol", metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols)
-@click.option("--shell", is_flag=True, help="Start the runtime with neither prompt nor role.")
-@click.option(
-    "--files",
-    metavar="A,B",
-    multiple=True,
-    help="Files that matter for the task; comma-separated, or given again.",
-)
-@click.option("--args", metavar="JSON", help="Arguments of the protocol; a JSON object.")
-@click.option("--role", metavar="FILE", type=click.Path(path_type=Path), help="System prompt to use.")
-@click.option("--no-role", is_flag=True, help="Use no system prompt.")
-@click.option(
-    "--runtime",
-    metavar="NAME",
-    help="Runtime to start; af runtimes lists them.",
-    shell_complete=complete_runtimes,
-)
-@click.option("--model", metavar="M", help="Model to ask the runtime for.")
-@click.option(
-    "--permissions",
-    type=click.Choice(PERMISSIONS),
-    help="What the builder may do without asking: ask: nothing; edit: change files in its worktree, but run "
-    "no command; all: everything. Default: spawn.permissions, else edit.",
-)
-@click.option("--base", metavar="REF", help="Revision to start from; default: HEAD of this checkout.")
-@click.option("--fetch", is_flag=True, help="Fetch the base's remote first, and start from what it has.")
-@click.option("--branch", metavar="EXISTING", help="Go on with a branch that exists.")
-@click.option("--attach", is_flag=True, help="Attach to the builder at once.")
-@click.option("--ephemeral", is_flag=True, help="Prune it when its runtime ends, if its work has landed.")
-@click.option("--dry-run", is_flag=True, help="Show what would be made, and make nothing.")
-@yes_option
-@json_option
-def spawn(
-    words: tuple[str, ...],
-    project: str | None,
-    task: str | None,
-    task_file: str | None,
-    protocol: str | None,
-    shell: bool,
-    files: tuple[str, ...],
-    args: str | None,
-    role: Path | None,
-    no_role: bool,
-    runtime: str | None,
-    model: str | None,
-    permissions: str | None,
-    base: str | None,
-    fetch: bool,
-    branch: str | None,
-    attach: bool,
-    ephemeral: bool,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Start a builder in its own worktree, branch and tmux session."""
-    if attach and as_json:
+def _request(values: dict[str, Any]) -> dict[str, Any]:
+    if values["attach"] and values["as_json"]:
         raise UsageError("Flags are mutually exclusive: --attach, --json", hint="af spawn --help")
-    text = _text(words)
-    flags = Flags(text, _task(text, task, task_file), project, protocol, shell, _split(files), args)
-    mode = choose_mode(flags)
-    from agent_farm.farm.plan import SpawnOrder, preflight
-    from agent_farm.farm.spawn import spawn as carry_out
-
-    farm = current_farm()
-    if attach and not dry_run:
-        from agent_farm.cli.look import require_attachable
-
-        require_attachable(farm)
-    order = SpawnOrder(
-        mode,
-        runtime,
-        model,
-        permissions,
-        base,
-        branch,
-        fetch,
-        role,
-        no_role,
-        ephemeral,
-        yes,
-        asker(),
-    )
-    plan = preflight(farm, order)
-    for note in plan.notes:
-        narrate(note)
-    if dry_run:
-        _show_plan(farm, plan, as_json)
-        return
-    record = carry_out(farm, plan)
-    _show(farm, record, as_json)
-    if attach:
-        from agent_farm.cli.look import attach_to
-
-        attach_to(farm, record)
+    text = _text(values["words"])
+    task = _task(text, values["task"], values["task_file"])
+    if text is not None and task is not None:
+        raise UsageError(
+            "Give the task once", why="It is there as an argument and as --task.", hint="af spawn --help"
+        )
+    own = {"task": text if text is not None else task, "files": _split(values["files"])}
+    return {name: own.get(name, values.get(name)) for name in Spawn.__struct_fields__}
 
 
-def _show(farm: Farm, record: BuilderRecord, as_json: bool) -> None:
-    if as_json:
-        answer_json({"builder": builder_json(farm, record.id)})
-        return
-    answer(record.id)
-    narrate(printable(f"{record.runtime} starts on {record.branch} in {record.worktree}"))
-    narrate_hint(f"af attach {record.id}")
+def _require_attachable(typed: Typed) -> None:
+    if typed.values["attach"] and not typed.request.dry_run:
+        require_attachable(typed.context.farm)
+
+
+def _show(found: Spawned) -> None:
+    if found.plan is not None:
+        _show_plan(found.plan)
+    if found.builder is not None:
+        one = found.builder
+        answer(one.id)
+        narrate(printable(f"{one.runtime} starts on {one.branch} in {one.worktree}"))
+        narrate_hint(f"af attach {one.id}")
+
+
+def _attach(typed: Typed, found: Spawned) -> None:
+    if typed.values["attach"] and found.builder is not None:
+        attach_to(found.builder)
 
 
 def _text(words: tuple[str, ...]) -> str | None:
@@ -205,28 +115,55 @@ def _split(files: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _show_plan(farm: Farm, plan: Plan, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from agent_farm.farm.spawn import config_of, free_name
-
-    config: dict[str, object] = asdict(config_of(farm, plan, free_name(farm, plan, farm.registry.read())))
-    if as_json:
-        answer_json({"plan": config})
-        return
-    for name, value in config.items():
+def _show_plan(plan: PlanShown) -> None:
+    for name in plan.__struct_fields__:
+        value = getattr(plan, name)
         if value not in (None, (), ""):
             answer(f"{name:<13} {_shown(value)}")
-    answer(f"{'base_commit':<13} {plan.start.base_commit}")
 
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         text = ", ".join(map(str, value))
     elif isinstance(value, Mapping):
-        import json
-
         text = json.dumps(value, ensure_ascii=False)
     else:
         text = str(value)
     return printable(text).replace("\n", "\n" + " " * 14)
+
+
+spawn = command_of(
+    Way("spawn", _show, build=_request, before=_require_attachable, after=_attach),
+    params={
+        "project": click.Option(
+            ["--project", "-p"], metavar="ID", help="Implement a spec.", shell_complete=complete_projects
+        ),
+        "protocol": click.Option(
+            ["--protocol"], metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols
+        ),
+        "files": click.Option(
+            ["--files"],
+            metavar="A,B",
+            multiple=True,
+            help="Files that matter for the task; comma-separated, or given again.",
+        ),
+        "args": click.Option(["--args"], metavar="JSON", help="Arguments of the protocol; a JSON object."),
+        "runtime": click.Option(
+            ["--runtime"],
+            metavar="NAME",
+            help="Runtime to start; af runtimes lists them.",
+            shell_complete=complete_runtimes,
+        ),
+        "role": click.Option(["--role"], metavar="FILE", help="System prompt to use."),
+    },
+    also=[
+        click.Argument(["words"], metavar="[TASK]", nargs=-1),
+        click.Option(
+            ["--task-file"], metavar="PATH", help="Read the task from a file, or from standard input with -."
+        ),
+        click.Option(["--attach"], is_flag=True, help="Attach to the builder at once."),
+    ],
+    short={"yes": "-y"},
+    metavars={"task": "TEXT", "model": "M", "base": "REF", "branch": "EXISTING"},
+    epilog=EPILOG,
+)

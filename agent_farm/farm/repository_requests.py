@@ -8,7 +8,7 @@ from contextlib import suppress
 from agent_farm.consent import Request
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.plan import include_requests
+from agent_farm.farm.start_consent import include_requests
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import repository_program
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from agent_farm.consent import Ask, Request, named_paths, require_consent
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
+from agent_farm.inside import read_plain
 from agent_farm.runtimes.origin import agree_by_name
 
+INCLUDE_FILE = ".worktreeinclude"
 # What takes effect when a builder starts, whatever its runtime.
 AT_A_START = ("worktree.setup", "worktree.copy", "notify.command", "env.pass", "tmux.socket")
 
@@ -34,6 +36,15 @@ def agree_to_start(
     requests = [*chosen.requests, *farm.settings.requests(AT_A_START), *more]
     require_consent(farm.root, requests, yes=yes, ask=ask)
     chosen.require_usable()
+
+
+def include_requests(farm: Farm) -> list[Request]:
+    """The patterns of .worktreeinclude; those of the settings are asked about with the settings."""
+    try:
+        data = read_plain(farm.repository.checkout / INCLUDE_FILE)
+    except FileNotFoundError:
+        return []
+    return [Request(INCLUDE_FILE, data.decode(errors="surrogateescape").strip())]
 
 
 def scripts_on_base(farm: Farm, commit: str) -> list[Request]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from agent_farm.builders.config import BuilderType
 from agent_farm.farm.trash import list_kept
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
@@ -10,7 +14,7 @@ from agent_farm.operations.restore import RemovedId
 
 
 class Removed(Request):
-    id: RemovedId | None = None
+    id: Annotated[RemovedId | None, Meta(description="Only removals of this builder")] = None
 
 
 class RemovalListed(Removal):

@@ -1,4 +1,4 @@
-"""`resume`: a builder's runtime starts again, with the same conversation and the same role."""
+"""`resume`: a builder's runtime starts again, with the same conversation."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from msgspec import Meta
 from agent_farm.farm.resume import resume
 from agent_farm.operations.builders import BuilderId, Yes, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.requests import require_said
 from agent_farm.operations.shown import BuilderShown, show_builder
 
 
 class Resume(Request):
     id: BuilderId
-    say: Annotated[str | None, Meta(description="Told to a conversation that goes on")] = None
+    say: Annotated[str | None, Meta(description="Tell it this, as in: Go on")] = None
     yes: Yes = False
 
 
 class Resumed(Answer):
     builder: BuilderShown
-    continues: Annotated[bool, Meta(description="Whether a conversation went on")]
+    continues: Annotated[
+        bool, Meta(description="A conversation goes on; without one it starts again with the same prompt")
+    ]
 
 
 def _resume(context: Context, request: Resume) -> Resumed:
-    farm = context.farm
-    resumed = resume(farm, choose(context, request.id), say=request.say, yes=request.yes, ask=context.ask)
-    return Resumed(show_builder(farm, resumed.record.id), resumed.continues)
+    require_said(request.say)
+    record = choose(context, request.id)
+    found = resume(context.farm, record, say=request.say, yes=request.yes, ask=context.ask)
+    return Resumed(show_builder(context.farm, record.id), found.continues)
 
 
 OPERATION = Operation(

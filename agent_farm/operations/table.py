@@ -23,6 +23,7 @@ MODULES = {
     "conflicts": "conflicts",
     "stop": "stop",
     "resume": "resume",
+    "recover": "recover",
     "prune": "prune",
     "expire": "expire",
     "restore": "restore",

@@ -27,10 +27,9 @@ SESSION_TOOLS = frozenset(
     }
 )
 BUILDER_TOOLS = frozenset({"state_get", "state_list"})
-FARM_TOOLS = frozenset({"spawn", "diff", "merge", "conflicts", "resume"})
 
 TOOLS_OF: Mapping[Kind, frozenset[str]] = {
-    "architect": SESSION_TOOLS | FARM_TOOLS | {"tick"},
+    "architect": SESSION_TOOLS | {"tick"},
     "session": SESSION_TOOLS,
     "builder": BUILDER_TOOLS,
 }

@@ -18,7 +18,7 @@ from agent_farm.builders.record import RECORD_STATES, BuilderRecord, record_from
 from agent_farm.builders.registry import Registry
 from agent_farm.errors import DamagedFile
 from agent_farm.paths import FarmPaths
-from tests.builders.test_modes import JSON
+from tests.operations.test_spawn_request import JSON
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 MAYBE = st.none() | TEXT

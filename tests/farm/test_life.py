@@ -200,7 +200,7 @@ def test_keys_are_not_pressed_where_no_runtime_reads_them(spawn: Spawn, af: Af) 
         assert done.returncode == (0 if "--json" in words else 2)
     document = json.loads(done.stdout)
     assert document["deliveries"] == [
-        {"id": builder.id, "outcome": "pressed", "reason": "Enter", "source": None}
+        {"id": builder.id, "outcome": "pressed", "reason": "Enter", "source": None, "hints": []}
     ]
     af("send", builder.id, "[[exit:0]]")
     wait_until(lambda: builder.state == "exited", what="the end")

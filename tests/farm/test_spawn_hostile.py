@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_farm.builders.modes import require_task_text
 from agent_farm.builders.prompts import task_prompt
 from agent_farm.errors import UsageError
+from agent_farm.operations.spawn_request import require_task_text
 from tests.conftest import Af
 from tests.farm.traces import all_sessions, farm_name, traces
 from tests.gitrepo import git, make_repo

@@ -275,7 +275,7 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["text", "--permissions", "root"], 2, ["ask", "edit", "all"]),
     (["text", "--branch", "b", "--base", "main"], 2, ["Flags are mutually exclusive: --branch, --base"]),
     (["text", "--role", "x.md", "--no-role"], 2, ["Flags are mutually exclusive: --role, --no-role"]),
-    (["text", "--role", "missing.md"], 2, ["No role file missing.md"]),
+    (["text", "--role", "missing.md"], 2, ["No role file", "/missing.md"]),
     (["--task-file", "missing.md"], 2, ["missing.md"]),
     (["-p", "8"], 1, ["No spec for project 8", "0009-terminal-click", "0010-login"]),
     (["-p", "0019"], 1, ["No spec for project 0019", "The nearest is 0010-login"]),

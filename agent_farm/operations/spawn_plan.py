@@ -12,43 +12,28 @@ from typing import Any
 from agent_farm.builders import ids, prompts
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.ids import Name
-from agent_farm.builders.modes import Mode, ProtocolMode, ShellMode, SpecMode, TaskMode
 from agent_farm.builders.roles import choose_role, load_role
-from agent_farm.consent import Ask, Request
+from agent_farm.consent import Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.farm.base_commit import Start, choose_start, go_on_with
 from agent_farm.farm.chosen_runtime import Chosen, choose_runtime
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.runtime_start import Copy, Preparation
-from agent_farm.farm.start_consent import agree_to_start, scripts_on_base
+from agent_farm.farm.start_consent import agree_to_start, include_requests, scripts_on_base
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
-from agent_farm.inside import NotReadable, read_plain, require_inside
+from agent_farm.inside import NotReadable, require_inside
 from agent_farm.launch import as_command
-
-INCLUDE_FILE = ".worktreeinclude"
-
-
-@dataclass(frozen=True, slots=True)
-class SpawnOrder:
-    """What the user asked for. `ask` puts a question to them and is None where nobody can answer.
-
-    `naming_agrees` where a person typed the runtime's name: a program that names one agrees to nothing.
-    """
-
-    mode: Mode
-    runtime: str | None = None
-    model: str | None = None
-    permissions: str | None = None
-    base: str | None = None
-    branch: str | None = None
-    fetch: bool = False
-    role: Path | None = None
-    no_role: bool = False
-    ephemeral: bool = False
-    yes: bool = False
-    ask: Ask | None = None
-    naming_agrees: bool = True
+from agent_farm.operations.operation import Context
+from agent_farm.operations.spawn_request import (
+    Mode,
+    ProtocolMode,
+    ShellMode,
+    Spawn,
+    SpecMode,
+    TaskMode,
+    choose_mode,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +72,9 @@ class Plan:
         return Preparation(copies, self.setup)
 
 
-def preflight(farm: Farm, order: SpawnOrder) -> Plan:
+def preflight(context: Context, order: Spawn) -> Plan:
     """Everything the spawn depends on is there and agreed to; nothing is made yet."""
+    mode, farm = choose_mode(order), context.farm
     farm.records()  # heals what a killed spawn left, so that its id and branch are free again
     problem = farm.tmux.problem()
     if problem:
@@ -97,15 +83,14 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
     fetch = order.fetch or farm.settings.flag("spawn.fetch")
     start = choose_start(farm, order.base, order.branch, fetch=fetch)
-    work, start = _work(farm, order, start)
-    role = choose_role(
-        farm.root, work.type, protocol=work.protocol_name, given=order.role, no_role=order.no_role
-    )
+    work, start = _work(farm, mode, start)
+    given = (context.directory or farm.root) / order.role if order.role else None
+    role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
     include = include_requests(farm)
-    named = order.runtime is not None and order.naming_agrees
+    named = order.runtime is not None and context.naming_agrees
     more = [*include, *scripts_on_base(farm, start.tip)]
-    agree_to_start(farm, chosen, named=named, more=more, yes=order.yes, ask=order.ask)
+    agree_to_start(farm, chosen, named=named, more=more, yes=order.yes, ask=context.ask)
     copies = _copies(farm, include)
     carry = _carries(farm, start)
     return Plan(
@@ -124,7 +109,7 @@ def preflight(farm: Farm, order: SpawnOrder) -> Plan:
     )
 
 
-def _notes(order: SpawnOrder, start: Start) -> tuple[str, ...]:
+def _notes(order: Spawn, start: Start) -> tuple[str, ...]:
     if start.existing_branch and not order.branch and not start.upstream:
         return (f"{start.existing_branch} exists already; the builder goes on with it",)
     return start.notes
@@ -143,8 +128,8 @@ def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:
     return (*notes, f"to include them: {as_command('git', 'add', '--', *paths)} && git commit")
 
 
-def _work(farm: Farm, order: SpawnOrder, start: Start) -> tuple[Work, Start]:
-    match order.mode:
+def _work(farm: Farm, mode: Mode, start: Start) -> tuple[Work, Start]:
+    match mode:
         case SpecMode(project):
             return _spec_work(farm, project, start)
         case TaskMode(text, files):
@@ -269,15 +254,6 @@ def _carries(farm: Farm, start: Start) -> bool:
             hint="git stash, or leave --base and --branch out",
         )
     return True
-
-
-def include_requests(farm: Farm) -> list[Request]:
-    """The patterns of .worktreeinclude; those of the settings are asked about with the settings."""
-    try:
-        data = read_plain(farm.repository.checkout / INCLUDE_FILE)
-    except FileNotFoundError:
-        return []
-    return [Request(INCLUDE_FILE, data.decode(errors="surrogateescape").strip())]
 
 
 def _copies(farm: Farm, include: Sequence[Request]) -> tuple[str, ...]:

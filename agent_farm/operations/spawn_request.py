@@ -1,13 +1,18 @@
-"""The four modes of `af spawn`: which flags make which, and which do not go together."""
+"""What a spawn is asked, and the one of its four modes that this makes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from agent_farm.errors import UsageError
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import Request
+from agent_farm.runtimes.cli import Permissions
 
 EXAMPLES = (
     ("spec", "af spawn --project 0009"),
@@ -17,17 +22,44 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What was asked for, word by word; None and empty mean not given."""
+class Spawn(Request):
+    """In exactly one mode: task, project, protocol or shell."""
 
-    text: str | None = None
-    task: str | None = None
-    project: str | None = None
-    protocol: str | None = None
-    shell: bool = False
-    files: tuple[str, ...] = ()
-    args: str | None = None
+    task: Annotated[str | None, Meta(description="The task: what the builder is to do")] = None
+    project: Annotated[str | None, Meta(description="Implement the spec with this id, as in 0042")] = None
+    protocol: Annotated[str | None, Meta(description="Run the protocol of this name")] = None
+    shell: Annotated[bool, Meta(description="Start the runtime with neither prompt nor role")] = False
+    files: Annotated[
+        tuple[str, ...], Meta(description="Files that matter for the task, relative to the repository")
+    ] = ()
+    args: Annotated[
+        dict[str, Any] | str | None, Meta(description="Arguments of the protocol; a JSON object")
+    ] = None
+    role: Annotated[
+        str | None, Meta(description="System prompt to use: a file, relative to the repository")
+    ] = None
+    no_role: Annotated[bool, Meta(description="Use no system prompt")] = False
+    runtime: Annotated[str | None, Meta(description="Runtime to start; af runtimes lists them")] = None
+    model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
+    permissions: Annotated[
+        Permissions | None,
+        Meta(
+            description="What the builder may do without asking: ask: nothing; edit: change files in its "
+            "worktree, but run no command; all: everything; default: spawn.permissions, else edit"
+        ),
+    ] = None
+    base: Annotated[
+        str | None, Meta(description="Revision to start from; default: spawn.base, else HEAD of the checkout")
+    ] = None
+    fetch: Annotated[bool, Meta(description="Fetch the base's remote first, and start from what it has")] = (
+        False
+    )
+    branch: Annotated[str | None, Meta(description="Go on with this branch, which exists")] = None
+    ephemeral: Annotated[bool, Meta(description="Prune it when its runtime ends, if its work has landed")] = (
+        False
+    )
+    dry_run: Annotated[bool, Meta(description="Show what would be made, and make nothing")] = False
+    yes: Yes = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +89,40 @@ Mode = SpecMode | TaskMode | ProtocolMode | ShellMode
 _HELP = "af spawn --help"
 
 
-def choose_mode(flags: Flags) -> Mode:
+def choose_mode(asked: Spawn) -> Mode:
     """Exactly one mode, or a UsageError that says which flags are in each other's way."""
-    _require_one_mode(flags)
-    if flags.files and flags.text is None and flags.task is None:
+    _require_one_mode(asked)
+    if asked.files and asked.task is None:
         raise UsageError("--files requires a task", hint='af spawn "Fix auth" --files src/auth.py')
-    if flags.args is not None and flags.protocol is None:
+    if asked.args is not None and asked.protocol is None:
         raise UsageError("--args requires --protocol", hint=EXAMPLES[2][1])
-    if flags.project is not None:
-        return SpecMode(_required(flags.project, "--project"))
-    if flags.protocol is not None:
-        return ProtocolMode(_required(flags.protocol.rstrip("/"), "--protocol"), parse_args(flags.args))
-    if flags.shell:
+    if asked.project is not None:
+        return SpecMode(_required(asked.project, "--project"))
+    if asked.protocol is not None:
+        return ProtocolMode(_required(asked.protocol.rstrip("/"), "--protocol"), parse_args(asked.args))
+    if asked.shell:
         return ShellMode()
-    text = flags.text if flags.text is not None else flags.task
-    if text is None:
+    if asked.task is None:
         raise UsageError(
             "Nothing to spawn",
             why="Say what the builder is to do, in one of four ways.",
             evidence=[f"{name:<9} {example}" for name, example in EXAMPLES],
             hint=_HELP,
         )
-    return TaskMode(require_task_text(text), flags.files)
+    return TaskMode(require_task_text(asked.task), asked.files)
 
 
-def _require_one_mode(flags: Flags) -> None:
+def _require_one_mode(asked: Spawn) -> None:
     exclusive = [
         name
         for name, given in (
-            ("--project", flags.project is not None),
-            ("--protocol", flags.protocol is not None),
-            ("--shell", flags.shell),
+            ("--project", asked.project is not None),
+            ("--protocol", asked.protocol is not None),
+            ("--shell", asked.shell),
         )
         if given
     ]
-    has_text = flags.text is not None or flags.task is not None
+    has_text = asked.task is not None
     if len(exclusive) > 1:
         raise UsageError(f"Flags are mutually exclusive: {', '.join(exclusive)}", hint=_HELP)
     if has_text and exclusive == ["--project"]:
@@ -100,8 +131,6 @@ def _require_one_mode(flags: Flags) -> None:
         raise UsageError("Cannot combine task text with --protocol", hint=_HELP)
     if has_text and exclusive:
         raise UsageError("Flags are mutually exclusive: task text, --shell", hint=_HELP)
-    if flags.text is not None and flags.task is not None:
-        raise UsageError("Give the task once", why="It is there as an argument and as --task.", hint=_HELP)
 
 
 def _required(value: str, flag: str) -> str:
@@ -124,13 +153,14 @@ def require_task_text(text: str) -> str:
     return text
 
 
-def parse_args(text: str | None) -> Mapping[str, Any] | None:
+def parse_args(args: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
     """The object, or a UsageError that says where it breaks.
 
     What only Python takes for JSON (NaN, half a surrogate pair) is refused: the prompt has to show it.
     """
-    if text is None:
+    if args is None:
         return None
+    text = args if isinstance(args, str) else json.dumps(args)
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

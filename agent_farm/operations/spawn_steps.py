@@ -1,4 +1,4 @@
-"""`af spawn`: a builder whole, or no trace of it."""
+"""Carrying out a plan: a builder whole, or no trace of it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.limits import require_room
-from agent_farm.farm.plan import Plan
 from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.runtime_start import draw_run, start_runtime
 from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.launch import as_command
+from agent_farm.operations.spawn_plan import Plan
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports, reserve_ports
 
 
-def spawn(farm: Farm, plan: Plan) -> BuilderRecord:
+def make_builder(farm: Farm, plan: Plan) -> BuilderRecord:
     """Carry out what `preflight` found possible. After any failure nothing of it is left."""
     exclude(farm.repository, IGNORED_BY_GIT)
     with ExitStack() as stack:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 from agent_farm.consent import Request
 from agent_farm.errors import NotFound, UsageError, nearest
@@ -15,49 +12,22 @@ from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.mcp_config import Transport
-from agent_farm.sessions.butler_table import ButlerError, Table
-from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, require_cron
+from agent_farm.sessions.butler_file import (
+    ButlerError,
+    EnvTable,
+    ModuleTable,
+    ScheduleEntry,
+    mistake,
+    read_butler_file,
+)
+from agent_farm.sessions.cron import last_moment, require_cron
 from agent_farm.sessions.transport import transport_problem
-from agent_farm.sessions.trigger_sources import TASK_NAME
 from agent_farm.settings import Settings, open_settings
 from agent_farm.settings_keys import load_document
 
 __all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 
 FILE_NAME = "butler.toml"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-_BUTLER_KEYS = (
-    "name",
-    "port",
-    "runtime",
-    "model",
-    "max_concurrent_sessions",
-    "max_queued_sessions",
-    "session_timeout",
-    "transport",
-    "reads_checkout",
-    "env",
-    "schedule",
-)
-_SCHEDULE_KEYS = ("name", "cron", "prompt", "timezone", "cwd", "late", "until")
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleEntry:
-    """`cwd` is where its sessions run, from the checkout's top; else it is the butler's own directory.
-
-    A due time that is missed is made up within `late` seconds, with 0 however late. After `until`, a day or a
-    time of that zone, it is due no more.
-    """
-
-    name: str
-    cron: str
-    prompt: str
-    timezone: str | None = None
-    cwd: str | None = None
-    late: float = CATCH_UP_SECONDS
-    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,44 +132,48 @@ def _from_file(root: Path, directory: Path) -> Butler:
     file = directory / FILE_NAME
     for path in (directory, file, directory / "CLAUDE.md", directory / "AGENTS.md"):
         require_inside(root, path)
-    whole = Table(file, "", load_document(file))
-    whole.require_known(("butler", "modules"))
-    table, modules = whole.table("butler"), whole.table("modules")
-    table.require_known(_BUTLER_KEYS)
-    env = table.table("env")
-    env.require_known(("required", "optional"))
-    name = table.text("name", NAME) if "name" in table.values else directory.name
+    table, modules = read_butler_file(file, load_document(file))
+    name = table.name or directory.name
     if name != directory.name:
-        raise table.error(f"butler.name is {name}", f"Its directory is called {directory.name}.")
+        raise mistake(file, f"butler.name is {name}", f"Its directory is called {directory.name}.")
     settings = open_settings(root)
-    runtime = _runtime(root, table)
-    in_force = runtime or configured_runtime(root, settings)
+    if table.runtime and (problem := _runtime_problem(root, table.runtime)):
+        what = f"butler.runtime is {table.runtime!r}, which is not a runtime"
+        raise mistake(file, what, problem, "af runtimes")
+    _require_transport(root, file, table.transport, table.runtime or configured_runtime(root, settings))
+    _require_schedules(file, table.schedule)
+    memory = modules.get("memory")
+    credentials = [name for module in modules.values() for name in module.credentials]
     return Butler(
         name=name,
         directory=directory,
         roster=directory.parent,
-        port=table.number("port", settings.number("server.port"), least=0),
-        runtime=runtime,
-        model=table.text_or_none("model"),
-        max_concurrent_sessions=table.number("max_concurrent_sessions", 1, least=1),
-        max_queued_sessions=table.number("max_queued_sessions", 100, least=0),
-        session_timeout=table.number("session_timeout", 3600, least=1),
-        transport=_transport(root, table, in_force),
-        required_env=env.variables("required"),
-        optional_env=(*env.variables("optional"), *settings.values["env.pass"]),
-        module_credentials=_module_credentials(modules),
-        memory="memory" in modules.values and modules.table("memory").flag("enabled", default=True),
-        reads_checkout=table.flag("reads_checkout", default=name == own_butler_name(root)),
-        schedules=_schedules(table),
-        requests=tuple(_requests(root, directory, env, modules)),
+        port=settings.number("server.port") if table.port is None else table.port,
+        runtime=table.runtime,
+        model=table.model,
+        max_concurrent_sessions=table.max_concurrent_sessions,
+        max_queued_sessions=table.max_queued_sessions,
+        session_timeout=table.session_timeout,
+        transport=table.transport,
+        required_env=table.env.required,
+        optional_env=(*table.env.optional, *settings.values["env.pass"]),
+        module_credentials=tuple(dict.fromkeys(credentials)),
+        memory=memory is not None and memory.enabled,
+        reads_checkout=name == own_butler_name(root)
+        if table.reads_checkout is None
+        else table.reads_checkout,
+        schedules=table.schedule,
+        requests=tuple(_requests(root, directory, table.env, modules)),
     )
 
 
-def _requests(root: Path, directory: Path, env: Table, modules: Table) -> Iterator[Request]:
+def _requests(
+    root: Path, directory: Path, env: EnvTable, modules: Mapping[str, ModuleTable]
+) -> Iterator[Request]:
     """The variables its sessions get, and the scripts they may run, byte for byte."""
     place = directory.relative_to(root)
-    given = {key: env.variables(key) for key in ("required", "optional")}
-    given |= {module: modules.table(module).variables("credentials") for module in modules.values}
+    given = {"required": env.required, "optional": env.optional}
+    given |= {name: module.credentials for name, module in modules.items()}
     variables = [f"{name}: {', '.join(names)}" for name, names in given.items() if names]
     if variables:
         yield Request(f"{place}/{FILE_NAME} variables", "\n".join(variables))
@@ -207,13 +181,6 @@ def _requests(root: Path, directory: Path, env: Table, modules: Table) -> Iterat
     if skills:
         names = "\n".join(str(path.relative_to(directory / "skills")) for path in skills)
         yield Request(f"{place}/skills", names, tuple(require_inside(root, path) for path in skills))
-
-
-def _runtime(root: Path, table: Table) -> str | None:
-    name = table.text_or_none("runtime")
-    if name is not None and (problem := _runtime_problem(root, name)):
-        raise table.error(f"butler.runtime is {name!r}, which is not a runtime", problem, "af runtimes")
-    return name
 
 
 def configured_runtime(root: Path, settings: Settings) -> str | None:
@@ -238,41 +205,24 @@ def choices(name: str, known: Sequence[str]) -> str:
     return f"{f'Did you mean {close}? ' if close else ''}There are: {', '.join(known)}"
 
 
-def _transport(root: Path, table: Table, runtime: str | None) -> Transport:
-    transport = cast(Transport, table.choice("transport", ("http", "sse")))
+def _require_transport(root: Path, file: Path, transport: Transport, runtime: str | None) -> None:
     if transport == "http" or runtime is None:
-        return transport
+        return
     if problem := transport_problem(get_adapter(runtime, root), transport):
-        raise table.error(f"butler.transport is {transport}", problem)
-    return transport
+        raise mistake(file, f"butler.transport is {transport}", problem)
 
 
-def _schedules(butler: Table) -> tuple[ScheduleEntry, ...]:
-    schedules = tuple(_schedule(table) for table in butler.tables("schedule"))
+def _require_schedules(file: Path, schedules: Sequence[ScheduleEntry]) -> None:
     names = [schedule.name for schedule in schedules]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise butler.error(f"two schedules are called {doubled[0]}", None)
-    return schedules
-
-
-def _schedule(table: Table) -> ScheduleEntry:
-    table.require_known(_SCHEDULE_KEYS)
-    schedule = ScheduleEntry(
-        name=table.text("name", TASK_NAME),
-        cron=table.text("cron"),
-        prompt=table.text("prompt"),
-        timezone=table.text_or_none("timezone"),
-        cwd=table.text_or_none("cwd"),
-        late=table.number("late", CATCH_UP_SECONDS, least=0),
-        until=_moment(table, "until"),
-    )
-    try:
-        require_cron(schedule.cron, schedule.timezone)
-        _require_inside(schedule.cwd)
-        last_moment(schedule.until, schedule.timezone)
-    except UsageError as error:
-        raise table.error(f"schedule {schedule.name}: {error.what}", error.why, error.hint) from error
-    return schedule
+        raise mistake(file, f"two schedules are called {doubled[0]}")
+    for schedule in schedules:
+        try:
+            require_cron(schedule.cron, schedule.timezone)
+            _require_inside(schedule.cwd)
+            last_moment(schedule.until, schedule.timezone)
+        except UsageError as error:
+            raise mistake(file, f"schedule {schedule.name}: {error.what}", error.why, error.hint) from error
 
 
 def _require_inside(cwd: str | None) -> None:
@@ -280,14 +230,3 @@ def _require_inside(cwd: str | None) -> None:
     place = PurePosixPath(cwd or ".")
     if place.is_absolute() or ".." in place.parts or "\0" in str(place):
         raise UsageError(f"cwd is {cwd!r}", why="It has to be a directory of the checkout, from its top.")
-
-
-def _moment(table: Table, key: str) -> str | None:
-    """TOML has days and times of its own."""
-    value = table.values.get(key)
-    return value.isoformat() if isinstance(value, date) else table.text_or_none(key)
-
-
-def _module_credentials(modules: Table) -> tuple[str, ...]:
-    names = [name for module in modules.values for name in modules.table(module).variables("credentials")]
-    return tuple(dict.fromkeys(names))

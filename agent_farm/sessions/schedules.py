@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, nearest
@@ -111,7 +113,7 @@ class ScheduleStore:
             old = self.get(name)
             if old.origin == "file" and given:
                 raise _from_file(name)
-            entry = replace(old.entry, **given)
+            entry = msgspec.structs.replace(old.entry, **given)
             _require_entry(entry)
             on = old.enabled if enabled is None else enabled
             afresh = entry.cron != old.cron or (on and not old.enabled)

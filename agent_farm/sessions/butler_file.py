@@ -1,0 +1,164 @@
+"""butler.toml by its declared form; a mistake is named with its file and key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from agent_farm.errors import AgentFarmError, nearest
+from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.sessions.trigger_sources import TASK_NAME
+
+Text = Annotated[str, Meta(pattern=r"\S")]
+ButlerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
+TaskName = Annotated[str, Meta(pattern=rf"^{TASK_NAME.pattern}\Z")]
+Variables = tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")], ...]
+AtLeast0 = Annotated[int, Meta(ge=0)]
+AtLeast1 = Annotated[int, Meta(ge=1)]
+
+T = TypeVar("T")
+
+
+class ButlerError(AgentFarmError):
+    code = "butler"
+
+
+class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`cwd` is where its sessions run, from the checkout's top; else it is the butler's own directory.
+
+    A due time that is missed is made up within `late` seconds, with 0 however late. After `until`, a day or a
+    time of that zone, it is due no more.
+    """
+
+    name: TaskName
+    cron: Text
+    prompt: Text
+    timezone: Text | None = None
+    cwd: Text | None = None
+    late: Annotated[float, Meta(ge=0)] = CATCH_UP_SECONDS
+    until: Text | None = None
+
+
+class EnvTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    required: Variables = ()
+    optional: Variables = ()
+
+
+class ButlerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: ButlerName | None = None
+    port: AtLeast0 | None = None
+    runtime: Text | None = None
+    model: Text | None = None
+    max_concurrent_sessions: AtLeast1 = 1
+    max_queued_sessions: AtLeast0 = 100
+    session_timeout: AtLeast1 = 3600
+    transport: Literal["http", "sse"] = "http"
+    reads_checkout: bool | None = None
+    env: EnvTable = EnvTable()
+    schedule: tuple[ScheduleEntry, ...] = ()
+
+
+class ModuleTable(msgspec.Struct, frozen=True):
+    """What a module keeps here beside these is its own."""
+
+    enabled: bool = True
+    credentials: Variables = ()
+
+
+class ButlerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    butler: ButlerTable = ButlerTable()
+    modules: dict[str, Any] = {}
+
+
+_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "": ButlerFile,
+    "butler": ButlerTable,
+    "butler.env": EnvTable,
+    "butler.schedule": ScheduleEntry,
+}
+_MUST_BE = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "tables",
+    "object": "a table",
+}
+_PLACE = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?")
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
+_EXPECTED = re.compile(r"Expected `(\w+)")
+_LEAST = re.compile(r">= (\d+)")
+
+
+def read_butler_file(file: Path, document: Mapping[str, Any]) -> tuple[ButlerTable, dict[str, ModuleTable]]:
+    """The butler's own table, and its modules by name."""
+    whole = _convert(file, "", _with_moments_as_text(document), ButlerFile)
+    modules = {
+        name: _convert(file, f"modules.{name}", table, ModuleTable) for name, table in whole.modules.items()
+    }
+    return whole.butler, modules
+
+
+def mistake(file: Path, what: str, why: str | None = None, hint: str | None = None) -> ButlerError:
+    return ButlerError(f"{file}: {what}", why=why, hint=hint)
+
+
+def _with_moments_as_text(document: Any) -> Any:
+    """TOML has days and times of its own."""
+    if isinstance(document, dict):
+        return {key: _with_moments_as_text(value) for key, value in document.items()}
+    if isinstance(document, list):
+        return [_with_moments_as_text(value) for value in document]
+    return document.isoformat() if isinstance(document, date) else document
+
+
+def _convert(file: Path, table: str, values: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _named(file, table, values, str(error)) from None
+
+
+def _named(file: Path, table: str, values: Any, text: str) -> ButlerError:
+    match = _PLACE.fullmatch(text)
+    what, place = (match[1], match[2] or "") if match else (text, "")
+    key = ".".join(part for part in (table, re.sub(r"\[\d+\]", "", place)) if part)
+    if field := _FIELD.fullmatch(what):
+        inner = f"{key}.{field[2]}" if key else field[2]
+        if field[1] == "missing required":
+            return mistake(file, f"{inner} must be a string", "It is missing.")
+        return mistake(file, f"unknown key {inner}", _known_keys(key, field[2]))
+    found = _value_at(values, place)
+    if key.endswith(("env.required", "env.optional", ".credentials")):
+        return mistake(file, f"{key} must list names of environment variables", f"It is {found!r}.")
+    if key.endswith(".transport"):
+        return mistake(file, f"{key} must be http or sse", f"It is {found!r}.")
+    if key.endswith(".name") and isinstance(found, str):
+        return mistake(file, f"{key} is {found!r}", "Letters, digits, - and _ are allowed.")
+    expected, least = _EXPECTED.match(what), _LEAST.search(what)
+    kind = _MUST_BE.get(expected[1] if expected else "", "something else")
+    bound = f", at least {least[1]}" if least else ""
+    return mistake(file, f"{key} must be {kind}{bound}", f"It is {found!r}.")
+
+
+def _known_keys(table: str, name: str) -> str:
+    known = _TABLES[table].__struct_fields__
+    if close := nearest(name, known):
+        return f"Did you mean {f'{table}.{close}' if table else close}?"
+    return f"Known keys: {', '.join(known)}"
+
+
+def _value_at(values: Any, place: str) -> Any:
+    """As the file says it; of a list of names the list, whose place no reader counts to."""
+    for key, index in re.findall(r"(\w+)|\[(\d+)\]", place):
+        if key:
+            values = values[key]
+        elif isinstance(values[int(index)], dict):
+            values = values[int(index)]
+    return values

@@ -98,7 +98,7 @@ class Spawner:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.cancel()
+            self._cancel(task)
             await finish(task)
             raise
 
@@ -131,7 +131,7 @@ class Spawner:
         for task, id in self._tasks.items():
             if id == session_id:
                 self._stopped_by.setdefault(id, by)
-                task.cancel()
+                self._cancel(task)
                 return task
         return None
 
@@ -147,7 +147,7 @@ class Spawner:
             return True
         _, late = await asyncio.wait(tasks, timeout=timeout)
         for task in late:
-            task.cancel()
+            self._cancel(task)
         if late:
             await asyncio.wait(late)
         return not late
@@ -166,6 +166,11 @@ class Spawner:
                 "home": choice.home or id,
             }
         )
+
+    def _cancel(self, task: asyncio.Task[SpawnerResult]) -> None:
+        """Once: a second time would cut short the wait for the end of its processes."""
+        if not task.cancelling():
+            task.cancel()
 
     def _forget(self, place: Place, task: asyncio.Task[SpawnerResult]) -> None:
         """Also a task that was cancelled before it began."""

@@ -57,7 +57,7 @@ def test_report_and_ask_show_in_status(repo: Path, af: Af) -> None:
             assert (await asyncio.to_thread(status, repo, id)) == ("working", "half done")
             wrong = await call(served, id, "report", {"state": "done", "message": "x"})
             assert wrong["isError"]
-            assert "it takes working, waiting, idle" in wrong["content"][0]["text"]
+            assert "it takes idle, waiting, working" in wrong["content"][0]["text"]
             asked = await call(served, id, "ask_architect", {"question": "Which database?"})
             assert "End your turn" in asked["content"][0]["text"]
             assert (await asyncio.to_thread(status, repo, id)) == ("waiting", "Which database?")

@@ -5,13 +5,13 @@ import stat
 from pathlib import Path
 
 from agent_farm.server.tokens import (
-    TOOLS_OF,
     Caller,
     Tokens,
     builder_token_file,
     hash_token,
     mint_builder_token,
 )
+from tests.server.serving import tools_of
 
 
 def test_a_builders_token_names_that_builder_and_no_other(tmp_path: Path) -> None:
@@ -62,7 +62,6 @@ def test_the_architect_and_sessions(tmp_path: Path) -> None:
 def test_each_kind_of_token_is_good_for_its_own_tools() -> None:
     assert Caller("session", "s").may("trigger")
     assert not Caller("builder", "b").may("trigger")
-    assert Caller("builder", "b").may("ask_architect")
-    assert not Caller("session", "s").may("ask_architect")
-    assert not Caller("session", "s").may("prune")
-    assert TOOLS_OF["architect"] >= {"spawn", "status", "send", "wait", "diff", "trigger"}
+    assert tools_of("builder") >= {"report", "ask_architect", "state_get"}
+    assert not tools_of("session") & {"ask_architect", "prune", "spawn"}
+    assert tools_of("architect") >= {"spawn", "status", "send", "wait", "diff", "trigger"}

@@ -1,5 +1,4 @@
-"""Writes the documents that are generated from code: commands.md, json.md, settings.md
-and runtimes.md.
+"""Writes the documents that are generated from code: commands.md, json.md, settings.md.
 
 With `--check` it writes nothing and exits with 1 when one of them differs.
 """

@@ -27,7 +27,7 @@ def ahead_behind(
     """
     apart = {commit for pair in pairs if None not in pair and pair[0] != pair[1] for commit in pair if commit}
     parents = _graph(repository, sorted(apart)) if apart else {}
-    reached = {commit: _reachable(commit, parents) for commit in apart}
+    reached = {commit: reachable(commit, parents) for commit in apart}
     return [_divergence(*pair, reached) for pair in pairs]
 
 
@@ -67,7 +67,8 @@ def _graph(repository: Repository, commits: Sequence[str]) -> dict[str, list[str
     return {line[0]: line[1:] for line in map(str.split, output.splitlines())}
 
 
-def _reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:
+    """`commit` and its ancestors, as far as they are known."""
     reached: set[str] = set()
     waiting = [commit]
     while waiting:

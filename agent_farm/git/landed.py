@@ -8,10 +8,10 @@ counts as not landed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent_farm.errors import TimedOut
-from agent_farm.git.divergence import merge_base, resolve_commits
+from agent_farm.git.divergence import merge_base, reachable, resolve_commits
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.objects import open_repo
@@ -137,7 +137,7 @@ class _Span:
     covers: frozenset[str]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Comparison:
     """`parents` are the commits that no target contains, newest first, with their parents."""
 
@@ -146,7 +146,6 @@ class _Comparison:
     targets: Sequence[str]
     timeout: float
     parents: Mapping[str, Sequence[str]]
-    _trees: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -173,14 +172,7 @@ class _Comparison:
 
     def below(self, tip: str) -> set[str]:
         """`tip` and its ancestors, as far as no target contains them."""
-        reached: set[str] = set()
-        waiting = [tip]
-        while waiting:
-            commit = waiting.pop()
-            if commit in self.parents and commit not in reached:
-                reached.add(commit)
-                waiting.extend(self.parents[commit])
-        return reached
+        return reachable(tip, self.parents)
 
     def _in_another_form(self) -> set[str]:
         """Commits whose change, alone or summed up from where the branch left, is one commit on a target.

@@ -7,7 +7,6 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.errors import AgentFarmError, NotFound
@@ -42,7 +41,7 @@ def _meant(context: Context, records: Records, id: str) -> BuilderRecord:
         return records[id]
     if any(known.startswith(id) for known in records):
         raise NotFound(f"No builder {id}", hint="af status")
-    return records[match_builder(id, list(records))]
+    return records.match(id)
 
 
 def choose_each(

@@ -41,13 +41,6 @@ def current_directory() -> Path:
         ) from None
 
 
-def builder_json(farm: Farm, id: str) -> dict[str, Any]:
-    """A builder as `af status --json` has it, git left out: it was just started or brought back."""
-    from agent_farm.farm.listing import list_builders
-
-    return list_builders(farm, [id], with_git=False)[0].to_json()
-
-
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(
         command
@@ -56,10 +49,6 @@ def json_option(command: F) -> F:
 
 def yes_option(command: F) -> F:
     return click.option("--yes", "-y", is_flag=True, help="Approve without being asked.")(command)
-
-
-def id_argument(command: F) -> F:
-    return click.argument("id", metavar="ID", shell_complete=complete_ids)(command)
 
 
 def text_of(data: bytes, where: str) -> str:

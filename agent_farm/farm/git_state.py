@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
@@ -62,11 +62,6 @@ class GitState:
     has_commits: bool = False
     landed_of: str = ""
     landed_at: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """Without what only the next look at it needs."""
-        hidden = ("has_commits", "landed_of", "landed_at")
-        return {name: value for name, value in asdict(self).items() if name not in hidden}
 
 
 @dataclass(slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from agent_farm.builders.events import Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.record import BuilderRecord
@@ -29,22 +28,6 @@ class Builder:
     git: GitState | None = None
     usage: Usage | None = None
     renamed_from: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        status = self.status
-        return {
-            **self.record.to_json(),
-            "status": {
-                "state": status.state,
-                "source": status.source,
-                "at": status.at,
-                "exit_code": status.exit_code,
-                "reason": status.reason,
-                "cut_short": status.cut_short,
-            },
-            "git": self.git.to_json() if self.git else None,
-            "usage": asdict(self.usage) if self.usage else None,
-        }
 
 
 def list_builders(

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
+from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import CallerKind, Context, Operation
@@ -70,7 +71,7 @@ def _for_programs(
     return ConsentNeeded(
         error.what,
         why="No tool agrees to that: ask the repository's user to read it and to agree once.",
-        hint=as_command("af", *operation.name.split("_"), "--yes", *named),
+        hint=as_command("af", *operation.name.split("_"), "--yes", *named) if named else HINT,
         evidence=error.evidence,
     )
 

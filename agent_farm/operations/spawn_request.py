@@ -45,7 +45,7 @@ class Spawn(Request):
         Permissions | None,
         Meta(
             description="What the builder may do without asking: ask: nothing; edit: change files in its "
-            "worktree, but run no command; all: everything; default: spawn.permissions, else edit"
+            "worktree, but run no command; all: everything. Default: spawn.permissions, else edit"
         ),
     ] = None
     base: Annotated[

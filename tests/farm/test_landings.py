@@ -94,7 +94,7 @@ def test_the_memory_of_an_earlier_version_is_asked_again(spawn: Spawn, repo: Pat
 def test_status_json_has_only_what_is_documented(spawn: Spawn, af: Af) -> None:
     builder = spawn("--shell")
     keys = {
-        *("dirty", "untracked", "ahead", "behind", "missing", "landed", "at"),
+        *("dirty", "untracked", "ahead", "behind", "missing", "landed", "has_commits", "at"),
         *("branch", "commit", "operation", "problem", "reason", "base_follows", "base_behind"),
     }
     assert status_of(af, builder.id)["git"].keys() == keys

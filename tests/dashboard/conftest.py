@@ -55,7 +55,15 @@ def _fetch() -> None:
     if not (TOP / "agent_farm/server/page/vendor/xterm.mjs").exists():
         subprocess.run([sys.executable, TOP / "tools/vendor_xterm.py"], check=True, timeout=300)
     if not AXE.exists():
-        argv = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        argv = [
+            "npm",
+            "install",
+            "--no-package-lock",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ]
         subprocess.run(argv, cwd=HERE, check=True, timeout=300)
 
 

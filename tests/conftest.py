@@ -18,6 +18,11 @@ from tests.gitrepo import make_repo
 
 Af = Callable[..., "subprocess.CompletedProcess[str]"]
 
+# A shell without job control has what it starts in the background ignore Ctrl-C, and so would every `af` that
+# a test sends one to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
 
 

@@ -66,6 +66,11 @@ def read_status(farm: Farm, record: BuilderRecord) -> Status:
     return read_statuses(farm, [record])[record.id]
 
 
+def read_started_status(farm: Farm, record: BuilderRecord) -> Status:
+    """Of one whose session was opened a moment ago: tmux need not be asked whether it is there."""
+    return _status(farm, record, PaneView(known=True, exists=True), time.time())
+
+
 def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
     status = judge(record, view, read_report(run.events, record.run), load_exit(run.exit), now=now)

@@ -10,7 +10,7 @@ from agent_farm.farm.resume import resume
 from agent_farm.operations.builders import BuilderId, Yes, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
 from agent_farm.operations.requests import require_said
-from agent_farm.operations.shown import BuilderShown, show_builder
+from agent_farm.operations.shown import BuilderShown, show_started
 
 
 class Resume(Request):
@@ -30,7 +30,7 @@ def _resume(context: Context, request: Resume) -> Resumed:
     require_said(request.say)
     record = choose(context, request.id)
     found = resume(context.farm, record, say=request.say, yes=request.yes, ask=context.ask)
-    return Resumed(show_builder(context.farm, record.id), found.continues)
+    return Resumed(show_started(context.farm, found.record), found.continues)
 
 
 OPERATION = Operation(

@@ -12,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import State, Status
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
-from agent_farm.farm.listing import Builder, list_builders
+from agent_farm.farm.listing import Builder, list_builders, read_started_status
 
 _Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null where nobody knows")]
 
@@ -105,5 +105,10 @@ def show_all(builders: Iterable[Builder]) -> tuple[BuilderShown, ...]:
 
 
 def show_builder(farm: Farm, id: str) -> BuilderShown:
-    """One that was just started or brought back: git has nothing to tell of it yet."""
+    """One that was just brought back: git has nothing to tell of it yet."""
     return BuilderShown.of(list_builders(farm, [id], with_git=False)[0])
+
+
+def show_started(farm: Farm, record: BuilderRecord) -> BuilderShown:
+    """One that was just started: nobody has to be asked anything."""
+    return BuilderShown.of(Builder(record, read_started_status(farm, record)))

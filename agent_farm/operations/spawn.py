@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from agent_farm.builders.config import BuilderType
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Operation, only, single
-from agent_farm.operations.shown import BuilderShown, show_builder
+from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_steps import config_of, free_name, make_builder
@@ -55,8 +55,7 @@ def _spawn(context: Context, request: Spawn) -> Spawned:
     farm = context.farm
     if request.dry_run:
         return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
-    record = make_builder(farm, plan)
-    return Spawned(builder=show_builder(farm, record.id), notes=plan.notes)
+    return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
 
 
 OPERATION = Operation(

@@ -26,13 +26,17 @@ from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.launch import as_command
+from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports, reserve_ports
 
 
-def make_builder(farm: Farm, plan: Plan) -> BuilderRecord:
-    """Carry out what `preflight` found possible. After any failure nothing of it is left."""
+def make_builder(farm: Farm, plan: Plan) -> BuilderShown:
+    """Carry out what `preflight` found possible. After any failure nothing of it is left.
+
+    How it is shown is part of it: who is interrupted before they know of the builder has none.
+    """
     exclude(farm.repository, IGNORED_BY_GIT)
     with ExitStack() as stack:
         record, lock = _reserve(farm, plan, stack)
@@ -41,12 +45,13 @@ def make_builder(farm: Farm, plan: Plan) -> BuilderRecord:
             _make_worktree(farm, plan, record, lock)
             _start(farm, plan, record)
             record = farm.registry.put(record.with_state("running"))
+            shown = show_started(farm, record)
         except BaseException as error:
             with _uninterrupted():
                 _undo(farm, record, error)
             raise
     refill_later(farm)
-    return record
+    return shown
 
 
 def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:

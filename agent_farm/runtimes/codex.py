@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -94,6 +95,9 @@ def _pane_settings(start: Start) -> list[str]:
     off = foreign_settings_off(directories, keep=[server.name for server in start.servers])
     hook = {"type": "command", "command": start.report_line, "timeout": HOOK_SECONDS}
     hooks = {event: [{"hooks": [hook]}] for event in HOOKS.events}
+    if start.server and start.prompt is not None and start.await_tools:
+        wait = {"type": "command", "command": shlex.join(start.await_tools), "timeout": HOOK_SECONDS}
+        hooks["UserPromptSubmit"].append({"hooks": [wait]})
     trusted = {str(place): {"trust_level": "trusted"} for place in (start.top, start.cwd)}
     return [
         # whole tables: in a dotted key codex takes quotes for a part of the name

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
     "door": {"cli", "server", "butler", "__main__"},
     "operation": {"operations"},
+    "landing": {"landing"},
     "use case": {
         "farm", "sessions", "ask",
         # the server as it is seen from outside: where it is, how it is started, asked and ended
@@ -29,7 +30,7 @@ ROOMS_OF_FLOOR = {
         "shield",
     },
 }  # fmt: skip
-HEIGHT = {"door": 4, "operation": 3, "use case": 2, "edge": 1, "value": 0}
+HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
 
 # What belongs to one room, wherever else it would be handy.
 ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "sessions", "starlette": None}

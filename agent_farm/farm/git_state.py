@@ -15,13 +15,13 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.landings import Landing, Question, read_landings
 from agent_farm.git.asking import Asking
 from agent_farm.git.changes import Operation, TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import landing_targets
+from agent_farm.git.landings import Landing, Question, read_landings
 from agent_farm.git.remotes import Upstream, upstreams_of
 from agent_farm.own_files import read_own
 

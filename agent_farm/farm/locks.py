@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, is_locked
+from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.renames import follow_rename
-from agent_farm.git.checkout import Checkout
-
-Tell = Callable[[str], None]
 
 LOCK_SECONDS = 30.0
-LANDING_SECONDS = 600.0  # each of those before may run merge.check
 
 
 @contextmanager
@@ -44,27 +39,3 @@ def lock_of(farm: Farm, id: str) -> Iterator[int]:
             why = "Another af command is working on it."
             raise LockTaken(f"{id} is busy", why=why, hint="af status") from error
         yield descriptor
-
-
-@contextmanager
-def landing_lock(farm: Farm, checkout: Checkout, *, tell: Tell | None = None) -> Iterator[int]:
-    """One landing at a time on a checkout; it is taken before the lock of a builder.
-
-    `tell` gets a word for the person who has to wait.
-    """
-    path = landing_lock_path(farm, checkout)
-    if tell is not None and is_locked(path):
-        tell(f"Waiting for another merge into {checkout.path}")
-    with ExitStack() as stack:
-        try:
-            descriptor = stack.enter_context(file_lock(path, wait=LANDING_SECONDS, inherit=True))
-        except LockTaken as error:
-            raise LockTaken(
-                f"Another merge into {checkout.path} is under way",
-                why=f"It did not end within {LANDING_SECONDS:g} s. Nothing was merged.",
-            ) from error
-        yield descriptor
-
-
-def landing_lock_path(farm: Farm, checkout: Checkout) -> Path:
-    return farm.paths.merge_lock(checkout.worktree_name)

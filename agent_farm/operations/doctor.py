@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks import (
     butler_files,
-    cut_short_merges,
     damaged_registry,
     half_states,
     left_processes,
@@ -19,6 +18,7 @@ from agent_farm.farm.checks import (
 )
 from agent_farm.farm.checks.finding import Finding, Level
 from agent_farm.farm.farm import Farm
+from agent_farm.landing import cut_short_merges
 from agent_farm.operations.operation import Answer, Context, Operation, Request
 
 Check = Callable[[Farm], Iterator[Finding]]

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agent_farm.farm.landing_place import landing_place
-from agent_farm.farm.landing_work import find_work
 from agent_farm.git.landed import unlanded_commits
+from agent_farm.landing.place import landing_place
+from agent_farm.landing.work import find_work
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
 

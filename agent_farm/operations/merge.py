@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.consent import require_consent
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.land import Landed, MergeRequest, land
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.prune import Waived, prune
 from agent_farm.git.merging import Strategy
+from agent_farm.landing.single_merge import Landed, land
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
@@ -94,13 +95,14 @@ Part = Chosen | Merged | Removal | Kept | Failure
 def _run(context: Context, request: Merge) -> Iterator[Part]:
     chosen = {record.id: record for record in (choose(context, id) for id in request.ids)}
     yield Chosen(tuple(chosen))
-    how = MergeRequest(
-        request.strategy, request.message, request.here, request.yes, context.ask, context.tell
-    )
+    settings = context.farm.settings
+    if settings.values["merge.check"] is not None:
+        wanted = settings.requests(("merge.check", "env.pass"))
+        require_consent(context.farm.root, wanted, yes=request.yes, ask=context.ask)
     done: list[str] = []
     try:
         for record in chosen.values():
-            for part in _land(context.farm, record, how, then_prune=request.prune):
+            for part in _land(context, record, request):
                 if isinstance(part, Merged):
                     done.append(part.id)
                 yield part
@@ -109,24 +111,33 @@ def _run(context: Context, request: Merge) -> Iterator[Part]:
         context.tell(f"Interrupted.{f' Not landed: {chr(44).join(rest)}' if rest else ''}")
         raise
     except AgentFarmError as error:
-        if len(chosen) == 1 or (isinstance(error, ConsentNeeded) and not done):
+        if len(chosen) == 1:
             raise
         yield Failure.of(next(id for id in chosen if id not in done), error)
 
 
-def _land(farm: Farm, record: BuilderRecord, how: MergeRequest, *, then_prune: bool) -> Iterator[Part]:
+def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[Part]:
     """A Ctrl-C in the last step of a landing comes through after that was told."""
+    farm = context.farm
     landed = interruption = None
     try:
         with Shield() as shield:
-            landed = land(farm, record, how, shield)
+            landed = land(
+                farm,
+                record,
+                strategy=request.strategy or cast(Strategy, farm.settings.text("merge.strategy")),
+                message=request.message,
+                here=request.here,
+                tell=context.tell,
+                shield=shield,
+            )
     except KeyboardInterrupt as error:
         interruption = error
     if landed is not None:
-        yield _merged(landed, None if then_prune or interruption else _next(farm, landed))
+        yield _merged(landed, None if request.prune or interruption else _next(farm, landed))
     if interruption is not None:
         raise interruption
-    if then_prune and landed is not None:
+    if request.prune and landed is not None:
         yield _remove(farm, landed)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.farm.landings import Landing, Question, read_landings
+from agent_farm.git.landings import Landing, Question, read_landings
 from agent_farm.git.repository import find_repository
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of

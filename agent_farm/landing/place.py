@@ -1,16 +1,23 @@
-"""Which checkout a merge lands on: the one where the person stands."""
+"""Where a merge lands: the checkout where the person stands, and its lock."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError
+from agent_farm.disk import file_lock, is_locked
+from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout, Head, checkout_at
 from agent_farm.git.remotes import Base, find_base
 from agent_farm.git.worktrees import branch_checked_out_at, list_worktrees
 from agent_farm.launch import as_command
+
+Tell = Callable[[str], None]
+
+LANDING_SECONDS = 600.0  # each of those before may run merge.check
 
 
 def landing_place(farm: Farm) -> Checkout:
@@ -53,3 +60,27 @@ def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base) -
 def _has(farm: Farm, place: Path, branch: str) -> bool:
     """Checked out, and not only in the middle of being rebased there."""
     return any(tree.path == place and tree.branch == branch for tree in list_worktrees(farm.repository))
+
+
+@contextmanager
+def landing_lock(farm: Farm, checkout: Checkout, *, tell: Tell | None = None) -> Iterator[int]:
+    """One landing at a time on a checkout; it is taken before the lock of a builder.
+
+    `tell` gets a word for the person who has to wait.
+    """
+    path = landing_lock_path(farm, checkout)
+    if tell is not None and is_locked(path):
+        tell(f"Waiting for another merge into {checkout.path}")
+    with ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(file_lock(path, wait=LANDING_SECONDS, inherit=True))
+        except LockTaken as error:
+            raise LockTaken(
+                f"Another merge into {checkout.path} is under way",
+                why=f"It did not end within {LANDING_SECONDS:g} s. Nothing was merged.",
+            ) from error
+        yield descriptor
+
+
+def landing_lock_path(farm: Farm, checkout: Checkout) -> Path:
+    return farm.paths.merge_lock(checkout.worktree_name)

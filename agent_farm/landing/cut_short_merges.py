@@ -9,11 +9,11 @@ from pathlib import Path
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.locks import landing_lock, landing_lock_path
-from agent_farm.farm.trial import remove_trial
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
 from agent_farm.git.worktrees import every_checkout
+from agent_farm.landing.place import landing_lock, landing_lock_path
+from agent_farm.landing.trial import remove_trial
 
 
 def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:

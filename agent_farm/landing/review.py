@@ -1,0 +1,88 @@
+"""Who has a say about what is about to land: hooks, submodules, and the repository's own check."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import Checkout
+from agent_farm.git.entries import changes_between
+from agent_farm.git.landing_hooks import Hooks
+from agent_farm.git.merging import Review, Strategy
+from agent_farm.landing.submodule_pointers import require_known_pointers
+from agent_farm.landing.trial import Trial
+from agent_farm.landing.work import FoundWork, require_none_of_afs
+from agent_farm.launch import as_command
+from agent_farm.runtimes.environment import allowed_environment
+
+
+class LandingReview(Review):
+    """Hooks, submodules and merge.check look at what is about to land, in a clean worktree of its own."""
+
+    def __init__(
+        self,
+        farm: Farm,
+        checkout: Checkout,
+        record: BuilderRecord,
+        found: FoundWork,
+        hooks: Hooks,
+        notes: list[str],
+    ) -> None:
+        self.farm, self.checkout, self.record, self.found = farm, checkout, record, found
+        self.hooks, self.notes = hooks, notes
+        self.trial = Trial(farm, farm.paths.trial(farm.paths.merge_lock(checkout.worktree_name).stem))
+
+    def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
+        name = "pre-commit" if strategy == "squash" else "pre-merge-commit"
+        if self.hooks.find(name) is None:
+            return tree
+        shown = self.trial.show(head, tree)
+        if strategy == "merge":
+            (shown.git_dir / "MERGE_HEAD").write_text(f"{tip}\n")
+        self.notes += self.hooks.run(name, cwd=shown.path)
+        (shown.git_dir / "MERGE_HEAD").unlink(missing_ok=True)
+        return shown.run("write-tree").strip()
+
+    def message(self, text: bytes, strategy: Strategy) -> bytes:
+        if not any(map(self.hooks.find, ("prepare-commit-msg", "commit-msg"))):
+            return text
+        file = self.checkout.git_dir / "AGENT_FARM_MERGE_MSG"
+        try:
+            file.write_bytes(text)
+            self.notes += self.hooks.run("prepare-commit-msg", str(file), strategy)
+            self.notes += self.hooks.run("commit-msg", str(file))
+            text = file.read_bytes()
+        finally:
+            file.unlink(missing_ok=True)
+        text = text.strip() + b"\n"
+        if text == b"\n":
+            raise AgentFarmError(
+                "The commit message is empty", why="The repository's hooks left nothing of it."
+            )
+        return text
+
+    def commit(self, before: str, after: str) -> None:
+        require_none_of_afs(self.record, changes_between(self.checkout, before, after))
+        require_known_pointers(self.farm, self.checkout, self.record, before, after)
+        command = self.farm.settings.text("merge.check")
+        if command is not None:
+            shown = self.trial.show(after, after)
+            self._check(command, shown.path)
+
+    def _check(self, command: str, where: Path) -> None:
+        """Its output is the user's to see."""
+        env = allowed_environment(os.environ, declared=self.farm.settings.items("env.pass"))
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], cwd=where, env=env, stdin=subprocess.DEVNULL, stdout=2, check=False
+        )
+        if done.returncode:
+            into = self.checkout.head().branch
+            raise AgentFarmError(
+                f"merge.check failed for {self.record.id} with exit code {done.returncode}",
+                why=f"Nothing was merged. It ran on {self.found.work.name} merged into {into}: {command}",
+                hint=as_command("af", "send", self.record.id, f"Merge {into} and make this pass: {command}"),
+            )

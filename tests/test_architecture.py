@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
     "door": {"cli", "server", "butler", "__main__"},
-    "operation": {"operations"},
+    "operation": {"operations", "live"},
     "landing": {"landing"},
     "use case": {
         "farm", "sessions", "ask",

@@ -11,8 +11,8 @@ from contextlib import aclosing, suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from agent_farm.live.feed import Message
 from agent_farm.server.auth import chosen_protocol
-from agent_farm.server.live import Message
 
 _COME_AGAIN = 1012
 

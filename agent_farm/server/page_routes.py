@@ -16,13 +16,13 @@ from starlette.websockets import WebSocket
 
 from agent_farm import __version__
 from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.live.feed import Live
 from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.table import load_all
 from agent_farm.paths import FarmPaths
 from agent_farm.server.answers import encode
 from agent_farm.server.api import route_of
 from agent_farm.server.event_streams import serve_events, server_sent
-from agent_farm.server.live import Live
 from agent_farm.server.login_pages import LoginPages
 from agent_farm.server.login_routes import login_routes
 from agent_farm.server.logins import Logins

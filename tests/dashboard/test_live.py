@@ -160,8 +160,8 @@ def test_an_open_page_does_not_hold_up_the_end_of_the_server(dashboard: Dashboar
 def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
     import asyncio
 
+    from agent_farm.live.file_watch import Changes, Looking
     from agent_farm.paths import FarmPaths
-    from agent_farm.server.file_watch import Changes, Looking
 
     paths = FarmPaths(tmp_path)
     run = paths.run("task-1")

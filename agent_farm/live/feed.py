@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,10 @@ from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import exclude
+from agent_farm.live.file_watch import Changes, Watch, open_watch
+from agent_farm.live.rows import Board, Difference
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.address import load_address, server_files
-from agent_farm.server.answers import encode
-from agent_farm.server.file_watch import Changes, Watch, open_watch
-from agent_farm.server.live_board import Board, Difference
 
 T = TypeVar("T")
 
@@ -279,4 +279,4 @@ def _told(problem: AgentFarmError) -> dict[str, Any]:
 
 
 def _message(event: str, number: int, document: dict[str, Any]) -> Message:
-    return Message(event, number, encode({"version": 1, **document}))
+    return Message(event, number, json.dumps({"version": 1, **document}).encode())

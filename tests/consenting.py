@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_farm.consent import remember
 from agent_farm.farm.farm import open_farm
-from agent_farm.farm.repository_requests import all_requests
+from agent_farm.operations.config import all_requests
 
 
 def agree_to_all(root: Path) -> None:

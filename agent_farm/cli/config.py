@@ -8,11 +8,7 @@ from click.shell_completion import CompletionItem
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.consent import HINT
-from agent_farm.operations.config_agree import Agreed
-from agent_farm.operations.config_get import OneSetting
-from agent_farm.operations.config_list import AllSettings
-from agent_farm.operations.config_set import Stored
-from agent_farm.operations.config_unset import TakenOut
+from agent_farm.operations.config import Agreed, AllSettings, OneSetting, Stored, TakenOut
 
 
 def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

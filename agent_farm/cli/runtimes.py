@@ -7,8 +7,7 @@ import click
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import complete_runtimes
 from agent_farm.cli.output import answer, narrate, printable, style
-from agent_farm.operations.runtimes import AllRuntimes, RuntimeFound
-from agent_farm.operations.runtimes_check import Checked
+from agent_farm.operations.runtimes import AllRuntimes, Checked, RuntimeFound
 
 
 def _show(found: AllRuntimes) -> None:

@@ -1,25 +1,31 @@
-"""What `af` itself did to a builder, in the same journal as what its runtime reports."""
+"""What is written into a builder's journal from outside its pane, beside what its runtime reports."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import Any
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.farm.farm import Farm
 from agent_farm.pane.journal import record_event
 
 
-def note(farm: Farm, record: BuilderRecord, event: str, reason: str | None = None) -> None:
-    """For `af logs`, and for the age of a builder that is not running; it has been done, noted or not."""
-    entry = {
+def event_of(
+    record: BuilderRecord, event: str, reason: str | None, *, source: str = "af", state: str | None = None
+) -> dict[str, Any]:
+    return {
         "at": time.time(),
         "run": record.run,
-        "source": "af",
+        "source": source,
         "event": event,
-        "state": None,
+        "state": state,
         "reason": reason,
         "conversation_id": None,
     }
+
+
+def note(farm: Farm, record: BuilderRecord, event: str, reason: str | None = None) -> None:
+    """For `af logs`, and for the age of a builder that is not running; it has been done, noted or not."""
     with suppress(OSError):
-        record_event(str(farm.run(record.id).directory), entry)
+        record_event(str(farm.run(record.id).directory), event_of(record, event, reason))

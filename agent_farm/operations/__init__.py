@@ -1,1 +1,1 @@
-"""One file a verb: what it is asked, what it does, what it answers; the doors derive from `table.py`."""
+"""Each verb whole: what it is asked, what it does, what it answers; the doors derive from `table.py`."""

@@ -6,14 +6,10 @@ import os
 
 from agent_farm.builders.ids import list_specs
 from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import PERMISSIONS
-
-
-class Choices(Request):
-    pass
 
 
 class Project(Answer):
@@ -45,7 +41,7 @@ class Offered(Answer):
     defaults: Defaults
 
 
-def _offer(context: Context, request: Choices) -> Offered:
+def _offer(context: Context, request: Nothing) -> Offered:
     farm = context.farm
     head = farm.repository.head(farm.root)
     specs = farm.repository.list_directory(head.commit, "codev/specs")
@@ -68,13 +64,12 @@ def _runtime(farm: Farm, name: str) -> RuntimeChoice:
     return RuntimeChoice(name, runtime_problem(farm.root, farm.settings, name, os.environ))
 
 
-OPERATION = Operation(
+CHOICES = Operation(
     "choices",
     "List the specs, protocols, runtimes and permissions that a spawn can choose from",
-    Choices,
+    Nothing,
     Offered,
     single(_offer),
-    only,
     effect="reads",
     pool="look",
 )

@@ -15,7 +15,7 @@ from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import merge_tree_conflicts
 from agent_farm.operations.builders import choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 
 
 class Conflicts(Request):
@@ -110,13 +110,12 @@ def _uncompared(farm: Farm, pairs: Sequence[_Pair]) -> Iterator[Uncompared]:
         yield Uncompared(*_names(pair), f"there is no {gone}")
 
 
-OPERATION = Operation(
+CONFLICTS = Operation(
     "conflicts",
     "Preview which builders' committed work conflicts, with each other and with their base",
     Conflicts,
     ForeseenConflicts,
     single(_foresee),
-    only,
     effect="reads",
     tolerant=True,
 )

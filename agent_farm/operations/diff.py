@@ -15,7 +15,7 @@ from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
 _SECONDS = 120.0
@@ -109,13 +109,12 @@ def count_changes(diff: str) -> tuple[int, int, int]:
     return files, added, deleted
 
 
-OPERATION = Operation(
+DIFF = Operation(
     "diff",
     "Show what a builder changed since it began, uncommitted and untracked files included",
     Diff,
     Difference,
     single(_diff),
-    only,
     effect="reads",
     tolerant=True,
     details="What it took in from its base meanwhile is not its own, and left out. Without a worktree it is"

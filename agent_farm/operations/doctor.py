@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
+
+from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks import (
@@ -19,13 +21,9 @@ from agent_farm.farm.checks import (
 from agent_farm.farm.checks.finding import Finding, Level
 from agent_farm.farm.farm import Farm
 from agent_farm.landing import cut_short_merges
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation
 
 Check = Callable[[Farm], Iterator[Finding]]
-
-
-class Doctor(Request):
-    pass
 
 
 class Found(Answer):
@@ -91,17 +89,35 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def examine(farm: Farm, *, fix: bool = False) -> Iterator[Found]:
+def _examine(fix: bool, context: Context, request: Nothing) -> Iterator[Found]:
     """All findings, one by one; with `fix` each is healed before the next check looks."""
+    farm = context.farm
     for check in CHECKS:
-        outcomes = [_heal(finding) if fix and finding.heal else _Outcome(finding) for finding in check(farm)]
-        yield from map(_told, _looked_at_again(farm, check, outcomes))
+        found = [_heal(one) if fix and one.heal else _told(one) for one in check(farm)]
+        if any(one.healed for one in found):  # only what the same check no longer finds
+            still = {one.what for one in check(farm)}
+            found = [_not_healed(one) if one.healed and one.what in still else one for one in found]
+        yield from found
         if check is damaged_registry.check_registry and not _is_readable(farm):
             return  # every check that follows reads it
 
 
-def collect(parts: Sequence[Found]) -> Examined:
-    return Examined(tuple(parts), sum(part.is_left for part in parts))
+def _told(finding: Finding, healed: str | None = None, error: str | None = None) -> Found:
+    return Found(finding.level, finding.what, healed, error, finding.remedy, finding.heal is not None)
+
+
+def _heal(finding: Finding) -> Found:
+    assert finding.heal is not None
+    try:
+        return _told(finding, healed=finding.heal())
+    except AgentFarmError as error:
+        return replace(_told(finding, error=error.sentence), remedy=error.hint)
+    except OSError as error:
+        return _told(finding, error=str(error))
+
+
+def _not_healed(found: Found) -> Found:
+    return replace(found, healed=None, error="it was tried, and is still so")
 
 
 def _is_readable(farm: Farm) -> bool:
@@ -112,61 +128,28 @@ def _is_readable(farm: Farm) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """`healed` is what was done about it, None when nothing was or could be."""
-
-    finding: Finding
-    healed: str | None = None
-    error: str | None = None
+def _collect(parts: Sequence[Found]) -> Examined:
+    return Examined(tuple(parts), sum(part.is_left for part in parts))
 
 
-def _heal(finding: Finding) -> _Outcome:
-    assert finding.heal is not None
-    try:
-        return _Outcome(finding, healed=finding.heal())
-    except AgentFarmError as error:
-        return _Outcome(replace(finding, remedy=error.hint), error=error.sentence)
-    except OSError as error:
-        return _Outcome(finding, error=str(error))
-
-
-def _looked_at_again(farm: Farm, check: Check, outcomes: list[_Outcome]) -> list[_Outcome]:
-    """Healed is only what the same check no longer finds."""
-    if not any(outcome.healed for outcome in outcomes):
-        return outcomes
-    still = {finding.what for finding in check(farm)}
-    return [
-        replace(outcome, healed=None, error="it was tried, and is still so")
-        if outcome.healed and outcome.finding.what in still
-        else outcome
-        for outcome in outcomes
-    ]
-
-
-def _told(outcome: _Outcome) -> Found:
-    finding = outcome.finding
-    return Found(
-        level=finding.level,
-        what=finding.what,
-        healed=outcome.healed,
-        error=outcome.error,
-        remedy=finding.remedy,
-        heals=finding.heal is not None,
-    )
-
-
-def _run(context: Context, request: Doctor) -> Iterator[Found]:
-    return examine(context.farm)
-
-
-OPERATION = Operation(
+DOCTOR = Operation(
     "doctor",
     "Find and explain what is broken in the farm",
-    Doctor,
+    Nothing,
     Examined,
-    _run,
-    collect,
+    partial(_examine, False),
+    _collect,
     effect="reads",
     tolerant=True,
+)
+DOCTOR_FIX = Operation(
+    "doctor_fix",
+    "Heal what is broken in the farm and can be healed; nothing that a person made is removed",
+    Nothing,
+    Examined,
+    partial(_examine, True),
+    _collect,
+    effect="changes",
+    tolerant=True,
+    repeats=True,
 )

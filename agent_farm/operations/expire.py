@@ -55,7 +55,7 @@ def _collect(parts: Sequence[Part]) -> AllExpired:
     )
 
 
-OPERATION = Operation(
+EXPIRE = Operation(
     "expire",
     "Delete for good what was removed long ago",
     Expire,

@@ -8,11 +8,7 @@ from pathlib import Path
 
 from agent_farm.farm.ignore_lines import IgnoreLine
 from agent_farm.farm.init import COMMIT, init_farm
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
-
-
-class Init(Request):
-    pass
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
 
 
 class Written(Answer):
@@ -28,7 +24,7 @@ class Written(Answer):
     hint: str | None
 
 
-def _init(context: Context, request: Init) -> Written:
+def _init(context: Context, request: Nothing) -> Written:
     here = context.directory or context.farm.root
     report = init_farm(here)
     return Written(
@@ -45,13 +41,12 @@ def _commit(root: Path, here: Path) -> str:
     return COMMIT if is_here else f"cd {shlex.quote(str(root))} && {COMMIT}"
 
 
-OPERATION = Operation(
+INIT = Operation(
     "init",
     "Write codev/ and agent-farm.toml: roles, protocols, templates and settings to start from",
-    Init,
+    Nothing,
     Written,
     single(_init),
-    only,
     effect="changes",
     tolerant=True,
     repeats=True,

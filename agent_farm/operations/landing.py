@@ -10,7 +10,7 @@ from agent_farm.git.landed import unlanded_commits
 from agent_farm.landing.place import landing_place
 from agent_farm.landing.work import find_work
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 
 
 class Landing(Request):
@@ -47,13 +47,12 @@ def _foresee(context: Context, request: Landing) -> Foreseen:
     )
 
 
-OPERATION = Operation(
+LANDING = Operation(
     "landing",
     "Show what a merge would land, where, and what it would leave behind",
     Landing,
     Foreseen,
     single(_foresee),
-    only,
     effect="reads",
     tolerant=True,
     pool="look",

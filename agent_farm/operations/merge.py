@@ -197,7 +197,7 @@ def _collect(parts: Sequence[Part]) -> AllMerged:
     )
 
 
-OPERATION = Operation(
+MERGE = Operation(
     "merge",
     "Land what builders have checked out on the branch that is checked out here, in the order given",
     Merge,

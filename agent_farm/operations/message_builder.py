@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_farm.farm.send import send
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.deliveries import Delivered
-from agent_farm.operations.operation import Context, Operation, Request, only, single
+from agent_farm.operations.operation import Context, Operation, Request, single
 from agent_farm.operations.send import Message
 
 
@@ -20,13 +20,12 @@ def _send(context: Context, request: MessageBuilder) -> Delivered:
     return Delivered.of(record.id, send(context.farm, record, signature + request.text))
 
 
-OPERATION = Operation(
+MESSAGE_BUILDER = Operation(
     "message_builder",
     "Type a message into a builder's session; that of another builder is signed with its id",
     MessageBuilder,
     Delivered,
     single(_send),
-    only,
     effect="changes",
     who=frozenset({"architect", "builder"}),
     tolerant=True,

@@ -8,7 +8,7 @@ MCP a tool's parameters, HTTP a body. `run` yields parts as they come (one for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -31,6 +31,10 @@ _FROZEN: Any = {"frozen": True}
 
 class Request(msgspec.Struct, forbid_unknown_fields=True, **_FROZEN):
     """What a verb is asked."""
+
+
+class Nothing(Request):
+    """Of a verb that needs to be told nothing."""
 
 
 class Answer(msgspec.Struct, **_FROZEN):
@@ -87,6 +91,29 @@ class Context:
     def farm(self) -> Farm:
         return self.place if isinstance(self.place, Farm) else self.place()
 
+    @property
+    def farm_if_there(self) -> Farm | None:
+        """For what can be done outside of a repository, too."""
+        try:
+            return self.farm
+        except AgentFarmError:
+            return None
+
+
+def single(function: Callable[[Context, R], A]) -> Callable[[Context, R], Iterator[A]]:
+    """`run` of a verb whose answer comes in one piece."""
+
+    def run(context: Context, request: R) -> Iterator[A]:
+        yield function(context, request)
+
+    return run
+
+
+def only(parts: Sequence[A]) -> A:
+    """`collect` of the same."""
+    (answer,) = parts
+    return answer
+
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[R, A]):
@@ -104,7 +131,8 @@ class Operation(Generic[R, A]):
     request: type[R]
     answer: type[A]
     run: Callable[[Context, R], Iterator[Any]]
-    collect: Callable[[Sequence[Any]], A]
+    collect: Callable[[Sequence[Any]], A] = only
+    _: KW_ONLY
     effect: Effect
     who: frozenset[CallerKind] = ARCHITECT
     tolerant: bool = False
@@ -121,21 +149,6 @@ class Operation(Generic[R, A]):
     def answer_to(self, context: Context, request: R) -> A:
         """All of it at once."""
         return self.collect(list(self.run(context, request)))
-
-
-def single(function: Callable[[Context, R], A]) -> Callable[[Context, R], Iterator[A]]:
-    """`run` of a verb whose answer comes in one piece."""
-
-    def run(context: Context, request: R) -> Iterator[A]:
-        yield function(context, request)
-
-    return run
-
-
-def only(parts: Sequence[A]) -> A:
-    """`collect` of a verb whose answer comes in one piece."""
-    (answer,) = parts
-    return answer
 
 
 def document(answer: Answer) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def _collect(parts: Sequence[Part]) -> Pruned:
     )
 
 
-OPERATION = Operation(
+PRUNE = Operation(
     "prune",
     "Remove builders: without ids all that are finished and have landed",
     Prune,

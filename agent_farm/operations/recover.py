@@ -77,7 +77,7 @@ def _collect(parts: Sequence[Part]) -> Recovered:
     )
 
 
-OPERATION = Operation(
+RECOVER = Operation(
     "recover",
     "Bring back all lost builders after a reboot or a dead tmux server",
     Recover,

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.farm.trash import list_kept
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.prune import Removal
 from agent_farm.operations.restore import RemovedId
 
@@ -37,13 +37,12 @@ def _list(context: Context, request: Removed) -> AllRemoved:
     )
 
 
-OPERATION = Operation(
+REMOVED = Operation(
     "removed",
     "List removed builders that can be restored, newest first",
     Removed,
     AllRemoved,
     single(_list),
-    only,
     effect="reads",
     tolerant=True,
     pool="look",

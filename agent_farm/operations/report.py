@@ -1,14 +1,30 @@
-"""`report`: a builder tells the architect how it is."""
+"""`report`, `ask_architect`: what a builder says through the server: how it is, and what it has to know."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from agent_farm.farm import messages
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.builders.events import QUESTION
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import DamagedFile, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.own_events import event_of
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.own_files import read_own
+from agent_farm.pane.journal import record_event
+from agent_farm.pane.notify import Notice, facts
 
+_REASON_LENGTH = 2000
+_NEXT = "End your turn now. The answer arrives as a message."
 Reported = Literal["working", "waiting", "idle"]
 
 
@@ -21,21 +37,82 @@ class ReportKept(Answer):
     state: Reported
 
 
-def _keep(context: Context, request: Report) -> ReportKept:
-    me = context.farm.require_exact(context.caller_id)
-    messages.report(context.farm, me, request.state, request.message)
+def _report(context: Context, request: Report) -> ReportKept:
+    """The message is the reason that `af status` shows."""
+    _record(context, "report", request.state, request.message)
     return ReportKept(request.state)
 
 
-OPERATION = Operation(
+REPORT = Operation(
     "report",
     "Tell the architect how you are",
     Report,
     ReportKept,
-    single(_keep),
-    only,
+    single(_report),
     effect="changes",
     who=frozenset({"builder"}),
     tolerant=True,
     repeats=True,
 )
+
+
+class AskArchitect(Request):
+    question: Annotated[str, Meta(description="What is to be answered")]
+
+
+class Asked(Answer):
+    asked: str
+    next: Annotated[str, Meta(description="What to do until the answer comes")] = _NEXT
+
+
+def _ask(context: Context, request: AskArchitect) -> Asked:
+    """The builder waits for an answer, which comes as a message (`af send`)."""
+    if not request.question.strip():
+        raise UsageError("The question is empty")
+    _record(context, QUESTION, "waiting", request.question)
+    return Asked(request.question)
+
+
+ASK_ARCHITECT = Operation(
+    "ask_architect",
+    "Ask the architect",
+    AskArchitect,
+    Asked,
+    single(_ask),
+    effect="changes",
+    who=frozenset({"builder"}),
+    tolerant=True,
+    pool="report",
+    details="Returns at once; end your turn, the answer comes as your next message.",
+)
+
+
+def _record(context: Context, event: str, state: str, reason: str) -> None:
+    farm, record = context.farm, context.farm.require_exact(context.caller_id)
+    short = " ".join(reason.split())[:_REASON_LENGTH] or None
+    entry = event_of(record, event, short, source="hook", state=state)
+    before = record_event(str(farm.run(record.id).directory), entry)
+    if state == "waiting" and before != "waiting":
+        _notify(farm, record, entry)
+
+
+def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> None:
+    """The command that the person wants to be told by, as the builder's own hooks would run it."""
+    try:
+        launch = json.loads(read_own(farm.run(record.id).launch))
+    except (OSError, DamagedFile, ValueError):
+        return
+    notice = Notice.load(launch.get("notify"))
+    if notice is not None and notice.is_for(entry["state"]):
+        env = notice.environment(os.environ, facts(record.id, record.runtime, record.worktree, entry))
+        threading.Thread(target=_run, args=(notice.argv, env, farm.root), daemon=True).start()
+
+
+def _run(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+    """In a thread that waits for it: a server leaves no zombies behind."""
+    nothing = subprocess.DEVNULL
+    with suppress(OSError):
+        subprocess.run(
+            command, cwd=cwd, env=env, stdin=nothing, stdout=nothing, stderr=nothing, check=False,
+            start_new_session=True,
+        )  # fmt: skip

@@ -11,7 +11,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.restore import restore
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.shown import BuilderShown, show_builder
 
 RemovedId = Annotated[str, Meta(description="Whole id of a removed builder")]
@@ -56,13 +56,12 @@ def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
     )
 
 
-OPERATION = Operation(
+RESTORE = Operation(
     "restore",
     "Bring a removed builder back: branch, worktree, uncommitted state and record",
     Restore,
     Restored,
     single(_restore),
-    only,
     effect="changes",
     details="It is stopped then; its conversation goes on when it is resumed.",
 )

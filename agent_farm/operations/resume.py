@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from agent_farm.farm.resume import resume
 from agent_farm.operations.builders import BuilderId, Yes, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.requests import require_said
 from agent_farm.operations.shown import BuilderShown, show_started
 
@@ -33,13 +33,12 @@ def _resume(context: Context, request: Resume) -> Resumed:
     return Resumed(show_started(context.farm, found.record), found.continues)
 
 
-OPERATION = Operation(
+RESUME = Operation(
     "resume",
     "Start a builder's runtime again, with the same conversation and the same role",
     Resume,
     Resumed,
     single(_resume),
-    only,
     effect="changes",
     outside=True,
     pool="start",

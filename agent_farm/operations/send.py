@@ -26,7 +26,7 @@ def _run(context: Context, request: Send) -> Iterator[Delivered]:
         yield Delivered.of(id, delivery)
 
 
-OPERATION = Operation(
+SEND = Operation(
     "send",
     "Send a message to running builders",
     Send,

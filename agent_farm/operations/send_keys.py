@@ -26,7 +26,7 @@ def _run(context: Context, request: SendKeys) -> Iterator[Delivered]:
         yield Delivered.of(id, delivery)
 
 
-OPERATION = Operation(
+SEND_KEYS = Operation(
     "send_keys",
     "Press keys in running builders, to answer a dialog",
     SendKeys,

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Answer, Context, Operation, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, single
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
@@ -58,13 +58,12 @@ def _spawn(context: Context, request: Spawn) -> Spawned:
     return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
 
 
-OPERATION = Operation(
+SPAWN = Operation(
     "spawn",
     "Start a builder in its own worktree, branch and tmux session",
     Spawn,
     Spawned,
     single(_spawn),
-    only,
     effect="changes",
     outside=True,
     pool="start",

@@ -1,15 +1,26 @@
-"""`status`: builders, and how they are."""
+"""`status`: builders, and how they are; `list_builders`: the same in a few words, for each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
+from agent_farm.builders.config import BuilderType
+from agent_farm.builders.status import State
 from agent_farm.farm.listing import Builder, list_builders
 from agent_farm.operations.builders import choose_each, exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.operation import (
+    EVERYBODY,
+    Answer,
+    Context,
+    Failure,
+    Nothing,
+    Operation,
+    Request,
+    single,
+)
 from agent_farm.operations.shown import BuilderShown, show_all
 
 
@@ -48,7 +59,7 @@ def _collect(parts: Sequence[Found | Failure]) -> Builders:
     return Builders(show_all(found), failures_of(parts))
 
 
-OPERATION = Operation(
+STATUS = Operation(
     "status",
     "List builders and their state: first those that need you, then the others by type",
     StatusRequest,
@@ -56,6 +67,50 @@ OPERATION = Operation(
     _look,
     _collect,
     effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class Colleague(Struct, frozen=True):
+    id: str
+    type: BuilderType
+    task: Annotated[str, Meta(description="One line that tells what it is for")]
+    branch: str
+    runtime: str
+    state: State
+    reason: str | None
+
+    @classmethod
+    def of(cls, builder: Builder) -> Colleague:
+        record, status = builder.record, builder.status
+        return cls(
+            id=record.id,
+            type=record.type,
+            task=record.title,
+            branch=record.branch,
+            runtime=record.runtime,
+            state=cast(State, status.state),
+            reason=status.reason,
+        )
+
+
+class Colleagues(Answer):
+    builders: tuple[Colleague, ...]
+
+
+def _list(context: Context, request: Nothing) -> Colleagues:
+    return Colleagues(tuple(map(Colleague.of, list_builders(context.farm, with_git=False))))
+
+
+LIST_BUILDERS = Operation(
+    "list_builders",
+    "List the builders of this farm: what each works on, and how it is",
+    Nothing,
+    Colleagues,
+    single(_list),
+    effect="reads",
+    who=EVERYBODY,
     tolerant=True,
     pool="look",
 )

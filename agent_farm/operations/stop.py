@@ -49,7 +49,7 @@ def _collect(parts: Sequence[str | Failure]) -> Stopped:
     return Stopped(stopped=tuple(part for part in parts if isinstance(part, str)), failed=failures_of(parts))
 
 
-OPERATION = Operation(
+STOP = Operation(
     "stop",
     "End runtimes; worktree, branch and conversation stay",
     Stop,

@@ -8,16 +8,16 @@ from typing import Any
 
 from agent_farm.operations.operation import CallerKind, Operation
 
-# name -> module below operations/
+# name -> module below operations/, which holds it under the same name in capitals
 MODULES = {
     "spawn": "spawn",
     "status": "status",
     "send": "send",
     "send_keys": "send_keys",
     "wait": "wait",
-    "capture": "capture",
-    "logs": "logs",
-    "path": "path",
+    "capture": "look",
+    "logs": "look",
+    "path": "look",
     "diff": "diff",
     "merge": "merge",
     "conflicts": "conflicts",
@@ -29,29 +29,29 @@ MODULES = {
     "restore": "restore",
     "removed": "removed",
     "landing": "landing",
-    "prompt": "prompt",
+    "prompt": "look",
     "choices": "choices",
     "doctor": "doctor",
-    "doctor_fix": "doctor_fix",
+    "doctor_fix": "doctor",
     "init": "init",
-    "config_list": "config_list",
-    "config_get": "config_get",
-    "config_set": "config_set",
-    "config_unset": "config_unset",
-    "config_agree": "config_agree",
-    "pool_fill": "pool_fill",
-    "pool_drain": "pool_drain",
+    "config_list": "config",
+    "config_get": "config",
+    "config_set": "config",
+    "config_unset": "config",
+    "config_agree": "config",
+    "pool_fill": "pool",
+    "pool_drain": "pool",
     "runtimes": "runtimes",
-    "runtimes_check": "runtimes_check",
-    "list_builders": "list_builders",
+    "runtimes_check": "runtimes",
+    "list_builders": "status",
     "report": "report",
-    "ask_architect": "ask_architect",
+    "ask_architect": "report",
     "message_builder": "message_builder",
 }
 
 
 def load(name: str) -> Operation[Any, Any]:
-    operation = import_module(f"agent_farm.operations.{MODULES[name]}").OPERATION
+    operation = getattr(import_module(f"agent_farm.operations.{MODULES[name]}"), name.upper())
     assert isinstance(operation, Operation)
     assert operation.name == name
     return operation

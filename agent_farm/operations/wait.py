@@ -14,7 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders, read_statuses
 from agent_farm.farm.panes import find_panes
 from agent_farm.operations.builders import SomeBuilders, choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.shown import BuilderShown, show_all
 
 DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
@@ -95,13 +95,12 @@ def _listed(states: Collection[str]) -> str:
     return " or ".join(sorted(states))
 
 
-OPERATION = Operation(
+WAIT = Operation(
     "wait",
     "Wait until builders are idle, waiting for a person, or ended",
     Wait,
     Waited,
     single(_run),
-    only,
     effect="reads",
     tolerant=True,
     waits=True,

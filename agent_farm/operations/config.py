@@ -1,0 +1,244 @@
+"""`config_…`: settings are listed, stored and taken out, and what the repository wants is agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm import consent
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.start_consent import include_requests
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.origin import repository_program
+from agent_farm.sessions.agreement import schedule_request
+from agent_farm.sessions.butlers import butler_names, load_butler
+from agent_farm.settings import open_settings
+from agent_farm.settings_file import find_key, set_value, unset_value
+
+Value = bool | int | str | tuple[str, ...] | None
+SettingName = Annotated[str, Meta(description="Name of the setting, as in spawn.runtime")]
+OfUser = Annotated[bool, Meta(description="In your own file, for every repository")]
+
+
+class Setting(Answer):
+    """`source` is `default`, a file or a variable of the environment."""
+
+    value: Value
+    source: str
+
+
+class AllSettings(Answer):
+    """`not_agreed` names those of the repository that do not hold before its user has agreed to them."""
+
+    settings: dict[str, Setting]
+    not_agreed: tuple[str, ...]
+
+
+def _list(context: Context, request: Nothing) -> AllSettings:
+    root, settings = context.farm.root, context.farm.settings
+    return AllSettings(
+        settings={name: Setting(value, settings.source(name)) for name, value in settings.values.items()},
+        not_agreed=tuple(
+            name for name in settings.values if consent.not_agreed(root, settings.requests([name]))
+        ),
+    )
+
+
+CONFIG_LIST = Operation(
+    "config_list",
+    "List every setting with its value and the file it comes from",
+    Nothing,
+    AllSettings,
+    single(_list),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class ConfigGet(Request):
+    name: SettingName
+
+
+class OneSetting(Answer):
+    name: str
+    value: Value
+    source: str
+
+
+def _get(context: Context, request: ConfigGet) -> OneSetting:
+    find_key(request.name)
+    settings = context.farm.settings
+    value = settings.values.get(request.name)
+    if value is None or value == ():
+        hint = as_command("af", "config", "set", request.name, "VALUE")
+        raise AgentFarmError(f"{request.name} is not set", hint=hint)
+    return OneSetting(request.name, value, settings.source(request.name))
+
+
+CONFIG_GET = Operation(
+    "config_get",
+    "Print the value of one setting",
+    ConfigGet,
+    OneSetting,
+    single(_get),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+    details="When it has none that is an error.",
+)
+
+
+class ConfigSet(Request):
+    name: SettingName
+    value: Annotated[str, Meta(description="Its value; lists are comma-separated, flags are true or false")]
+    user: OfUser = False
+    yes: Yes = False
+
+
+class Stored(Answer):
+    """`agreed` is false where the value does not hold before the repository's user has agreed to it."""
+
+    name: str
+    value: Value
+    agreed: bool
+
+
+def _set(context: Context, request: ConfigSet) -> Stored:
+    root = _place(context, user=request.user)
+    if request.name == "spawn.runtime":
+        _require_runtime(context, request.value)
+    stored = set_value(root, request.name, request.value, agrees=context.naming_agrees or request.yes)
+    asks = root and consent.not_agreed(root, open_settings(root).requests([request.name]))
+    return Stored(request.name, tuple(stored) if isinstance(stored, list) else stored, agreed=not asks)
+
+
+def _place(context: Context, *, user: bool) -> Path | None:
+    """A person's own settings are changed outside of a repository, too."""
+    return None if user else context.farm.root
+
+
+def _require_runtime(context: Context, name: str) -> None:
+    farm = context.farm_if_there
+    known = adapter_names(farm.root if farm else None)
+    if name in known:
+        return
+    close = nearest(name, known)
+    raise UsageError(
+        f"No runtime {name}",
+        why=f"Did you mean {close}? " * bool(close) + f"There are: {', '.join(known)}",
+        hint="af runtimes",
+    )
+
+
+CONFIG_SET = Operation(
+    "config_set",
+    "Store a setting, in agent-farm.toml unless it is to be your own",
+    ConfigSet,
+    Stored,
+    single(_set),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+)
+
+
+class ConfigUnset(Request):
+    name: SettingName
+    user: OfUser = False
+
+
+class TakenOut(Answer):
+    """`was_set` is false when there was nothing to take out."""
+
+    name: str
+    was_set: bool
+
+
+def _unset(context: Context, request: ConfigUnset) -> TakenOut:
+    return TakenOut(request.name, unset_value(_place(context, user=request.user), request.name))
+
+
+CONFIG_UNSET = Operation(
+    "config_unset",
+    "Take a setting out of its file",
+    ConfigUnset,
+    TakenOut,
+    single(_unset),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+)
+
+
+class ConfigAgree(Request):
+    yes: Yes = False
+
+
+class Wish(Answer):
+    """`origin` is the setting or file that it comes from, `shown` how a person is asked about it."""
+
+    origin: str
+    content: str
+    shown: str
+
+
+class Agreed(Answer):
+    agreed: tuple[Wish, ...]
+
+
+def _agree(context: Context, request: ConfigAgree) -> Agreed:
+    farm = context.farm
+    new = consent.not_agreed(farm.root, all_requests(farm))
+    try:
+        consent.require_consent(farm.root, new, yes=request.yes, ask=context.ask)
+    except ConsentNeeded as error:
+        error.hint = f"{consent.HINT} --yes"
+        raise
+    return Agreed(tuple(Wish(one.origin, one.content, one.shown) for one in new))
+
+
+def all_requests(farm: Farm) -> list[consent.Request]:
+    """All that the repository wants, agreed to or not.
+
+    What cannot be read wants nothing, and is refused where it is used.
+    """
+    return [*farm.settings.asking(), *include_requests(farm), *_programs(farm), *_of_butlers(farm)]
+
+
+def _programs(farm: Farm) -> Iterator[consent.Request]:
+    with suppress(AgentFarmError):
+        for name in adapter_names(farm.root):
+            with suppress(AgentFarmError):
+                if program := repository_program(farm.root, name):
+                    yield program
+
+
+def _of_butlers(farm: Farm) -> Iterator[consent.Request]:
+    for name in butler_names(farm.root):
+        with suppress(AgentFarmError):
+            butler = load_butler(farm.root, name)
+            yield from butler.requests
+            yield from (schedule_request(farm.root, name, entry) for entry in butler.schedules)
+
+
+CONFIG_AGREE = Operation(
+    "config_agree",
+    "Show what this repository wants that nobody has agreed to yet, and ask about it",
+    ConfigAgree,
+    Agreed,
+    single(_agree),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    details="Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take"
+    " effect once its user has agreed to them; what is changed afterwards is asked about again.",
+)

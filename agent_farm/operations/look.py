@@ -1,0 +1,132 @@
+"""`capture`, `logs`, `path`, `prompt`: a builder's screen, its events, its worktree and what it was told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.events import Event, load_events
+from agent_farm.farm.panes import require_pane
+from agent_farm.operations.builders import BuilderId, choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+
+
+class Capture(Request):
+    id: BuilderId
+    history: Annotated[int, Meta(ge=0, description="Lines above the screen to add")] = 0
+    escapes: Annotated[bool, Meta(description="Keep colours")] = False
+
+
+class Captured(Answer):
+    id: str
+    screen: str
+
+
+def _capture(context: Context, request: Capture) -> Captured:
+    record = choose(context, request.id)
+    server, pane = require_pane(record)
+    screen = server.capture(pane.pane_id, history=request.history, escapes=request.escapes)
+    return Captured(id=record.id, screen=screen)
+
+
+CAPTURE = Operation(
+    "capture",
+    "Print what a builder's screen shows now",
+    Capture,
+    Captured,
+    single(_capture),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class Logs(Request):
+    id: BuilderId
+    limit: Annotated[int, Meta(ge=0, description="The newest so many events; 0: all")] = 100
+
+
+class Logged(Answer):
+    id: str
+    events: Annotated[
+        tuple[Event, ...], Meta(description="The oldest first; a moment is in seconds since 1970")
+    ]
+
+
+def _logs(context: Context, request: Logs) -> Logged:
+    record = choose(context, request.id)
+    events = load_events(context.farm.run(record.id).events)
+    return Logged(id=record.id, events=tuple(events[-request.limit :]))
+
+
+LOGS = Operation(
+    "logs",
+    "Print what happened to a builder: events of its launcher and its runtime",
+    Logs,
+    Logged,
+    single(_logs),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class OneBuilder(Request):
+    id: BuilderId
+
+
+class Place(Answer):
+    id: str
+    path: str
+
+
+def _path(context: Context, request: OneBuilder) -> Place:
+    record = choose(context, request.id)
+    return Place(id=record.id, path=record.worktree)
+
+
+PATH = Operation(
+    "path",
+    "Print the absolute path of a builder's worktree",
+    OneBuilder,
+    Place,
+    single(_path),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class Told(Answer):
+    """Null where it was started without."""
+
+    id: str
+    prompt: str | None
+    role: str | None
+
+
+def _prompt(context: Context, request: OneBuilder) -> Told:
+    record = choose(context, request.id)
+    run = context.farm.run(record.id)
+    return Told(id=record.id, prompt=_text_of(run.prompt), role=_text_of(run.role))
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+PROMPT = Operation(
+    "prompt",
+    "Show the prompt and the role that a builder was started with",
+    OneBuilder,
+    Told,
+    single(_prompt),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
-from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
-from agent_farm.git.changes import TreeState, tree_state
+from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import Change, changes_between, kind_on_disk
 from agent_farm.git.git_process import Options
-from agent_farm.git.index_lock import locked_index, new_mark
-from agent_farm.git.settling import (
-    INDEX_SECONDS,
-    Move,
-    copy_index,
-    forget_move,
-    next_index,
-    settle,
-    write_move,
-)
+from agent_farm.git.index_lock import locked_index
+from agent_farm.git.settling import Move, copy_index, forget_move, next_index, settle, write_move
 from agent_farm.launch import as_command
 from agent_farm.shield import Shield
 
@@ -38,32 +28,21 @@ class HeadMoved(MergeRefused):
     """Somebody committed or switched meanwhile: what was prepared fits no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """`branch`, which is checked out, is to move from `before` to `after`; `what` lands."""
-
-    branch: str
-    before: str
-    after: str
-    what: str
-
-
 def advance(
-    checkout: Checkout, step: Step, *, hooks: Path | None, fds: Sequence[int], shield: Shield
+    checkout: Checkout, move: Move, *, hooks: Path | None, fds: Sequence[int], shield: Shield
 ) -> None:
-    """Take the step; uncommitted changes stay.
+    """Make the move; uncommitted changes stay.
 
     Whoever calls this holds the lock of landings, and git holds it too (`fds`). What is written first says
     what is begun, so that a kill leaves nothing that `settle_interrupted` could not settle. `hooks` holds the
     repository's own, of which a `reference-transaction` may refuse.
     """
-    changes = changes_between(checkout, step.before, step.after)
-    move = Move(new_mark(), step.what, step.branch, step.before, step.after)
+    changes = changes_between(checkout, move.before, move.after)
     settled = True
     try:
         write_move(checkout, move)
-        with locked_index(checkout, move.mark, wait=INDEX_SECONDS):
-            _copy_index(checkout)
+        with locked_index(checkout, move.mark):
+            copy_index(checkout)
             _require_untouched(checkout, move, changes)
             shield.hold()
             try:
@@ -83,7 +62,9 @@ def advance(
 
 def _require_untouched(checkout: Checkout, move: Move, changes: Mapping[str, Change]) -> None:
     """It is where it was, with nothing under way, and nothing of anybody's where the merge writes."""
-    state = _look_at(checkout)
+    # by a copy of the index, which this brings up to date: what was only touched is no change
+    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout)), "GIT_OPTIONAL_LOCKS": "1"}
+    state = tree_state(checkout, each_file=True, env=env)
     if (state.branch, state.head) != (move.branch, move.before):
         raise HeadMoved(f"{checkout.path} is no longer on {move.branch} at {move.before[:12]}")
     status = as_command("git", "-C", checkout.path, "status")
@@ -108,7 +89,8 @@ def _in_the_way(checkout: Checkout, changes: Mapping[str, Change]) -> list[str]:
             continue
         kind = kind_on_disk(checkout, path)
         if kind == "directory":
-            found += [] if after.is_submodule else _others_in(checkout, path, gone)
+            if not after.is_submodule:
+                found += [file for file in _files_below(checkout, path) if file not in gone]
         elif kind == "blocked":
             parts = path.split("/")
             if not any("/".join(parts[:length]) in gone for length in range(1, len(parts))):
@@ -118,25 +100,10 @@ def _in_the_way(checkout: Checkout, changes: Mapping[str, Change]) -> list[str]:
     return found
 
 
-def _others_in(checkout: Checkout, directory: str, gone: set[str]) -> list[str]:
-    others = []
+def _files_below(checkout: Checkout, directory: str) -> Iterator[str]:
     for where, _, names in os.walk(checkout.path / directory):
         inside = os.path.relpath(where, checkout.path)
-        others += [f"{inside}/{name}" for name in names if f"{inside}/{name}" not in gone]
-    return others
-
-
-def _look_at(checkout: Checkout) -> TreeState:
-    """By a copy of the index, which this brings up to date: what was only touched is no change."""
-    env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout)), "GIT_OPTIONAL_LOCKS": "1"}
-    return tree_state(checkout, each_file=True, env=env)
-
-
-def _copy_index(checkout: Checkout) -> None:
-    try:
-        copy_index(checkout)
-    except OSError as error:
-        raise cannot_write(next_index(checkout), error) from error
+        yield from (f"{inside}/{name}" for name in names)
 
 
 def _move(checkout: Checkout, move: Move, hooks: Path | None, fds: Sequence[int]) -> None:
@@ -158,15 +125,10 @@ def _run(checkout: Checkout, *args: str, **options: Unpack[Options]) -> None:
     lines = stderr.decode("utf-8", "replace").splitlines()
     full = any("No space left on device" in line for line in lines)
     command = ("df", "-h", checkout.path) if full else ("git", "-C", checkout.path, "status")
+    said = next((line.strip() for line in lines if line.strip()), f"git {args[0]}: status {status}")
     raise MergeRefused(
         f"git could not update {checkout.path}",
-        why=next(
-            (_without_prefix(line) for line in lines if line.strip()), f"git {args[0]}: status {status}"
-        ),
+        why=said.removeprefix("error: ").removeprefix("fatal: "),
         evidence=[line.strip() for line in lines if line.startswith("\t")],
         hint=as_command(*command),
     )
-
-
-def _without_prefix(line: str) -> str:
-    return line.strip().removeprefix("error: ").removeprefix("fatal: ")

@@ -12,6 +12,7 @@ from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, Checkout
+from agent_farm.git.entries import kind_on_disk, remove_file
 from agent_farm.git.git_process import paths_of
 
 # An index that stands alone, and says nothing of a file monitor that watches another directory.
@@ -30,7 +31,8 @@ def carry_changes(source: Checkout, tree: BuilderTree) -> None:
         _carry_index(source, tree)
         paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]
         for path in paths:
-            _remove(tree.path, path)
+            if kind_on_disk(tree, path) not in ("directory", "blocked"):  # a submodule's; behind a link
+                remove_file(tree.path, path)
         for path in paths:
             _copy(source.path, tree.path, path)
     except OSError as error:
@@ -59,19 +61,6 @@ def _carry_index(source: Checkout, tree: BuilderTree) -> None:
     shutil.copy2(source.index, copy)  # with its time: git compares it with the times of the files
     source.run(*_PLAIN, "update-index", "--force-write-index", env={"GIT_INDEX_FILE": str(copy)})
     os.replace(copy, tree.index)
-
-
-def _remove(root: Path, path: str) -> None:
-    place = root / path
-    if place.is_dir() and not place.is_symlink():
-        return  # a submodule's
-    with suppress(FileNotFoundError, NotADirectoryError):
-        place.unlink()
-    with suppress(OSError):
-        for parent in place.parents:
-            if parent == root:
-                break
-            parent.rmdir()
 
 
 def _copy(source: Path, root: Path, path: str) -> None:

@@ -1,4 +1,4 @@
-"""What two commits hold at a path, and what lies there on disk."""
+"""What two commits hold at a path, what the index has there, and what lies on disk."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from agent_farm.git.checkout import Checkout
+from agent_farm.git.git_process import paths_of
 
 _NOTHING = "000000"
 _GITLINK = "160000"
@@ -33,12 +36,16 @@ class Change(NamedTuple):
     before: Entry | None
     after: Entry | None
 
+    @property
+    def is_submodule(self) -> bool:
+        return any(entry is not None and entry.is_submodule for entry in self)
+
 
 @lru_cache(maxsize=4)
 def changes_between(checkout: Checkout, before: str, after: str) -> Mapping[str, Change]:
     """Of two commits by their hashes, so that the answer never changes."""
     output = checkout.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-    items = iter(output.split("\0")[:-1])
+    items = iter(paths_of(output))
     found = {}
     for facts in items:
         old, new, old_blob, new_blob, _ = facts.removeprefix(":").split(" ")
@@ -50,7 +57,7 @@ def index_entries(checkout: Checkout) -> dict[str, tuple[Entry | None, bool]]:
     """What is staged at each path, None where it is unmerged, and whether sparse checkout leaves it out."""
     found: dict[str, tuple[Entry | None, bool]] = {}
     output = checkout.run("ls-files", "-z", "-t", "--stage")
-    for line in output.split("\0")[:-1]:
+    for line in paths_of(output):
         facts, _, path = line.partition("\t")
         tag, mode, blob, stage = facts.split(" ")
         found[path] = (Entry(mode, blob) if stage == "0" else None, tag == "S")
@@ -93,6 +100,18 @@ def kind_on_disk(checkout: Checkout, path: str) -> str:
         return "nothing"
     kinds = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory"}
     return kinds.get(stat.S_IFMT(mode), "other")
+
+
+def remove_file(root: Path, path: str) -> None:
+    """With the directories that are empty then."""
+    place = root / path
+    with suppress(FileNotFoundError, NotADirectoryError):
+        place.unlink()
+    with suppress(OSError):
+        for parent in place.parents:
+            if parent == root:
+                break
+            parent.rmdir()
 
 
 def _entry(mode: str, blob: str) -> Entry | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.launch import as_command
 
 _POLL_SECONDS = 0.02
+_SECONDS = 15.0
 _MARK_LENGTH = 100
 
 
@@ -23,15 +23,11 @@ def index_lock(checkout: Checkout) -> Path:
     return checkout.git_dir / "index.lock"
 
 
-def new_mark() -> str:
-    return f"agent-farm {secrets.token_hex(16)}\n"
-
-
 @contextmanager
-def locked_index(checkout: Checkout, mark: str, *, wait: float) -> Iterator[None]:
+def locked_index(checkout: Checkout, mark: str) -> Iterator[None]:
     """No other git changes the index meanwhile; a lock that holds `mark` was left by the same merge."""
     path = index_lock(checkout)
-    deadline = time.monotonic() + wait
+    deadline = time.monotonic() + _SECONDS
     while not _made(path, mark) and not is_marked(path, mark):
         if time.monotonic() >= deadline:
             raise LockTaken(
@@ -66,7 +62,7 @@ def _made(path: Path, mark: str) -> bool:
         with open(descriptor, "wb") as file:
             file.write(mark.encode())
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
     except BaseException as error:
         with suppress(OSError):
             path.unlink()

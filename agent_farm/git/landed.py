@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agent_farm.errors import TimedOut
 from agent_farm.git.divergence import merge_base, reachable, resolve_commits
 from agent_farm.git.git_process import GitError, paths_of, run_git
-from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.objects import open_repo
 from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.remotes import find_base
@@ -25,11 +25,6 @@ _MOST_PATHS = 500
 _MOST_SPANS = 64
 _MOST_BASES = 8
 _MOST_TWINS = 4
-_NOBODY = {
-    f"GIT_{role}_{fact}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for fact, value in (("NAME", "agent-farm"), ("EMAIL", "agent-farm@localhost"), ("DATE", "@0 +0000"))
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +190,10 @@ class _Comparison:
             if change in ids
             for twin in twins.get(ids[change], [])[:_MOST_TWINS]
         ]
-        # Two commits with the span's start as their parent: merging them is picking the span.
-        merges = [
-            (self._loose(twin[0], span.start), self._loose(wanted[span][1], span.start))
-            for span, twin in pairs
-        ]
-        results = merged_trees(self.repository, merges, timeout=self.timeout)
+        ours = [loose_commit(self.repository, twin[0], span.start) for span, twin in pairs]
+        theirs = [loose_commit(self.repository, wanted[span][1], span.start) for span, _ in pairs]
+        both = list(zip(ours, theirs, strict=True))
+        results = merged_trees(self.repository, both, timeout=self.timeout)
         return {
             commit
             for (span, twin), result in zip(pairs, results, strict=True)
@@ -249,11 +242,6 @@ class _Comparison:
         changes = {commit: (trees[f"{commit}^"], trees[commit]) for commit in commits}
         # a first commit has no parent, and its answer is no hash
         return {commit: change for commit, change in changes.items() if " " not in change[0]}
-
-    def _loose(self, tree: str, parent: str) -> str:
-        """A commit that no ref will name: git collects it in time."""
-        whole = ("commit-tree", tree, "-p", parent)
-        return run_git(self.repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
 
     def _by_effect(self) -> set[str]:
         """Tips whose merge would change nothing on a target, although they do change something."""

@@ -9,6 +9,12 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 
+_NOBODY = {
+    f"GIT_{role}_{fact}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for fact, value in (("NAME", "agent-farm"), ("EMAIL", "agent-farm@localhost"), ("DATE", "@0 +0000"))
+}
+
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
@@ -50,6 +56,15 @@ def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
         tree = next(rest)
         conflicts = tuple(iter(lambda: next(rest, ""), ""))
         yield MergeResult(tree, conflicts)
+
+
+def loose_commit(repository: Repository, tree: str, parent: str) -> str:
+    """A commit that no ref will name: git collects it in time.
+
+    Two commits with the same parent: merging them is picking one onto the other.
+    """
+    whole = ("commit-tree", tree, "-p", parent)
+    return run_git(repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
 
 
 def merge_tree_conflicts(

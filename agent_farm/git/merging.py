@@ -5,16 +5,18 @@ Until the last step nothing that a person can see has changed, so a refusal leav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from agent_farm.git.advancing import HeadMoved, MergeRefused, Step, advance
+from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
 from agent_farm.git.checkout import Checkout, Head
 from agent_farm.git.git_process import GitError, ask_git, run_git, run_git_bytes
-from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.landing_hooks import Hooks
+from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.repository import Repository
+from agent_farm.git.settling import Move
 from agent_farm.launch import as_command
 from agent_farm.shield import Shield
 
@@ -72,9 +74,8 @@ def merge_commit(
     message: str | None = None,
     *,
     head: Head | None = None,
-    signed: bool = False,
+    hooks: Hooks | None = None,
     review: Review | None = None,
-    hooks: Path | None = None,
     fds: Sequence[int] = (),
     shield: Shield | None = None,
 ) -> Merged:
@@ -84,26 +85,26 @@ def merge_commit(
     stays as it is, also with `rebase`, which copies its commits. Whoever calls this holds the lock of
     landings, which git is given as one of `fds`. `head` is what was checked out a moment ago.
     """
-    making = _Making(repository, checkout, work, strategy, message, review or Review(), signed)
-    found = head
+    review = review or Review()
+    making = _Making(repository, work, strategy, message, review, hooks is not None and hooks.signs)
     for _ in range(_TRIES):
-        head, found = found or checkout.head(), None
-        if head.branch is None:
+        now = head or checkout.head()
+        if now.branch is None:
             raise MergeRefused(
                 f"{checkout.path} is on no branch", hint=as_command("git", "-C", checkout.path, "branch")
             )
-        if _contains(repository, head.commit, work.tip):
-            return Merged(head.branch, head.commit, head.commit)
-        after = making.after(head.commit)
-        if after == head.commit:
-            return Merged(head.branch, head.commit, after)
-        making.review.commit(head.commit, after)
-        last = Step(head.branch, head.commit, after, what=work.name)
+        merged = Merged(now.branch, now.commit, making.after(now.commit))
+        if merged.before == merged.after:
+            return merged
+        review.commit(merged.before, merged.after)
+        move = Move(work.name, merged.into, merged.before, merged.after)
+        directory = hooks.directory if hooks else None
         try:
-            advance(checkout, last, hooks=hooks, fds=fds, shield=shield or Shield())
+            advance(checkout, move, hooks=directory, fds=fds, shield=shield or Shield())
         except HeadMoved:
-            continue
-        return Merged(head.branch, head.commit, after)
+            head = None
+        else:
+            return merged
     raise MergeRefused(
         f"{checkout.path} got another commit each time {work.name} was about to land on it",
         why=f"Nothing was merged; it was tried {_TRIES} times.",
@@ -115,7 +116,6 @@ class _Making:
     """The commit that a branch is to move to, made in the object store."""
 
     repository: Repository
-    checkout: Checkout
     work: Work
     strategy: Strategy
     text: str | None
@@ -123,95 +123,79 @@ class _Making:
     signed: bool
 
     def after(self, head: str) -> str:
-        repository, work = self.repository, self.work
+        """`head` itself where there is nothing to merge."""
+        tip = self.work.tip
+        if self.contains(head, tip):
+            return head
         if self.strategy == "ff":
-            if not _contains(repository, work.tip, head):
+            if not self.contains(tip, head):
                 raise NoFastForward(
-                    f"The branch has moved on: it cannot be fast-forwarded to {work.name}",
+                    f"The branch has moved on: it cannot be fast-forwarded to {self.work.name}",
                     why="Both have commits of their own.",
                 )
-            return work.tip
+            return tip
         if self.strategy == "rebase":
-            return _replayed(repository, head, work.tip, work.name, self.signed)
-        tree = _merged_tree(repository, head, work.tip, work.name)
-        if self.strategy == "squash" and tree == _tree(repository, head):
+            return self.replayed(head)
+        tree = self.merged_tree(head, tip)
+        if self.strategy == "squash" and tree == self.tree_of(head):
             return head
-        tree = self.review.tree(head, work.tip, tree, self.strategy)
-        text = (self.text or self._default(head)).rstrip() + "\n"
+        tree = self.review.tree(head, tip, tree, self.strategy)
+        text = (self.text or self.default_message(head)).rstrip() + "\n"
         message = self.review.message(text.encode("utf-8", "surrogateescape"), self.strategy)
-        parents = [head] if self.strategy == "squash" else [head, work.tip]
-        return _commit(repository, tree, parents, message, signed=self.signed)
+        return self.commit(tree, [head] if self.strategy == "squash" else [head, tip], message)
 
-    def _default(self, head: str) -> str:
-        commits = _subjects(self.repository, head, self.work.tip) if self.strategy == "squash" else ""
-        parts = (self.work.subject, commits.strip(), self.work.trailer)
-        return "\n\n".join(part for part in parts if part) + "\n"
+    def default_message(self, head: str) -> str:
+        commits = ""
+        if self.strategy == "squash":
+            told = ("log", "--reverse", "--no-merges", "--format=* %s", f"{head}..{self.work.tip}", "--")
+            commits = run_git(self.repository.root, *told).strip()
+        return "\n\n".join(part for part in (self.work.subject, commits, self.work.trailer) if part)
 
+    def merged_tree(self, one: str, other: str) -> str:
+        result = merged_trees(self.repository, [(one, other)])[0]
+        if result.conflicts:
+            what = f"{self.work.name} conflicts with what it is to land on"
+            raise MergeConflicts(what, evidence=result.conflicts)
+        return result.tree
 
-def _merged_tree(repository: Repository, one: str, other: str, branch: str) -> str:
-    result = merged_trees(repository, [(one, other)])[0]
-    if result.conflicts:
-        raise MergeConflicts(f"{branch} conflicts with what it is to land on", evidence=result.conflicts)
-    return result.tree
+    def replayed(self, head: str) -> str:
+        """The work's commits copied onto `head`; the ones whose change is there already are left out."""
+        order = ("rev-list", "--reverse", "--topo-order", "--no-merges", "--parents")
+        rows = run_git(self.repository.root, *order, f"{head}..{self.work.tip}").splitlines()
+        current, current_tree = head, self.tree_of(head)
+        for commit, *parents in map(str.split, rows):
+            if not parents:
+                raise MergeRefused(
+                    f"{self.work.name} has a commit without a parent", why="It cannot be rebased."
+                )
+            tree = self.merged_tree(loose_commit(self.repository, current_tree, parents[0]), commit)
+            if tree != current_tree:
+                current, current_tree = self.copied(commit, tree, current), tree
+        return current
 
+    def copied(self, commit: str, tree: str, parent: str) -> str:
+        """The same author, date and message over another tree."""
+        told = ("log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B", commit)
+        name, email, date, text = run_git_bytes(self.repository.root, *told, "--").split(b"\0", 3)
+        facts = {"NAME": name, "EMAIL": email, "DATE": b"@" + date}
+        author = {f"GIT_AUTHOR_{fact}": os.fsdecode(value) for fact, value in facts.items()}
+        return self.commit(tree, [parent], text.rstrip(b"\n") + b"\n", author)
 
-def _replayed(repository: Repository, head: str, tip: str, branch: str, signed: bool) -> str:
-    """The branch's commits copied onto `head`; the ones whose change is there already are left out."""
-    commits = run_git(
-        repository.root, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{head}..{tip}"
-    ).split()
-    current = head
-    for commit in commits:
-        parent = run_git(repository.root, "rev-parse", "--verify", "--quiet", f"{commit}^", ok=(0, 1)).strip()
-        if not parent:
-            raise MergeRefused(f"{branch} has a commit without a parent", why="It cannot be rebased.")
-        # With the original's parent as its only one, a merge of this commit is a pick of the original.
-        here = _commit(repository, _tree(repository, current), [parent], b"replay\n")
-        tree = _merged_tree(repository, here, commit, branch)
-        if tree != _tree(repository, current):
-            current = _copied(repository, commit, tree, current, signed)
-    return current
+    def commit(
+        self, tree: str, parents: Sequence[str], message: bytes, author: Mapping[str, str] | None = None
+    ) -> str:
+        given = [word for parent in parents for word in ("-p", parent)]
+        if self.signed:  # unlike `git commit`, `commit-tree` does not look into the settings
+            given.append("-S")
+        whole = ("-c", "i18n.commitEncoding=utf-8", "commit-tree", tree, *given)
+        return run_git(self.repository.root, *whole, input=message, env=author).strip()
 
+    def contains(self, commit: str, ancestor: str) -> bool:
+        question = ("merge-base", "--is-ancestor", ancestor, commit)
+        status, _, stderr = ask_git(self.repository.root, *question)
+        if status > 1:
+            raise GitError("The history cannot be read", why=stderr.decode("utf-8", "replace").strip())
+        return status == 0
 
-def _copied(repository: Repository, commit: str, tree: str, parent: str, signed: bool) -> str:
-    """The same author, date and message over another tree."""
-    facts = run_git(repository.root, "log", "-1", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, "--")
-    name, email, date = facts.rstrip("\n").split("\0")
-    raw = run_git_bytes(repository.root, "log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
-    author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
-    return _commit(repository, tree, [parent], raw.rstrip(b"\n") + b"\n", author=author, signed=signed)
-
-
-def _commit(
-    repository: Repository,
-    tree: str,
-    parents: Sequence[str],
-    message: bytes,
-    *,
-    author: dict[str, str] | None = None,
-    signed: bool = False,
-) -> str:
-    arguments = [argument for parent in parents for argument in ("-p", parent)]
-    if signed:  # unlike `git commit`, `commit-tree` does not look into the settings
-        arguments.append("-S")
-    plain = ("-c", "i18n.commitEncoding=utf-8")
-    return run_git(
-        repository.root, *plain, "commit-tree", tree, *arguments, input=message, env=author
-    ).strip()
-
-
-def _subjects(repository: Repository, head: str, tip: str) -> str:
-    return run_git(
-        repository.root, "log", "--reverse", "--no-merges", "--format=* %s", f"{head}..{tip}", "--"
-    )
-
-
-def _contains(repository: Repository, commit: str, ancestor: str) -> bool:
-    status, _, stderr = ask_git(repository.root, "merge-base", "--is-ancestor", ancestor, commit)
-    if status > 1:
-        raise GitError("The history cannot be read", why=stderr.decode("utf-8", "replace").strip())
-    return status == 0
-
-
-def _tree(repository: Repository, commit: str) -> str:
-    return run_git(repository.root, "rev-parse", f"{commit}^{{tree}}").strip()
+    def tree_of(self, commit: str) -> str:
+        return run_git(self.repository.root, "rev-parse", f"{commit}^{{tree}}").strip()

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, convert, structs
+from msgspec import Meta, Struct, convert, field, structs
 
-from agent_farm.disk import read_plain, replace_file, stale_temporaries
+from agent_farm.disk import cannot_write, read_plain, replace_file, stale_temporaries
 from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import (
@@ -26,25 +27,32 @@ from agent_farm.git.entries import (
     changes_between,
     index_entries,
     kind_on_disk,
+    remove_file,
 )
 from agent_farm.git.index_lock import index_lock, is_marked, locked_index
 from agent_farm.launch import as_command
 
-INDEX_SECONDS = 15.0
 _LONGEST = 16_384  # bytes of what says which landing has begun
 _BLOCK = 512  # disks and kernels write no less at a time
 _Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
 _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
-class Move(Struct, frozen=True, forbid_unknown_fields=True):
-    """A landing that has begun: `mark` is in the lock it made, `what` is for the person who meets it."""
+def _new_mark() -> str:
+    return f"agent-farm {secrets.token_hex(16)}\n"
 
-    mark: _Text
+
+class Move(Struct, frozen=True, forbid_unknown_fields=True):
+    """`branch`, which is checked out, moves from `before` to `after`, since `what` lands.
+
+    `mark` is in the lock that it makes.
+    """
+
     what: _Text
     branch: _Text
     before: _Commit
     after: _Commit
+    mark: _Text = field(default_factory=_new_mark)
     version: Literal[1] = 1
 
 
@@ -78,9 +86,9 @@ def write_move(checkout: Checkout, move: Move) -> None:
 
 
 def forget_move(checkout: Checkout) -> None:
-    next_index(checkout).unlink(missing_ok=True)
-    next_index(checkout).with_name("agent-farm-index.lock").unlink(missing_ok=True)
-    move_file(checkout).unlink(missing_ok=True)
+    index = next_index(checkout)
+    for file in (index, index.with_name(f"{index.name}.lock"), move_file(checkout)):
+        file.unlink(missing_ok=True)
 
 
 def half_written(checkout: Checkout) -> list[Path]:
@@ -110,7 +118,7 @@ def settle_interrupted(checkout: Checkout) -> Settled | None:
     if move is None:
         return None
     kept_lock = is_marked(index_lock(checkout), move.mark)
-    with locked_index(checkout, move.mark, wait=INDEX_SECONDS):
+    with locked_index(checkout, move.mark):
         settled = settle(checkout, move, at_once=False, kept_lock=kept_lock)
     forget_move(checkout)
     return settled
@@ -162,6 +170,8 @@ def copy_index(checkout: Checkout) -> None:
         os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     except FileNotFoundError:
         target.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(target, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,7 @@ class _Files:
     def restore(self) -> list[str]:
         """The files that are somebody's own, which stay as they are."""
         sparse = {path for path, (_, left_out) in index_entries(self.checkout).items() if left_out}
-        files = [path for path, change in self.changes.items() if not _is_submodule(change)]
+        files = [path for path, change in self.changes.items() if not change.is_submodule]
         there = blobs_on_disk(self.checkout, files)
         remove, write, left = [], [], []
         for path in files:
@@ -195,7 +205,7 @@ class _Files:
             else:
                 write.append(path)
         for path in remove:
-            _remove(self.checkout, path)
+            remove_file(self.checkout.path, path)
         return [*left, *_write(self.checkout, write, there)]
 
     def _is_ours(self, path: str, found: Entry | None) -> bool:
@@ -212,28 +222,12 @@ class _Files:
         if place.is_symlink() or size % self.block:
             return False
         for entry in change:
-            whole = (
-                self.checkout.run_bytes("cat-file", "--filters", f"--path={path}", entry.blob)
-                if entry
-                else b""
-            )
+            if entry is None:
+                continue
+            whole = self.checkout.run_bytes("cat-file", "--filters", f"--path={path}", entry.blob)
             if size < len(whole) and place.read_bytes() == whole[:size]:
                 return True
         return False
-
-
-def _is_submodule(change: Change) -> bool:
-    return any(entry is not None and entry.is_submodule for entry in change)
-
-
-def _remove(checkout: Checkout, path: str) -> None:
-    place = checkout.path / path
-    place.unlink(missing_ok=True)
-    with suppress(OSError):
-        for parent in place.parents:
-            if parent == checkout.path:
-                break
-            parent.rmdir()
 
 
 def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> list[str]:

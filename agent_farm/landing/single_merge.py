@@ -80,9 +80,8 @@ def land(
                     strategy,
                     message,
                     head=head,
-                    signed=hooks.signs,
                     review=review,
-                    hooks=hooks.directory,
+                    hooks=hooks,
                     fds=[lock],
                     shield=shield,
                 )

@@ -9,7 +9,7 @@ import pytest
 
 from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout, main_checkout
-from agent_farm.git.index_lock import index_lock, new_mark
+from agent_farm.git.index_lock import index_lock
 from agent_farm.git.repository import find_repository
 from agent_farm.git.settling import Move, next_index, read_move, settle_interrupted, write_move
 from tests.gitrepo import git, make_repo, write_files
@@ -47,7 +47,7 @@ def begun(repo: Path, *, branch_moved: bool = False) -> Checkout:
     """As a kill leaves it: all files written, and the lock of the index held."""
     checkout = main_checkout(find_repository(repo))
     before, after = git(repo, "rev-parse", "before"), git(repo, "rev-parse", "after")
-    move = Move(new_mark(), "task-1", "main", before, after)
+    move = Move("task-1", "main", before, after)
     write_move(checkout, move)
     next_index(checkout).write_bytes(checkout.index.read_bytes())
     env = {"GIT_INDEX_FILE": str(next_index(checkout))}

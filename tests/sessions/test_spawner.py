@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.sessions.session import SessionRequest
+from agent_farm.sessions.session import SessionRequest, SpawnerResult
 from tests.sessions.loop import in_loop
-from tests.sessions.stage import Call, make_butler, make_stage
+from tests.sessions.stage import Call, Stage, make_butler, make_stage
 
 
 class Gate:
@@ -43,13 +44,20 @@ class Gate:
         self._open.set()
 
 
+async def one_at_work(tmp_path: Path, **butler: Any) -> tuple[Gate, Stage, asyncio.Task[SpawnerResult]]:
+    """A butler whose only slot is taken until the gate opens."""
+    gate = Gate()
+    stage = make_stage(tmp_path, gate.act, butler=make_butler(tmp_path, **butler))
+    running = asyncio.create_task(stage.spawner.trigger("first"))
+    await gate.holds(1)
+    return gate, stage, running
+
+
 @in_loop
 async def test_a_second_trigger_waits_while_one_runs(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    first = asyncio.create_task(stage.spawner.trigger("first"))
+    gate, stage, first = await one_at_work(tmp_path)
     second = asyncio.create_task(stage.spawner.trigger("second"))
-    await gate.holds(1)
+    await asyncio.sleep(0)
     assert gate.inside == ["first"]
     assert stage.spawner.queue.waiting == 1
     gate.open()
@@ -94,10 +102,7 @@ async def test_the_queue_is_first_come_first_served(tmp_path: Path) -> None:
 
 @in_loop
 async def test_a_session_that_triggers_another_is_refused_when_no_slot_is_free(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    outer = asyncio.create_task(stage.spawner.trigger("outer"))
-    await gate.holds(1)
+    gate, stage, outer = await one_at_work(tmp_path)
     result = await asyncio.wait_for(stage.spawner.trigger("inner", trigger_source="trigger"), 5)
     assert not result.success
     assert "slots are taken" in (result.error or "")
@@ -132,10 +137,9 @@ async def test_self_triggers_at_the_same_instant_never_share_a_slot(tmp_path: Pa
 
 @in_loop
 async def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act, butler=make_butler(tmp_path, max_queued_sessions=2))
-    tasks = [asyncio.create_task(stage.spawner.trigger(f"p{n}")) for n in range(3)]
-    await gate.holds(1)
+    gate, stage, first = await one_at_work(tmp_path, max_queued_sessions=2)
+    tasks = [first, *(asyncio.create_task(stage.spawner.trigger(f"p{n}")) for n in range(2))]
+    await asyncio.sleep(0)
     result = await asyncio.wait_for(stage.spawner.trigger("one too many"), 5)
     assert not result.success
     assert "queue is full" in (result.error or "")
@@ -146,10 +150,7 @@ async def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
 
 @in_loop
 async def test_stop_accepting_refuses_what_comes_later(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    running = asyncio.create_task(stage.spawner.trigger("running"))
-    await gate.holds(1)
+    gate, stage, running = await one_at_work(tmp_path)
     stage.spawner.stop_accepting()
     late = await stage.spawner.trigger("late")
     assert not late.success
@@ -160,10 +161,9 @@ async def test_stop_accepting_refuses_what_comes_later(tmp_path: Path) -> None:
 
 @in_loop
 async def test_drain_waits_for_what_runs(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    tasks = [asyncio.create_task(stage.spawner.trigger(name)) for name in ("a", "b")]
-    await gate.holds(1)
+    gate, stage, running = await one_at_work(tmp_path)
+    tasks = [running, asyncio.create_task(stage.spawner.trigger("waits"))]
+    await asyncio.sleep(0)
     draining = asyncio.create_task(stage.spawner.drain(timeout=30.0))
     gate.open()
     assert await draining is True
@@ -172,10 +172,9 @@ async def test_drain_waits_for_what_runs(tmp_path: Path) -> None:
 
 @in_loop
 async def test_drain_cancels_what_is_late_and_completes_its_records(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    tasks = [asyncio.create_task(stage.spawner.trigger(name)) for name in ("runs", "waits")]
-    await gate.holds(1)
+    gate, stage, running = await one_at_work(tmp_path)
+    tasks = [running, asyncio.create_task(stage.spawner.trigger("waits"))]
+    await asyncio.sleep(0)
     assert await stage.spawner.drain(timeout=0.05) is False
     results = await asyncio.gather(*tasks)
     assert [result.success for result in results] == [False, False]
@@ -193,10 +192,7 @@ async def test_drain_with_nothing_to_do_returns_at_once(tmp_path: Path) -> None:
 
 @in_loop
 async def test_a_cancelled_caller_cancels_its_session_and_frees_the_slot(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    caller = asyncio.create_task(stage.spawner.trigger("given up"))
-    await gate.holds(1)
+    gate, stage, caller = await one_at_work(tmp_path)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
         await caller
@@ -209,10 +205,7 @@ async def test_a_cancelled_caller_cancels_its_session_and_frees_the_slot(tmp_pat
 
 @in_loop
 async def test_a_caller_cancelled_in_the_queue_never_runs(tmp_path: Path) -> None:
-    gate = Gate()
-    stage = make_stage(tmp_path, gate.act)
-    first = asyncio.create_task(stage.spawner.trigger("first"))
-    await gate.holds(1)
+    gate, stage, first = await one_at_work(tmp_path)
     queued = asyncio.create_task(stage.spawner.trigger("queued"))
     await asyncio.sleep(0)
     queued.cancel()

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.gitrepo import make_repo
+from tests.leftovers import changes_of_the_checkout, files_of_the_user, processes_of
+from tests.waiting import wait_until
 
 Af = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -23,6 +25,7 @@ Af = Callable[..., "subprocess.CompletedProcess[str]"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LEAVING = 60.0  # seconds that what is ending may take
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
 
 
@@ -34,18 +37,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where sockets are, whose paths have to be short; a run that leaves anything behind fails."""
+    alone = bool(os.environ.get("CI"))  # nobody else writes in this home and this checkout meanwhile
+    before = (files_of_the_user(), changes_of_the_checkout()) if alone else None
+    place = Path(tempfile.mkdtemp(prefix="af-tests-", dir="/tmp"))
+    yield place
+    base = tmp_path_factory.getbasetemp()
+    with suppress(AssertionError):
+        wait_until(lambda: not processes_of(base, place), timeout=LEAVING)
+    assert processes_of(base, place) == []
+    place.rmdir()
+    assert before is None or before == (files_of_the_user(), changes_of_the_checkout())
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path: Path, short: Path) -> Iterator[Path]:
     """The user's own home, git configuration and tmux server cannot be reached from a test."""
-    with private_home(tmp_path) as private:
+    with private_home(tmp_path, short) as private:
         yield private
 
 
 @contextmanager
-def private_home(directory: Path) -> Iterator[Path]:
+def private_home(directory: Path, short: Path) -> Iterator[Path]:
     """Below `directory`; whatever was started with it ends with it."""
     private = _made(directory / "home")
-    sockets = Path(tempfile.mkdtemp(prefix="af-tmux-", dir="/tmp"))  # a socket's path has to be short
+    sockets = Path(tempfile.mkdtemp(dir=short))
     with pytest.MonkeyPatch.context() as environment:
         for name in list(os.environ):
             if name not in _KEEP and not name.startswith(("PYTEST_", "COV_")):

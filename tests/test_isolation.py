@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-import pwd
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +15,8 @@ import pytest
 from tests.conftest import Af
 from tests.farm.traces import all_sessions
 from tests.gitrepo import git
+from tests.leftovers import CHECKOUT, files_of_the_user, processes_of
 
-REAL_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
-ROOT = Path(__file__).parent.parent
 # They wait for a condition, are the program that a test looks at, or (test_live) measure what idling costs.
 MAY_SLEEP = {
     "waiting.py", "fake_api/mcp.py", "fake_api/server.py", "pane/programs.py", "runtimes/lego.py",
@@ -69,63 +68,75 @@ def test_git_reads_no_configuration_of_the_user(repo: Path) -> None:
         assert scope == "local" or str(Path.home()) in origin, line
 
 
-def test_what_af_writes_for_the_user_stays_in_the_test(repo: Path, af: Af, tmp_path: Path) -> None:
-    """Nothing in the real home is newer than the start of this test."""
-    mark = tmp_path / "mark"
-    mark.touch()
-    places = [
-        REAL_HOME / name for name in (".local/state/agent-farm", ".config/lctx", ".gitconfig", ".tmux.conf")
-    ]
-    before = {place: _newest(place) for place in places}
+def test_what_af_writes_for_the_user_stays_in_the_test(repo: Path, af: Af) -> None:
+    before = files_of_the_user()
     assert af("spawn", "--runtime", "demo", "Fix").returncode == 0
     assert af("doctor").returncode in (0, 1)
-    assert {place: _newest(place) for place in places} == before
+    assert files_of_the_user() == before
     assert (Path(os.environ["XDG_STATE_HOME"]) / "agent-farm/ports.json").exists()
 
 
-def _newest(place: Path) -> float | None:
-    paths = [place, *place.rglob("*")] if place.is_dir() else [place]
-    return max((path.stat().st_mtime for path in paths if path.exists()), default=None)
-
-
-def test_a_test_leaves_no_tmux_server(tmp_path: Path) -> None:
-    """Run by a pytest of its own: after the test its server is gone, and so is what ran in it."""
-    test = tmp_path / "test_inner.py"
-    test.write_text(
-        "import os, subprocess\n"
-        "def test_starts_a_server(repo, af):\n"
-        "    assert af('spawn', '--runtime', 'demo', 'Fix').returncode == 0\n"
-        f"    open({str(tmp_path / 'where')!r}, 'w').write(os.environ['TMUX_TMPDIR'] + '\\n' + str(repo))\n"
-    )
-    root = Path(__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", str(test)],
+def run_inner(tmp_path: Path, test: str) -> subprocess.CompletedProcess[str]:
+    """In a pytest of its own."""
+    (tmp_path / "test_inner.py").write_text(f"import os, subprocess\n{test}")
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "tests.conftest",
+            "-p",
+            "no:cacheprovider",
+            "test_inner.py",
+        ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
+    )
+
+
+def test_a_test_leaves_no_tmux_server(tmp_path: Path) -> None:
+    done = run_inner(
+        tmp_path,
+        "def test_starts_a_server(repo, af):\n"
+        "    assert af('spawn', '--runtime', 'demo', 'Fix').returncode == 0\n"
+        f"    open({str(tmp_path / 'where')!r}, 'w').write(os.environ['TMUX_TMPDIR'] + '\\n' + str(repo))\n",
     )
     assert done.returncode == 0, done.stdout
     sockets, repo = (tmp_path / "where").read_text().splitlines()
-    assert not Path(sockets).exists()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        assert f"AF_ROOT={repo}\0".encode() not in environment, entry
+    assert not Path(sockets).parent.exists()
+    assert processes_of(Path(repo)) == []
+
+
+def test_a_run_that_leaves_a_process_fails(tmp_path: Path) -> None:
+    """However it went away: without an environment, in a session of its own."""
+    done = run_inner(
+        tmp_path,
+        "import tests.conftest\n"
+        "def test_leaves_one(tmp_path):\n"
+        "    tests.conftest.LEAVING = 0.1\n"
+        "    left = subprocess.Popen(['sleep', '200'], cwd=tmp_path, env={}, start_new_session=True)\n"
+        "    left.returncode = 0  # nobody is to wait for it\n",
+    )
+    (left,) = processes_of(tmp_path)
+    os.kill(int(left.split()[0]), signal.SIGKILL)
+    assert done.returncode == 1
+    assert f"assert ['{left}'] == []" in done.stdout
 
 
 def test_a_failure_is_not_run_again() -> None:
     """A flaky test has found a bug; running it again would hide it. CI alone looks twice, and shows both."""
     for name in ("Makefile", "pyproject.toml"):
-        assert not re.search(r"rerun|flaky|--(last-failed|lf)\b", (ROOT / name).read_text()), name
+        assert not re.search(r"rerun|flaky|--(last-failed|lf)\b", (CHECKOUT / name).read_text()), name
 
 
 def test_no_test_waits_for_a_fixed_time() -> None:
-    tests = ROOT / "tests"
+    tests = CHECKOUT / "tests"
     sleeping = set()
     for path in tests.rglob("*.py"):
         name = path.relative_to(tests).as_posix()

@@ -68,9 +68,9 @@ def _fetch() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(tmp_path_factory: pytest.TempPathFactory, short: Path) -> Iterator[Path]:
     """One home, one farm, one server and one browser for all tests of a module."""
-    with private_home(tmp_path_factory.mktemp("farm")) as private:
+    with private_home(tmp_path_factory.mktemp("farm"), short) as private:
         yield private
 
 
@@ -112,7 +112,7 @@ def dashboard(server: Dashboard) -> Dashboard:
 
 
 @pytest.fixture(scope="module")
-def chromium(home: Path) -> Iterator[Browser]:
+def chromium(home: Path, short: Path) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -120,9 +120,9 @@ def chromium(home: Path) -> Iterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail("chromium is not installed")
         pytest.skip("chromium is not installed")
-    with tempfile.TemporaryDirectory(prefix="af-chr-", dir="/tmp") as short, sync_playwright() as playwright:
-        # Chromium makes a socket in TMPDIR, and a socket's path has to be short.
-        env = {**os.environ, "TMPDIR": short}
+    with tempfile.TemporaryDirectory(dir=short) as own, sync_playwright() as playwright:
+        # Chromium makes a socket in TMPDIR.
+        env = {**os.environ, "TMPDIR": own}
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, env=env)
         yield browser
         browser.close()

@@ -13,8 +13,7 @@ from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.recover import Back, Recovered
-from agent_farm.operations.resume import Resumed
+from agent_farm.operations.resume import Back, Recovered, Resumed
 from agent_farm.operations.stop import Stopped
 
 

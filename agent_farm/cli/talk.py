@@ -11,7 +11,7 @@ from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.options import complete_ids, text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import UsageError
-from agent_farm.operations.deliveries import Delivered
+from agent_farm.operations.send import Delivered
 from agent_farm.operations.wait import Waited
 
 EPILOG = """The last word is the text, or - for standard input.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, Status
 from agent_farm.errors import WorkWouldBeLost
+from agent_farm.farm.ending import program_in_shell
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.panes import find_pane
-from agent_farm.farm.stop import program_in_shell
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.landed import Commit, landing_targets, unlanded_commits

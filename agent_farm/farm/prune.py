@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import WorkWouldBeLost
+from agent_farm.farm.ending import end_processes
 from agent_farm.farm.evidence import Evidence, gather, require_removable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
 from agent_farm.farm.removal import finish, remove, settle_removal
-from agent_farm.farm.stop import end_processes
 from agent_farm.farm.trash import Kept, begun_removals
 
 _TRIES = 3  # a worktree in which somebody goes on writing is not removed

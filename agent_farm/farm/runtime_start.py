@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord, stored_record
+from agent_farm.builders.registry import Records
 from agent_farm.disk import make_directory, replace_file
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_statuses
 from agent_farm.launch import Launch
 from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
+from agent_farm.server.launching import ensure_server, mint_builder_token
+from agent_farm.sessions.butlers import load_butler
 
 # What a command that shows something on the person's desktop needs.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
@@ -26,23 +30,32 @@ DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY
 TOOLS_SECONDS = 6.0
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    source: Path
-    target: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """What the launcher does to a tree before the runtime starts."""
-
-    copies: tuple[Copy, ...] = ()
-    setup: str | None = None
-
-
 def draw_run() -> str:
     """The name of one start of a builder: its events are bound to it."""
     return os.urandom(6).hex()
+
+
+def require_room(farm: Farm, records: Records) -> None:
+    """AgentFarmError when as many builders run as `limits.max_builders` lets; ask under the registry's lock.
+
+    One that is being created or cannot be asked counts: it may be running. Ended ones take no room.
+    """
+    limit = farm.settings.number("limits.max_builders")
+    if not limit or len(records) < limit:
+        return
+    statuses = read_statuses(farm, list(records.values()))
+    running = [id for id, status in statuses.items() if not status.is_finished]
+    if len(running) >= limit:
+        others = len(records) - len(running)
+        raise AgentFarmError(
+            f"{len(running)} builder{'s run' if len(running) != 1 else ' runs'}, "
+            f"and limits.max_builders is {limit}",
+            why=f"{others} that ended or {'was' if others == 1 else 'were'} stopped "
+            f"{'does' if others == 1 else 'do'} not count."
+            if others
+            else None,
+            hint=f"af stop {running[0]}" if len(running) == 1 else "af status",
+        )
 
 
 def start_runtime(
@@ -52,25 +65,32 @@ def start_runtime(
     *,
     prompt: str | None,
     role_text: str | None,
-    mcp_server: McpServer | None,
-    preparation: Preparation,
+    copies: Mapping[Path, Path] | None = None,
+    setup: str | None = None,
     resume: bool = False,
 ) -> None:
-    """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher."""
+    """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher.
+
+    What the launcher does to the tree before the runtime starts: `copies` from where to where, and `setup`.
+    """
     run = farm.run(record.id)
     make_directory(run.directory)
-    order = _order(farm, record, chosen, prompt, role_text, mcp_server, resume)
-    if order.prompt_file is not None and prompt is not None:
-        replace_file(order.prompt_file, prompt)
+    start = _start(farm, record, chosen, prompt, role_text, resume)
+    if start.prompt_file is not None and prompt is not None:
+        replace_file(start.prompt_file, prompt)
     if role_text is not None:
         replace_file(run.role, role_text)
-    launch = chosen.adapter.interactive(order)
+    launch = chosen.adapter.interactive(start)
     for file in launch.files:
         make_directory(file.path.parent)
         replace_file(file.path, file.content, mode=file.mode)
-    hooks = chosen.adapter.cli.hooks.to_json(prompted=prompt is not None)
-    document = _launch_document(farm, record, launch, hooks, preparation)
-    document["prompted"] = prompt is not None
+    document = {
+        **_launch_document(farm, record, launch),
+        "copies": [{"from": str(source), "to": str(target)} for source, target in (copies or {}).items()],
+        "setup": setup,
+        "hooks": chosen.adapter.cli.hooks.to_json(prompted=prompt is not None),
+        "prompted": prompt is not None,
+    }
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")
     replace_file(run.record, json.dumps(stored_record(record, farm.paths), indent=1) + "\n")
     argv = launcher_argv(record.session, run.directory)
@@ -99,13 +119,12 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
     }
 
 
-def _order(
+def _start(
     farm: Farm,
     record: BuilderRecord,
     chosen: Chosen,
     prompt: str | None,
     role_text: str | None,
-    mcp_server: McpServer | None,
     resume: bool,
 ) -> Start:
     run = farm.run(record.id)
@@ -128,19 +147,25 @@ def _order(
         permissions=chosen.permissions,
         conversation_id=record.conversation_id,
         resume=resume,
-        server=mcp_server,
+        server=_server(farm, record.id),
         extra_args=chosen.extra_args,
         command=chosen.command,
     )
 
 
-def _launch_document(
-    farm: Farm,
-    record: BuilderRecord,
-    launch: Launch,
-    hooks: dict[str, object],
-    preparation: Preparation,
-) -> dict[str, object]:
+def _server(farm: Farm, builder_id: str) -> McpServer | None:
+    """The farm's server as this builder may use it, under a token of its own; never waited for.
+
+    None with `[server] enabled = false`: the runtime then gets a strict and empty MCP configuration.
+    """
+    if not farm.settings.flag("server.enabled"):
+        return None
+    address = ensure_server(farm.root)
+    token = mint_builder_token(farm.root, builder_id)
+    return McpServer(load_butler(farm.root).name, address.mcp_url(builder_id), token)
+
+
+def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[str, object]:
     return {
         "version": 1,
         "builder": record.id,
@@ -151,12 +176,9 @@ def _launch_document(
         "argv": list(launch.argv),
         "env": dict(launch.env),
         "scratch": str(launch.scratch) if launch.scratch else None,
-        "copies": [{"from": str(copy.source), "to": str(copy.target)} for copy in preparation.copies],
-        "setup": preparation.setup,
         "shell": [_shell(), "-i"],
         "notify": _notice(farm),
         "at_end": list(_prune_argv(record)) if record.ephemeral else None,
-        "hooks": hooks,
     }
 
 
@@ -180,9 +202,6 @@ def _shell() -> str:
 
 def _prune_argv(record: BuilderRecord) -> Sequence[str]:
     """An ephemeral builder leaves through the same door as every other: `af prune`, refusals included."""
-    found = (
-        "TMUX_TMPDIR",
-        "GIT_CONFIG_GLOBAL",
-    )  # where this `af` looks, and the pane does not
-    where = [f"{name}={os.environ[name]}" for name in found if os.environ.get(name)]
+    names = ("TMUX_TMPDIR", "GIT_CONFIG_GLOBAL")  # where this `af` looks, and the pane does not
+    where = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     return ("env", *where, sys.executable, "-P", "-m", "agent_farm", "prune", record.id)

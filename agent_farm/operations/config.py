@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from agent_farm import consent
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
+from agent_farm.farm.chosen_runtime import include_requests
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.start_consent import include_requests
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single

@@ -51,12 +51,6 @@ def _reason(text: str, request: type[Request]) -> str:
     return f"{place}: {what[:1].lower()}{what[1:]}" if place else what
 
 
-def require_said(text: str | None) -> None:
-    """Words that are given hold something."""
-    if text is not None and not text.strip():
-        raise UsageError("There is nothing to tell it: the text is empty")
-
-
 def _choices(request: type[Request], name: str) -> tuple[str, ...]:
     return tuple(str(value) for value in _values_of(_types(request)[name]))
 

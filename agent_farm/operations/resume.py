@@ -1,15 +1,28 @@
-"""`resume`: a builder's runtime starts again, with the same conversation."""
+"""`resume`, `recover`: a runtime starts again, with the same conversation and under the same role."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from agent_farm.farm.resume import resume
-from agent_farm.operations.builders import BuilderId, Yes, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
-from agent_farm.operations.requests import require_said
+from agent_farm.builders.events import last_conversation, load_events
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.roles import load_role
+from agent_farm.builders.status import ALIVE
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.chosen_runtime import Chosen, agree_to_start, choose_runtime
+from agent_farm.farm.ending import end_processes, program_in_shell
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status, read_statuses
+from agent_farm.farm.locks import hold
+from agent_farm.farm.panes import find_pane
+from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
+from agent_farm.operations.builders import BuilderId, Yes, choose, each, exit_code_of, failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.operations.shown import BuilderShown, show_started
 
 
@@ -27,10 +40,9 @@ class Resumed(Answer):
 
 
 def _resume(context: Context, request: Resume) -> Resumed:
-    require_said(request.say)
-    record = choose(context, request.id)
-    found = resume(context.farm, record, say=request.say, yes=request.yes, ask=context.ask)
-    return Resumed(show_started(context.farm, found.record), found.continues)
+    _require_said(request.say)
+    record, continues = _start_again(context, choose(context, request.id), request.say, yes=request.yes)
+    return Resumed(show_started(context.farm, record), continues)
 
 
 RESUME = Operation(
@@ -44,3 +56,165 @@ RESUME = Operation(
     pool="start",
     details="A builder whose turn was cut short is `interrupted` until it is told to go on.",
 )
+
+
+class Recover(Request):
+    say: Annotated[
+        str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Show who would come back, and start nothing")] = False
+    yes: Yes = False
+
+
+class LostBuilder(Answer):
+    """One that was neither stopped nor had ended, and whose session is gone."""
+
+    id: str
+    runtime: str
+    title: str
+    cut_short: Annotated[bool, Meta(description="It was in the middle of a turn")]
+
+
+class Back(Answer):
+    id: str
+    interrupted: bool
+
+
+class Recovered(Answer):
+    resumed: tuple[str, ...]
+    failed: tuple[Failure, ...] = ()
+    interrupted: Annotated[
+        tuple[str, ...], Meta(description="Of them, those whose turn was cut short, and who wait for a word")
+    ] = ()
+    would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+Part = LostBuilder | Back | Failure
+
+
+def _recover(context: Context, request: Recover) -> Iterator[Part]:
+    _require_said(request.say)
+    records = context.farm.records()
+    statuses = read_statuses(context.farm, records.values())
+    lost = [record for record in records.values() if statuses[record.id].state == "lost"]
+    if request.dry_run:
+        for one in lost:
+            yield LostBuilder(one.id, one.runtime, one.title, statuses[one.id].cut_short)
+        return
+
+    def bring_back(record: BuilderRecord) -> Back:
+        cut_short = statuses[record.id].cut_short
+        say = request.say if cut_short else None
+        _, continues = _start_again(context, record, say, yes=request.yes)
+        return Back(record.id, cut_short and say is None and continues)
+
+    yield from each(lost, bring_back, alone=False)
+
+
+def _collect(parts: Sequence[Part]) -> Recovered:
+    back = [part for part in parts if isinstance(part, Back)]
+    return Recovered(
+        resumed=tuple(one.id for one in back),
+        failed=failures_of(parts),
+        interrupted=tuple(one.id for one in back if one.interrupted),
+        would_resume=tuple(part for part in parts if isinstance(part, LostBuilder)),
+    )
+
+
+RECOVER = Operation(
+    "recover",
+    "Bring back all lost builders after a reboot or a dead tmux server",
+    Recover,
+    Recovered,
+    _recover,
+    _collect,
+    effect="changes",
+    outside=True,
+    pool="start",
+    details="Those that were in the middle of a turn come back as `interrupted`, unless they are told more.",
+)
+
+
+def _require_said(text: str | None) -> None:
+    if text is not None and not text.strip():
+        raise UsageError("There is nothing to tell it: the text is empty")
+
+
+def _start_again(
+    context: Context, record: BuilderRecord, say: str | None, *, yes: bool
+) -> tuple[BuilderRecord, bool]:
+    """Its new record, and whether a conversation goes on: that is told `say`; a new one gets its prompt."""
+    farm = context.farm
+    with hold(farm, record.id) as record:
+        _require_resumable(farm, record)
+        chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
+        agree_to_start(farm, chosen, yes=yes, ask=context.ask)  # they may have changed since the spawn
+        require_room(farm, farm.registry.read())
+        submitted = chosen.adapter.cli.hooks.submitted
+        conversation = last_conversation(load_events(farm.run(record.id).events), submitted)
+        end_processes(farm, record)
+        started = replace(
+            record,
+            run=draw_run(),
+            socket=farm.tmux.path(os.environ),
+            conversation_id=conversation or chosen.adapter.new_conversation_id(),
+            state="running",
+            reason=None,
+        )
+        farm.registry.put(started)
+        try:
+            _start(farm, started, chosen, say, continues=conversation is not None)
+        except BaseException:
+            farm.registry.put(record)
+            raise
+        return started, conversation is not None
+
+
+def _require_resumable(farm: Farm, record: BuilderRecord) -> None:
+    status = read_status(farm, record)
+    if status.state in ALIVE:
+        raise UsageError(f"{record.id} is running ({status.state})", hint=f"af attach {record.id}")
+    if status.state == "unknown":
+        raise AgentFarmError(f"tmux could not be asked about {record.id}", why=status.reason)
+    if status.state == "creating":
+        raise AgentFarmError(f"{record.id} is being created", hint="af status")
+    if not record.worktree_path.is_dir():
+        raise AgentFarmError(
+            f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"
+        )
+    program = program_in_shell(find_pane(record).pane)
+    if program:
+        raise AgentFarmError(
+            f"{program} runs in the shell of {record.id}",
+            why="Resuming would end it.",
+            hint=f"af attach {record.id}",
+        )
+
+
+def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *, continues: bool) -> None:
+    if not continues and record.prompt_file is not None:
+        say = _prompt_again(farm, record)
+    start_runtime(
+        farm,
+        record,
+        chosen,
+        prompt=say if continues or record.prompt_file else None,
+        role_text=load_role(farm.run(record.id).role) if record.role else None,
+        setup=farm.settings.text("worktree.setup") if not continues else None,
+        resume=continues,
+    )
+
+
+def _prompt_again(farm: Farm, record: BuilderRecord) -> str:
+    try:
+        return farm.run(record.id).prompt.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise AgentFarmError(
+            f"The prompt of {record.id} was never written",
+            why=f"Its spawn was cut short; what it holds is in {record.worktree}.",
+            hint=f"af diff {record.id}",
+        ) from None

@@ -16,10 +16,14 @@ from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Request
 from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.farm.base_commit import Start, choose_start, go_on_with
-from agent_farm.farm.chosen_runtime import Chosen, choose_runtime
+from agent_farm.farm.chosen_runtime import (
+    Chosen,
+    agree_to_start,
+    choose_runtime,
+    include_requests,
+    scripts_on_base,
+)
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.runtime_start import Copy, Preparation
-from agent_farm.farm.start_consent import agree_to_start, include_requests, scripts_on_base
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
 from agent_farm.inside import NotReadable, require_inside
@@ -66,10 +70,6 @@ class Plan:
     setup: str | None
     carry: bool
     notes: tuple[str, ...] = ()
-
-    def preparation(self, worktree: Path) -> Preparation:
-        copies = tuple(Copy(self.copy_from / name, worktree / name) for name in self.copies)
-        return Preparation(copies, self.setup)
 
 
 def preflight(context: Context, order: Spawn) -> Plan:

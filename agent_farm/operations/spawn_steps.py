@@ -15,13 +15,11 @@ from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError, in_one_line
-from agent_farm.farm.builder_server import builder_server
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
-from agent_farm.farm.limits import require_room
 from agent_farm.farm.pool import refill_later, take_slot
-from agent_farm.farm.runtime_start import draw_run, start_runtime
+from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
 from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.worktrees import BranchTaken, add_worktree
@@ -203,8 +201,8 @@ def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
         plan.chosen,
         prompt=plan.work.prompt,
         role_text=plan.role_text,
-        mcp_server=builder_server(farm, record.id),
-        preparation=plan.preparation(record.worktree_path),
+        copies={plan.copy_from / name: record.worktree_path / name for name in plan.copies},
+        setup=plan.setup,
     )
 
 

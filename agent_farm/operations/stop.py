@@ -10,8 +10,12 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import ALIVE
 from agent_farm.errors import UsageError
-from agent_farm.farm.listing import read_statuses
-from agent_farm.farm.stop import stop
+from agent_farm.farm.ending import end_processes
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status, read_statuses
+from agent_farm.farm.locks import hold
+from agent_farm.farm.own_events import note
+from agent_farm.farm.panes import find_pane, not_asked
 from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
@@ -35,7 +39,19 @@ def _run(context: Context, request: Stop) -> Iterator[str | Failure]:
         raise UsageError("Name builders, or all of them", hint="af stop --help")
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
-    yield from each(records, lambda record: stop(context.farm, record).id, alone=not unknown)
+    yield from each(records, lambda record: _stop(context.farm, record), alone=not unknown)
+
+
+def _stop(farm: Farm, record: BuilderRecord) -> str:
+    with hold(farm, record.id) as record:
+        status = read_status(farm, record)
+        if status.state == "unknown" and not find_pane(record).known:
+            raise not_asked(record, status.reason)  # unlike a runtime that lives without its tmux server
+        if not status.is_finished:  # how a runtime ended by itself stays on record
+            record = farm.registry.put(record.with_state("stopped", "by af stop"))
+        end_processes(farm, record)
+        note(farm, record, "stopped")
+        return record.id
 
 
 def _running(context: Context) -> list[BuilderRecord]:

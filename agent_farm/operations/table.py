@@ -13,7 +13,7 @@ MODULES = {
     "spawn": "spawn",
     "status": "status",
     "send": "send",
-    "send_keys": "send_keys",
+    "send_keys": "send",
     "wait": "wait",
     "capture": "look",
     "logs": "look",
@@ -23,7 +23,7 @@ MODULES = {
     "conflicts": "conflicts",
     "stop": "stop",
     "resume": "resume",
-    "recover": "recover",
+    "recover": "resume",
     "prune": "prune",
     "expire": "expire",
     "restore": "restore",
@@ -46,7 +46,7 @@ MODULES = {
     "list_builders": "status",
     "report": "report",
     "ask_architect": "report",
-    "message_builder": "message_builder",
+    "message_builder": "send",
 }
 
 

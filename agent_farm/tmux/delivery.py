@@ -39,14 +39,13 @@ class Delivery:
     """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
     `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
-    has to deal with first, and `hints` are the commands for it.
+    has to deal with first.
     """
 
     outcome: Literal["submitted", "held", "failed", "pressed"]
     reason: str | None = None
     source: Literal["event", "screen"] | None = None
     held_by: Literal["dialog", "draft"] | None = None
-    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

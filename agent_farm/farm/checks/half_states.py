@@ -10,8 +10,8 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import is_locked, stale_temporaries
 from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.ending import forget_secrets, has_secrets
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.left_secrets import forget_secrets, has_secrets
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots

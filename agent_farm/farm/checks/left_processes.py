@@ -8,10 +8,10 @@ from functools import partial
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.ending import end_left
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import hold
-from agent_farm.farm.stop import end_left
 from agent_farm.processes import processes_of_runs
 
 

@@ -69,8 +69,13 @@ class FarmPaths:
         return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
 
     def trial(self, name: str) -> Path:
-        """A throw-away worktree of a merge, which holds the lock of that name."""
+        """A throw-away worktree of a merge or of checks, which holds the lock of that name."""
         return self.state / "trials" / name
+
+    @property
+    def checks(self) -> Path:
+        """What came of checks, and their logs."""
+        return self.state / "checks"
 
     def builder_lock(self, builder_id: str) -> Path:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""

@@ -19,6 +19,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.paths import SETTINGS_NAME, user_settings_file
 from agent_farm.settings_keys import (
     KEYS,
+    NAMED_TABLES,
     PERMISSIONS,
     RUNTIME_KEYS,
     STRATEGIES,
@@ -30,6 +31,7 @@ from agent_farm.settings_keys import (
 
 __all__ = [
     "KEYS",
+    "NAMED_TABLES",
     "PERMISSIONS",
     "RUNTIME_KEYS",
     "STRATEGIES",
@@ -126,7 +128,7 @@ class Settings:
 
 
 # Keys whose value names programs and files that are run with it.
-_RUNNING = ("worktree.setup", "merge.check", "notify.command", "command", "args")
+_RUNNING = ("worktree.setup", "merge.check", "check.command", "notify.command", "command", "args")
 
 
 def _widens(key: Key, value: Any, own: Any) -> bool:

@@ -13,7 +13,7 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import UsageError, nearest
 from agent_farm.paths import SETTINGS_NAME, user_settings_file, user_state_directory
 from agent_farm.settings import open_settings
-from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, Key, check_document, known_key, load_document
+from agent_farm.settings_keys import Key, check_document, known_key, known_names, load_document
 from agent_farm.settings_text import with_value, without_value
 
 
@@ -94,8 +94,7 @@ def find_key(name: str) -> Key:
     """The key of that name; `runtimes.NAME.KEY` exists for every runtime."""
     if key := known_key(name):
         return key
-    known = [key.name for key in KEYS] + [f"runtimes.NAME.{key.name}" for key in RUNTIME_KEYS]
-    close = nearest(name, known)
+    close = nearest(name, known_names())
     raise UsageError(
         f"No setting {name}", why=f"Did you mean {close}?" if close else None, hint="af config list"
     )

@@ -15,6 +15,7 @@ from agent_farm.paths import SETTINGS_NAME
 
 PERMISSIONS = ("ask", "edit", "all")
 STRATEGIES = ("merge", "squash", "rebase", "ff")
+AUTO = ("idle", "never")
 
 
 class SettingsError(AgentFarmError):
@@ -77,9 +78,18 @@ KEYS = (
         "merge.check",
         str,
         None,
-        "Command run by sh on the result of a merge, in a clean worktree, before it lands",
+        "Command run by sh on the result of `af merge` before it lands; without it the checks of [check]",
         asks=True,
     ),
+    Key(
+        "check.command",
+        str,
+        None,
+        "Command run by sh on work merged into its target, in a clean worktree: green is proof",
+        asks=True,
+    ),
+    Key("check.seconds", int, 1800, "Time limit of each check", minimum=1, maximum=86_400),
+    Key("check.auto", str, "never", "When checks run by themselves: once a turn ends, or never", AUTO),
     Key("limits.max_builders", int, 0, "Maximum number of running builders; 0 for no limit"),
     Key(
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
@@ -103,6 +113,9 @@ RUNTIME_KEYS = (
     Key("model", str, None, "Model for this runtime"),
     Key("permissions", str, None, "Permissions for this runtime", choices=PERMISSIONS, asks=True),
 )
+CHECK_KEYS = (Key("command", str, None, "Command of a further check, which has this name", asks=True),)
+# Tables that hold tables: of each runtime, of each named check.
+NAMED_TABLES = {"runtimes": RUNTIME_KEYS, "check": CHECK_KEYS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,30 +178,31 @@ def _not_toml(file: Path, error: Exception) -> SettingsError:
 
 
 def known_key(name: str) -> Key | None:
-    """The key of that name; `runtimes.NAME.KEY` exists for every runtime."""
+    """The key of that name; `runtimes.NAME.KEY` and `check.NAME.KEY` exist for every name."""
     table, _, last = name.rpartition(".")
-    is_runtime = table.startswith("runtimes.") and len(table) > len("runtimes.")
-    return next(
-        (key for key in (RUNTIME_KEYS if is_runtime else KEYS) if key.name == (last if is_runtime else name)),
-        None,
-    )
+    first, _, own = table.partition(".")
+    keys = NAMED_TABLES[first] if own and first in NAMED_TABLES else KEYS
+    wanted = last if keys is not KEYS else name
+    return next((key for key in keys if key.name == wanted), None)
+
+
+def known_names() -> list[str]:
+    """Of all keys, as documents show them."""
+    named = (f"{table}.NAME.{key.name}" for table, keys in NAMED_TABLES.items() for key in keys)
+    return [*(key.name for key in KEYS), *named]
 
 
 def _flatten(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     tables = {key.name.partition(".")[0] for key in KEYS}
     for table, content in document.items():
-        if not isinstance(content, Mapping):
-            yield table, content
-        elif table == "runtimes":
-            for runtime, fields in content.items():
-                if isinstance(fields, Mapping):
-                    yield from ((f"runtimes.{runtime}.{name}", value) for name, value in fields.items())
-                else:
-                    yield f"runtimes.{runtime}", fields
-        elif not content and table not in tables:
+        if not isinstance(content, Mapping) or (not content and table not in {*tables, *NAMED_TABLES}):
             yield table, content
         else:
-            yield from ((f"{table}.{name}", value) for name, value in content.items())
+            for name, value in content.items():
+                if table in NAMED_TABLES and isinstance(value, Mapping):
+                    yield from ((f"{table}.{name}.{key}", one) for key, one in value.items())
+                else:
+                    yield f"{table}.{name}", value
 
 
 def _checked(label: str, name: str, value: Any) -> Any:
@@ -199,17 +213,21 @@ def _checked(label: str, name: str, value: Any) -> Any:
 
 
 def _unknown(label: str, name: str, value: Any) -> SettingsError:
-    if name == "runtimes":
-        return SettingsError(f"{label}: runtimes must be tables", why="Write [runtimes.NAME].")
-    if name.startswith("runtimes."):
+    first, *inner = name.split(".")
+    known = known_names()
+    if first in NAMED_TABLES and len(inner) < 2:
+        beside = [key.name.partition(".")[2] for key in KEYS if key.name.startswith(f"{first}.")]
+        close = nearest(inner[0], beside) if inner else None
+        if close is None:
+            what = f"{name} must be a table" if inner else f"{name} must be tables"
+            return SettingsError(
+                f"{label}: {what}", why=f"Write [{'.'.join([first, *(inner or ['NAME'])])}]."
+            )
+    elif first in NAMED_TABLES:
         table = name.rpartition(".")[0]
-        if table == "runtimes":
-            return SettingsError(f"{label}: {name} must be a table", why=f"Write [{name}].")
-        known = [f"{table}.{key.name}" for key in RUNTIME_KEYS]
-    elif isinstance(value, Mapping) and not value and "." not in name:
-        known = sorted({*(key.name.partition(".")[0] for key in KEYS), "runtimes"})
-    else:
-        known = [key.name for key in KEYS]
+        known = [f"{table}.{key.name}" for key in NAMED_TABLES[first]]
+    elif isinstance(value, Mapping) and not value and not inner:
+        known = sorted({*(key.name.partition(".")[0] for key in KEYS), *NAMED_TABLES})
     close = nearest(name, known)
     return SettingsError(
         f"{label}: unknown key {name}",

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from agent_farm.cli.main import cli
-from agent_farm.settings import KEYS, RUNTIME_KEYS, Key
+from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from tools.json_page import json_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -71,8 +71,8 @@ A key of `[runtimes.NAME]` wins over its like in `[spawn]`, an option of `af spa
 
 What a repository brings takes effect only after its user agreed to it:
 
-- commands: `worktree.setup`, `merge.check`, `notify.command`, `runtimes.NAME.command`, the executables of
-  `agent_runtime.json`, the `skills/` of a butler;
+- commands: `worktree.setup`, `merge.check`, `check.command`, `check.NAME.command`, `notify.command`,
+  `runtimes.NAME.command`, the executables of `agent_runtime.json`, the `skills/` of a butler;
 - arguments: `runtimes.NAME.args`;
 - permissions, where they go beyond your own: `spawn.permissions`, `runtimes.NAME.permissions`;
 - variables: `env.pass`, and those that a `butler.toml` or its modules name;
@@ -100,7 +100,7 @@ def settings() -> str:
         "| key | takes | default | |",
         "| --- | --- | --- | --- |",
         *(_row(key, key.name) for key in KEYS),
-        *(_row(key, f"runtimes.NAME.{key.name}") for key in RUNTIME_KEYS),
+        *(_row(key, f"{table}.NAME.{key.name}") for table, keys in NAMED_TABLES.items() for key in keys),
         "",
         CONSENT,
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agent_farm.settings import KEYS, RUNTIME_KEYS, Key
+from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from agent_farm.settings_file import commented_line
 
 _HEAD = """\
@@ -12,14 +12,19 @@ _HEAD = """\
 # To set one, take away the "#" before its name.
 # `af config list` shows what is in force and where it comes from.
 """
-_RUNTIME = "runtimes.claude-code"
+_EXAMPLES = {
+    "runtimes": ("claude-code", "one runtime, by its"),
+    "check": ("lint", "a further check, under its own"),
+}
 
 
 def starter_settings() -> str:
     """TOML that sets nothing, with one line of explanation for each key."""
     tables = groupby(KEYS, key=lambda key: key.name.partition(".")[0])
     blocks = [_HEAD, *(_table(name, list(keys)) for name, keys in tables)]
-    blocks.append(f"# Settings of one runtime, by its name.\n# {_table(_RUNTIME, list(RUNTIME_KEYS))}")
+    for table, keys in NAMED_TABLES.items():
+        name, what = _EXAMPLES[table]
+        blocks.append(f"# Settings of {what} name.\n# {_table(f'{table}.{name}', list(keys))}")
     return "\n".join(blocks)
 
 

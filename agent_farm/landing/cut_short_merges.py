@@ -13,7 +13,7 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
 from agent_farm.git.worktrees import every_checkout
 from agent_farm.landing.place import landing_lock, landing_lock_path
-from agent_farm.landing.trial import remove_trial
+from agent_farm.landing.trial import remove_trial, trial_lock_path
 
 
 def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
@@ -34,10 +34,10 @@ def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
             "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
         )
     for path in sorted((farm.paths.state / "trials").glob("*")):
-        if not is_locked(farm.paths.locks / f"{path.name}.lock"):
+        if not is_locked(trial_lock_path(farm, path)):
             yield Finding(
                 "note",
-                f"{path} is of a merge that was cut short",
+                f"{path} is of a merge or a check that was cut short",
                 heal=partial(_remove, farm, path),
             )
 
@@ -48,7 +48,7 @@ def _unlink(path: Path) -> str:
 
 
 def _remove(farm: Farm, path: Path) -> str:
-    with file_lock(farm.paths.locks / f"{path.name}.lock", wait=0):
+    with file_lock(trial_lock_path(farm, path), wait=0):
         remove_trial(farm, path)
     return f"{path.name} is removed"
 

@@ -1,10 +1,6 @@
-"""Who has a say about what is about to land: hooks, submodules, and the repository's own check."""
+"""Who has a say about what is about to land: hooks, submodules, and the repository's own checks."""
 
 from __future__ import annotations
-
-import os
-import subprocess
-from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -13,15 +9,16 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import changes_between
 from agent_farm.git.landing_hooks import Hooks
 from agent_farm.git.merging import Review, Strategy
+from agent_farm.landing.checks import checks_of_merge
 from agent_farm.landing.submodule_pointers import require_known_pointers
 from agent_farm.landing.trial import Trial
+from agent_farm.landing.verdicts import Tell, verdict_of
 from agent_farm.landing.work import FoundWork, require_none_of_afs
 from agent_farm.launch import as_command
-from agent_farm.runtimes.environment import allowed_environment
 
 
 class LandingReview(Review):
-    """Hooks, submodules and merge.check look at what is about to land, in a clean worktree of its own."""
+    """Hooks, submodules and checks look at what is about to land, in a clean worktree of its own."""
 
     def __init__(
         self,
@@ -31,9 +28,10 @@ class LandingReview(Review):
         found: FoundWork,
         hooks: Hooks,
         notes: list[str],
+        tell: Tell | None = None,
     ) -> None:
         self.farm, self.checkout, self.record, self.found = farm, checkout, record, found
-        self.hooks, self.notes = hooks, notes
+        self.hooks, self.notes, self.tell = hooks, notes, tell
         self.trial = Trial(farm, farm.paths.trial(farm.paths.merge_lock(checkout.worktree_name).stem))
 
     def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
@@ -68,21 +66,22 @@ class LandingReview(Review):
     def commit(self, before: str, after: str) -> None:
         require_none_of_afs(self.record, changes_between(self.checkout, before, after))
         require_known_pointers(self.farm, self.checkout, self.record, before, after)
-        command = self.farm.settings.text("merge.check")
-        if command is not None:
-            shown = self.trial.show(after, after)
-            self._check(command, shown.path)
+        self._check(after)
 
-    def _check(self, command: str, where: Path) -> None:
-        """Its output is the user's to see."""
-        env = allowed_environment(os.environ, declared=self.farm.settings.items("env.pass"))
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], cwd=where, env=env, stdin=subprocess.DEVNULL, stdout=2, check=False
-        )
-        if done.returncode:
+    def _check(self, commit: str) -> None:
+        """What was green on the same tree is green; red is asked again, for it may have been the machine."""
+        checks = checks_of_merge(self.farm)
+        if not checks:
+            return
+        verdict = verdict_of(self.farm, commit, checks, reuse="green", tell=self.tell)
+        if (red := verdict.failed) is not None:
             into = self.checkout.head().branch
             raise AgentFarmError(
-                f"merge.check failed for {self.record.id} with exit code {done.returncode}",
-                why=f"Nothing was merged. It ran on {self.found.work.name} merged into {into}: {command}",
-                hint=as_command("af", "send", self.record.id, f"Merge {into} and make this pass: {command}"),
+                f"{'merge.check' if red.name == 'merge' else f'The check {red.name}'} {red.told}"
+                f" for {self.record.id}",
+                why=f"Nothing was merged. It ran on {self.found.work.name} merged into {into}: {red.command}",
+                evidence=red.changed,
+                hint=as_command(
+                    "af", "send", self.record.id, f"Merge {into} and make this pass: {red.command}"
+                ),
             )

@@ -55,7 +55,7 @@ def land(
 ) -> Landed:
     """Bring what the builder's worktree has checked out into the branch of a checkout, or change nothing.
 
-    `here`: whatever the base is. `tell` gets a word for the person who has to wait.
+    `here`: whatever the base is. `tell` gets a word for the person who has to wait, and what checks print.
     """
     checkout = landing_place(farm)
     hooks = find_hooks(checkout, never_below=farm.paths.worktrees)
@@ -70,7 +70,7 @@ def land(
             head = checkout.head()
             require_base(farm, record, checkout, head, here=here)
             found = find_work(farm, record)
-            review = LandingReview(farm, checkout, record, found, hooks, notes)
+            review = LandingReview(farm, checkout, record, found, hooks, notes, tell)
             held.callback(review.trial.close)
             with _with_next_command(farm, record, checkout, strategy):
                 merged = merge_commit(

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import LockTaken
 from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.git_process import run_git
 from agent_farm.git.worktrees import drop_registration
 
+PLACES = 16  # for checks at the same time
+
 
 @dataclass(slots=True)
 class Trial:
-    """Made when it is first asked for. Whoever uses it holds the lock of landings, and `close`s it."""
+    """Made when it is first asked for. Whoever uses it holds the lock of its name, and `close`s it."""
 
     farm: Farm
     path: Path
@@ -54,6 +59,28 @@ class Trial:
             )
             run_git(self.farm.root, *arguments, pass_fds=[lock])
         return linked_tree(self.farm.repository, self.path)
+
+
+@contextmanager
+def free_trial(farm: Farm) -> Iterator[tuple[Trial, int]]:
+    """One for checks, of which several processes have one each, with its lock for children to hold."""
+    with ExitStack() as held:
+        path, lock = _free_place(farm, held)
+        trial = Trial(farm, path)
+        held.callback(trial.close)
+        yield trial, lock
+
+
+def _free_place(farm: Farm, held: ExitStack) -> tuple[Path, int]:
+    for number in range(PLACES):
+        path = farm.paths.trial(f"check-{number}")
+        with suppress(LockTaken):
+            return path, held.enter_context(file_lock(trial_lock_path(farm, path), wait=0, inherit=True))
+    raise LockTaken(f"{PLACES} checks are running", why="No more run at a time.")
+
+
+def trial_lock_path(farm: Farm, path: Path) -> Path:
+    return farm.paths.locks / f"{path.name}.lock"
 
 
 def remove_trial(farm: Farm, path: Path) -> None:

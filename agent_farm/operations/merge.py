@@ -14,6 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.prune import Waived, prune
 from agent_farm.git.merging import Strategy
+from agent_farm.landing.checks import checks_of_merge, settings_of
 from agent_farm.landing.single_merge import Landed, land
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose
@@ -95,10 +96,10 @@ Part = Chosen | Merged | Removal | Kept | Failure
 def _run(context: Context, request: Merge) -> Iterator[Part]:
     chosen = {record.id: record for record in (choose(context, id) for id in request.ids)}
     yield Chosen(tuple(chosen))
-    settings = context.farm.settings
-    if settings.values["merge.check"] is not None:
-        wanted = settings.requests(("merge.check", "env.pass"))
-        require_consent(context.farm.root, wanted, yes=request.yes, ask=context.ask)
+    farm = context.farm
+    if checks := checks_of_merge(farm):
+        wanted = farm.settings.requests(settings_of(checks))
+        require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
     done: list[str] = []
     try:
         for record in chosen.values():
@@ -206,6 +207,6 @@ MERGE = Operation(
     _collect,
     effect="changes",
     details="Here is the main checkout, or the linked worktree of yours in which you stand. Refused, with"
-    " nothing changed, when it would conflict or touch files with uncommitted changes, or when [merge] check"
-    " or a hook of the repository fails.",
+    " nothing changed, when it would conflict or touch files with uncommitted changes, or when a check"
+    " ([merge] check, else those of [check]) or a hook of the repository fails.",
 )

@@ -243,11 +243,17 @@ class _Lines:
         self.heard = 0
 
     async def read(self) -> str | None:
-        while line := await self._stream.readline():
+        while line := await self._line():
             self.heard += 1
             if (reason := self._on_line(line.decode("utf-8", "replace"))) is not None:
                 return reason
         return None
+
+    async def _line(self) -> bytes:
+        try:
+            return await self._stream.readline()
+        except ValueError:
+            return b"(a line that is too long to be read)\n"
 
 
 async def _drain(stream: asyncio.StreamReader) -> None:

@@ -200,13 +200,14 @@ def test_starter_settings_set_nothing(repo: Path) -> None:
 def test_starter_settings_name_every_key_with_its_default(repo: Path) -> None:
     active = re.sub(r"(?m)^# (\w+ = |\[)", r"\1", starter_settings())
     document = tomllib.loads(active)
+    assert set(document.pop("runtimes")["claude-code"]) == {key.name for key in RUNTIME_KEYS}
+    assert set(document["check"].pop("lint")) == {"command"}
     for key in KEYS:
         table, _, name = key.name.partition(".")
         shown = document[table].pop(name)
         assert shown == (
             "…" if key.default is None else list(key.default) if key.kind is list else key.default
         )
-    assert set(document.pop("runtimes")["claude-code"]) == {key.name for key in RUNTIME_KEYS}
     assert not any(document.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -184,13 +185,22 @@ def test_ctrl_c_in_the_last_step_waits_for_its_end(builder: Spawned) -> None:
     assert_landed(builder)
 
 
+def _signalled_in_the_check(builder: Spawned, number: signal.Signals) -> tuple[int, str]:
+    begun = builder.repo.parent / "begun"
+    assert builder.af("config", "set", "merge.check", f"touch '{begun}'; sleep 600").returncode == 0
+    command = [sys.executable, "-m", "agent_farm", "merge", builder.id]
+    merging = subprocess.Popen(command, cwd=builder.repo, stderr=subprocess.PIPE, text=True)
+    wait_until(begun.exists, timeout=60, what="the check")
+    merging.send_signal(number)
+    return merging.wait(60), merging.communicate(timeout=60)[1]
+
+
 def test_ctrl_c_before_the_last_step_says_that_nothing_landed(builder: Spawned, repo: Path) -> None:
     before = state(repo)
-    assert builder.af("config", "set", "merge.check", "kill -INT 0; sleep 60").returncode == 0
     write_files(repo, {".git/info/exclude": "/agent-farm.toml\n/.agent-farm/\n/.builders/\n"})
-    done = builder.af("merge", "--yes", builder.id, new_session=True)
-    assert done.returncode == 130, done.stderr
-    assert f"Not landed: {builder.id}" in done.stderr
+    code, told = _signalled_in_the_check(builder, signal.SIGINT)
+    assert code == 130, told
+    assert f"Not landed: {builder.id}" in told
     (repo / "agent-farm.toml").unlink()
     assert state(repo) == before
     assert traces_in_git(repo) == []
@@ -294,12 +304,11 @@ def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(
     before = state(repo)
     assert killed(repo, "os.rename ('" + str(repo / ".git"), "merge", builder.id).returncode == -9
     assert list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
-    builder.af("config", "set", "merge.check", "kill -9 $PPID")
-    assert builder.af("merge", "--yes", builder.id).returncode == -9
+    assert _signalled_in_the_check(builder, signal.SIGKILL)[0] == -9
     assert list((repo / ".agent-farm/trials").iterdir())
     found = builder.af("doctor", "--fix").stdout
     assert found.count("whose writer was killed") == 1
-    assert found.count("is of a merge that was cut short") == 1
+    assert found.count("is of a merge or a check that was cut short") == 1
     assert not list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
     assert not list((repo / ".agent-farm/trials").iterdir())
     assert len(git(repo, "worktree", "list").splitlines()) == 2

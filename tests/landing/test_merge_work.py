@@ -158,9 +158,11 @@ def test_the_check_is_not_run_when_there_is_nothing_to_land(spawn: Spawn, repo: 
 
 def test_a_commit_on_main_during_the_check_has_the_check_run_again(builder: Spawned, repo: Path) -> None:
     once = repo.parent / "once"
-    commit = f"git -C '{repo}' commit -q --allow-empty -m meanwhile"
+    commit = repo.parent / "commit"
+    commit.write_text(f"cd '{repo}'; touch theirs; git add theirs; git commit -q -m meanwhile")
     check = (
-        f"test -e '{once}' || {{ touch '{once}'; {commit}; }}; git log --format=%s | grep -c . >> '{once}'"
+        f"test -e '{once}' || {{ touch '{once}'; sh '{commit}'; }};"
+        f" git log --format=%s | grep -c . >> '{once}'"
     )
     assert builder.af("config", "set", "merge.check", check).returncode == 0
     done = merge(builder, "--yes")

@@ -1,0 +1,92 @@
+"""Running a command in a trial: nothing of it is left afterwards, and its output is kept within bounds."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from agent_farm.farm.farm import Farm
+from agent_farm.landing.checks import Check
+from agent_farm.runtimes.environment import allowed_environment
+
+if TYPE_CHECKING:
+    from agent_farm.runtimes.process import Ended
+
+HALF = 512 * 1024  # bytes that a log keeps of its beginning, and again of its end
+_LONGEST_LINE = 8192
+# Where whoever asked for it runs: what a check says of a tree does not depend on that.
+_OF_THE_ASKER = ("AF_", "TMUX", "TRACEPARENT")
+
+Tell = Callable[[str], None]
+
+
+def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, tell: Tell | None) -> Ended:
+    """Until its end, its time limit or a Ctrl-C; no process of it outlives that, or us.
+
+    Its standard input is empty, its output goes to `log` and, line by line, to `tell`. `held` is a lock that
+    it holds as long as it lives.
+    """
+    import asyncio  # and with it what drives a process: only where one is run
+
+    from agent_farm.runtimes.process import Command, held_by_guards, run_guarded
+
+    command = Command(
+        argv=("/bin/sh", "-c", 'exec 2>&1; exec /bin/sh -c "$1"', "sh", check.command),
+        cwd=place,
+        env=_environment(farm.settings.items("env.pass")),
+        timeout=check.seconds,
+    )
+    with log.open("wb") as file, held_by_guards(held):
+        kept = _BoundedLog(file)
+
+        def hear(line: str) -> None:
+            kept.write(line)
+            if tell is not None:
+                tell(line.rstrip("\r\n"))
+
+        try:
+            return asyncio.run(run_guarded(command, hear))
+        finally:
+            kept.close()
+
+
+def _environment(declared: tuple[str, ...]) -> dict[str, str]:
+    env = allowed_environment(os.environ, declared=declared)
+    return {
+        name: value for name, value in env.items() if name in declared or not name.startswith(_OF_THE_ASKER)
+    }
+
+
+@dataclass(slots=True)
+class _BoundedLog:
+    """The beginning is written as it comes, what is longer than that is kept by its end."""
+
+    file: BinaryIO
+    _written: int = 0
+    _left_out: int = 0
+    _waiting: int = 0
+    _tail: deque[bytes] = field(default_factory=deque)
+
+    def write(self, line: str) -> None:
+        data = line.encode("utf-8", "replace")
+        if len(data) > _LONGEST_LINE:
+            data = data[:_LONGEST_LINE] + b" (the line goes on)\n"
+        if self._written + len(data) <= HALF and not self._tail:
+            self._written += len(data)
+            self.file.write(data)
+            self.file.flush()
+            return
+        self._tail.append(data)
+        self._waiting += len(data)
+        while self._waiting > HALF:
+            self._waiting -= len(self._tail.popleft())
+            self._left_out += 1
+
+    def close(self) -> None:
+        if self._left_out:
+            self.file.write(f"({self._left_out} lines are left out)\n".encode())
+        self.file.writelines(self._tail)

@@ -1,0 +1,56 @@
+"""What a repository's checks are: each a command that is green, or not, on a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_farm.farm.farm import Farm
+
+_ALONE = "check.command"
+_MERGE = "merge.check"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`setting` is where its command stands, `seconds` its time limit."""
+
+    name: str
+    command: str
+    seconds: int
+    setting: str
+
+
+def declared_checks(farm: Farm) -> tuple[Check, ...]:
+    """What work must pass to be proven and to land: [check] and each [check.NAME], else merge.check.
+
+    As written: whoever runs one asks for consent first (`settings_of`), and running it demands it.
+    """
+    values = farm.settings.values
+    found = [("check", _ALONE), *((name, f"check.{name}.command") for name in _named(values))]
+    declared = tuple(_check(farm, name, setting) for name, setting in found if values.get(setting))
+    return declared or _of_merge(farm)
+
+
+def checks_of_merge(farm: Farm) -> tuple[Check, ...]:
+    """What `af merge` runs: merge.check where it is set, else all that is declared."""
+    return _of_merge(farm) or declared_checks(farm)
+
+
+def settings_of(checks: Iterable[Check]) -> tuple[str, ...]:
+    """The settings by which they run, for consent."""
+    return (*(check.setting for check in checks), "env.pass")
+
+
+def _of_merge(farm: Farm) -> tuple[Check, ...]:
+    return (_check(farm, "merge", _MERGE),) if farm.settings.values[_MERGE] else ()
+
+
+def _check(farm: Farm, name: str, setting: str) -> Check:
+    return Check(name, str(farm.settings.values[setting]), farm.settings.number("check.seconds"), setting)
+
+
+def _named(values: Mapping[str, Any]) -> list[str]:
+    inner = (name.removeprefix("check.") for name in values if name.startswith("check."))
+    return [name.removesuffix(".command") for name in inner if name.endswith(".command")]

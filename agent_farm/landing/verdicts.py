@@ -1,0 +1,211 @@
+"""What checks say about a tree: run in a clean worktree, kept, and never asked twice about the same tree."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from agent_farm.disk import file_lock, replace_file
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import BuilderTree
+from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.landing.check_run import run_check
+from agent_farm.landing.checks import Check
+from agent_farm.landing.trial import free_trial
+from agent_farm.own_files import read_own
+
+MOST_KEPT = 400
+KEPT_SECONDS = 30 * 86_400.0
+_NAMED = 20  # of the files that a check changed
+
+Tell = Callable[[str], None]
+# Which kept results are as good as a new one: every one, green ones only, none.
+Reuse = Literal["all", "green", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check said about a tree, when (`at`), after how many `seconds`.
+
+    `exit_code` is None when a signal or the time limit ended it. `changed` are tracked files that it left
+    changed: then what it saw is not this tree. `unsteady`: it has said both green and red of this tree.
+    """
+
+    name: str
+    command: str
+    tree: str
+    exit_code: int | None
+    timed_out: bool
+    changed: tuple[str, ...]
+    at: float
+    seconds: float
+    log: Path
+    signal: str | None = None
+    unsteady: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code == 0 and not self.changed
+
+    @property
+    def told(self) -> str:
+        """How it ended, after its name."""
+        if self.timed_out:
+            return f"took longer than {self.seconds:.0f} s"
+        if self.exit_code is None:
+            return f"was ended by {self.signal or 'a signal'}"
+        if self.exit_code:
+            return f"failed with exit code {self.exit_code}"
+        return f"changed {self.changed[0]}, so it saw another tree" if self.changed else "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of the checks in their order, up to the first that is red; without any check nothing passed."""
+
+    tree: str
+    results: tuple[CheckResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.results) and all(result.passed for result in self.results)
+
+    @property
+    def failed(self) -> CheckResult | None:
+        return next((result for result in self.results if not result.passed), None)
+
+
+def verdict_of(
+    farm: Farm, commit: str, checks: Sequence[Check], *, reuse: Reuse = "all", tell: Tell | None = None
+) -> Verdict:
+    """What the checks say about the tree of `commit`, which HEAD is in the worktree that they run in.
+
+    Raises ConsentNeeded before anything runs. `tell` gets their output, line by line.
+    """
+    for check in checks:
+        farm.settings.text(check.setting)
+    tree = run_git(farm.root, "rev-parse", "--verify", f"{commit}^{{tree}}").strip()
+    results: list[CheckResult] = []
+    for check in checks:
+        results.append(_result(farm, commit, tree, check, reuse, tell))
+        if not results[-1].passed:
+            break
+    _expire(farm)
+    return Verdict(tree, tuple(results))
+
+
+def kept_verdict(farm: Farm, tree: str, checks: Sequence[Check]) -> Verdict | None:
+    """The same of what is kept, without running anything; None where a result is missing."""
+    results: list[CheckResult] = []
+    for check in checks:
+        result = _kept(_file(farm, tree, check))
+        if result is None:
+            return None
+        results.append(result)
+        if not result.passed:
+            break
+    return Verdict(tree, tuple(results)) if results else None
+
+
+def _result(farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, tell: Tell | None) -> CheckResult:
+    file, asked = _file(farm, tree, check), time.time()
+    with _alone(file):  # whoever comes second takes what the first has found
+        kept = _kept(file)
+        if kept is not None and (reuse == "all" or (reuse == "green" and kept.passed) or kept.at > asked):
+            return kept
+        found = _run(farm, commit, tree, check, file.with_suffix(".log"), tell)
+        if kept is not None and (kept.unsteady or kept.passed != found.passed):
+            found = replace(found, unsteady=True)
+        facts = {name: value for name, value in asdict(found).items() if name != "log"}
+        replace_file(file, msgspec.json.encode({"version": 1, **facts}))
+    return found
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    lock = file.with_suffix(".lock")
+    with file_lock(lock):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _run(farm: Farm, commit: str, tree: str, check: Check, log: Path, tell: Tell | None) -> CheckResult:
+    with free_trial(farm) as (trial, held):
+        shown = trial.show(commit, tree)
+        at, began = time.time(), time.monotonic()
+        ended = run_check(farm, check, shown.path, log, held=held, tell=tell)
+        seconds = time.monotonic() - began
+        if ended.cannot_start:
+            raise AgentFarmError(f"The check {check.name} cannot be started", why=ended.cannot_start)
+        return CheckResult(
+            name=check.name,
+            command=check.command,
+            tree=tree,
+            exit_code=None if ended.timed_out else ended.exit_code,
+            timed_out=ended.timed_out,
+            changed=_changed(shown, tree),
+            at=at,
+            seconds=round(seconds, 3),
+            log=log,
+            signal=ended.signal,
+        )
+
+
+def _changed(shown: BuilderTree, tree: str) -> tuple[str, ...]:
+    """Tracked files that are no longer those of the tree, whatever was committed meanwhile."""
+    shown.ask("update-index", "-q", "--refresh")
+    return tuple(paths_of(shown.run("diff-index", "--name-only", "-z", tree, "--"))[:_NAMED])
+
+
+def _file(farm: Farm, tree: str, check: Check) -> Path:
+    names = ",".join(sorted(farm.settings.agreed("env.pass")))
+    key = hashlib.sha256("\0".join((tree, check.command, names)).encode("utf-8", "surrogateescape"))
+    return farm.paths.checks / f"{key.hexdigest()[:32]}.json"
+
+
+class _Stored(msgspec.Struct):
+    version: Literal[1]
+    name: str
+    command: str
+    tree: str
+    exit_code: int | None
+    timed_out: bool
+    changed: tuple[str, ...]
+    at: float
+    seconds: float
+    signal: str | None
+    unsteady: bool
+
+
+def _kept(file: Path) -> CheckResult | None:
+    """What cannot be read, or is of another version, counts as none: the check is run again."""
+    with suppress(OSError, AgentFarmError, msgspec.MsgspecError):
+        stored = msgspec.json.decode(read_own(file), type=_Stored)
+        facts = msgspec.structs.asdict(stored)
+        del facts["version"]
+        return CheckResult(**facts, log=file.with_suffix(".log"))
+    return None
+
+
+def _expire(farm: Farm) -> None:
+    """The newest are kept, for a while."""
+    found = []
+    for file in farm.paths.checks.glob("*.json"):
+        with suppress(OSError):
+            found.append((file.stat().st_mtime, file))
+    found.sort(reverse=True)
+    oldest = time.time() - KEPT_SECONDS
+    for number, (at, file) in enumerate(found):
+        if number >= MOST_KEPT or at < oldest:
+            file.unlink(missing_ok=True)
+            file.with_suffix(".log").unlink(missing_ok=True)

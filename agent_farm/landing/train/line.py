@@ -1,0 +1,243 @@
+"""The queue as a value: who waits, what checks have said, and what is to be done next.
+
+Nothing here knows git or a check. Every decision follows from the value alone, so that a queue which was
+killed goes on as if nothing had happened.
+
+What has passed is not always landed at once. It is held, the next checks build on it, and it lands when that
+overtakes nobody who waits longer too often. So the order of checks is free, and that of landings is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, structs
+
+from agent_farm.landing.train.groups import first_group
+
+MOST_OVERTAKEN = 2
+_RUNS_THAT_BLAME = 2
+
+
+class Waiting(Struct, frozen=True, forbid_unknown_fields=True):
+    """`age`: its place in the queue, the oldest lowest. `risk`: how likely its check is to fail.
+
+    `clashes`: who cannot be merged together with it. `overtaken`: how many younger ones landed before it.
+    """
+
+    id: str
+    age: int
+    risk: float
+    clashes: tuple[str, ...] = ()
+    overtaken: int = 0
+
+
+class Red(Struct, frozen=True, forbid_unknown_fields=True):
+    """One of `members` fails. `runs`: red checks of exactly the target, what is held, and all of them."""
+
+    members: tuple[str, ...]
+    runs: int
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True):
+    """`held`: groups that passed, each together with the target and those before it.
+
+    `proven`: the target's own tree has passed; `target_runs`: how often it was red instead. `flaky` are the
+    groups whose check was red, and green when it was run again.
+    """
+
+    waiting: tuple[Waiting, ...] = ()
+    held: tuple[tuple[Waiting, ...], ...] = ()
+    reds: tuple[Red, ...] = ()
+    proven: bool = False
+    target_runs: int = 0
+    flaky: tuple[tuple[str, ...], ...] = ()
+
+    def ids(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.waiting)
+
+    def held_ids(self) -> tuple[str, ...]:
+        return tuple(one.id for group in self.held for one in group)
+
+    def red(self, group: Iterable[str]) -> Red | None:
+        wanted = set(group)
+        return next((red for red in self.reds if wanted == set(red.members)), None)
+
+
+class Check(Struct, frozen=True):
+    """Check the target, what is held, and `group`, merged in this order; with nobody, the target alone.
+
+    `again`: it was red once on the very same tree.
+    """
+
+    group: tuple[str, ...]
+    again: bool = False
+
+
+class Land(Struct, frozen=True):
+    """The first of what is held, the tree of which has passed."""
+
+    ids: tuple[str, ...]
+
+
+class Blame(Struct, frozen=True):
+    """Alone on what has passed, it was red twice."""
+
+    id: str
+
+
+class Stuck(Struct, frozen=True):
+    """The target itself was red twice: nobody can be blamed, and nothing can land."""
+
+
+class Done(Struct, frozen=True):
+    """Nobody waits."""
+
+
+Step = Check | Land | Blame | Stuck | Done
+
+
+def next_step(line: Line) -> Step:
+    row = _row(line)
+    landing = _groups_that_may_land(line) if row else len(line.held)
+    if landing:
+        return Land(tuple(one.id for group in line.held[:landing] for one in group))
+    if not row:
+        return Done()
+    group = _group(line, row)
+    known = line.red(group)
+    runs = known.runs if known and len(group) == 1 else 0
+    if runs < _RUNS_THAT_BLAME:
+        return Check(group, again=runs > 0)
+    if line.proven:
+        return Blame(group[0])
+    if line.target_runs < _RUNS_THAT_BLAME:
+        return Check((), again=line.target_runs > 0)
+    return Stuck()
+
+
+def _groups_that_may_land(line: Line) -> int:
+    """The longest beginning of what is held that overtakes nobody more often than is allowed."""
+    for number in range(len(line.held), 0, -1):
+        first = [one for group in line.held[:number] for one in group]
+        behind = [*line.waiting, *(one for group in line.held[number:] for one in group)]
+        if all(_overtaken(one, first) <= MOST_OVERTAKEN for one in behind):
+            return number
+    return 0
+
+
+def _overtaken(one: Waiting, landing: Iterable[Waiting]) -> int:
+    return one.overtaken + sum(other.age > one.age for other in landing)
+
+
+def order_of(line: Line) -> list[Waiting]:
+    """Suspects first, then the safest, the oldest first among equals."""
+    suspected = {id: number for number, red in enumerate(line.reds) for id in red.members}
+    last = len(line.reds)
+    return sorted(line.waiting, key=lambda one: (suspected.get(one.id, last), round(one.risk, 2), one.age))
+
+
+def _row(line: Line) -> list[Waiting]:
+    """Who can be checked now. Of two that clash, the younger waits for what becomes of the older."""
+    held = set(line.held_ids())
+    row = []
+    for one in order_of(line):
+        older = {other.id for other in line.waiting if other.age < one.age and one.id in other.clashes}
+        older |= {other.id for other in line.waiting if other.age < one.age and other.id in one.clashes}
+        if not older and not held.intersection(one.clashes):
+            row.append(one)
+    return row
+
+
+def _group(line: Line, row: Sequence[Waiting]) -> tuple[str, ...]:
+    """The leading ones that the next check takes."""
+    red = next((red for red in line.reds if row[0].id in red.members), None)
+    suspects = sum(one.id in red.members for one in row) if red else 0
+    size = first_group([one.risk for one in row], suspects)
+    return tuple(one.id for one in row[:size])
+
+
+def with_red(line: Line, group: Sequence[str]) -> Line:
+    """The check with `group` was red."""
+    if not group:
+        return structs.replace(line, target_runs=line.target_runs + 1)
+    known, members = line.red(group), frozenset(group)
+    others = tuple(red for red in line.reds if not members <= set(red.members))
+    return structs.replace(line, reds=(Red(tuple(group), known.runs + 1 if known else 1), *others))
+
+
+def with_green(line: Line, group: Sequence[str]) -> Line:
+    """The check with `group` was green: it is held."""
+    known = line.red(group)
+    failed = known.runs if known else 0 if group else line.target_runs
+    flaky = (*line.flaky, tuple(group)) if failed else line.flaky
+    line = structs.replace(line, flaky=flaky, proven=True, target_runs=0)
+    if not group:
+        return line
+    by_id = {one.id: one for one in line.waiting}
+    passed = set(group)
+    left = ((red, tuple(id for id in red.members if id not in passed)) for red in line.reds)
+    return structs.replace(
+        line,
+        waiting=tuple(one for one in line.waiting if one.id not in passed),
+        held=(*line.held, tuple(by_id[id] for id in group)),
+        # the tree of what is left is the one that was red, unless others than members came on
+        reds=tuple(Red(ids, red.runs if passed <= set(red.members) else 0) for red, ids in left if ids),
+    )
+
+
+def with_landed(line: Line, ids: Iterable[str]) -> Line:
+    """The first of what was held are on the target now."""
+    gone = set(ids)
+    landed = [one for group in line.held for one in group if one.id in gone]
+
+    def aged(some: Iterable[Waiting]) -> tuple[Waiting, ...]:
+        return tuple(structs.replace(one, overtaken=_overtaken(one, landed)) for one in some)
+
+    held = tuple(aged(group) for group in line.held if not gone.intersection(one.id for one in group))
+    return structs.replace(line, waiting=aged(line.waiting), held=held)
+
+
+def without(line: Line, id: str) -> Line:
+    """It was blamed, or does not merge: what was red with it is explained, or unknown again."""
+    return structs.replace(
+        line,
+        waiting=tuple(one for one in line.waiting if one.id != id),
+        reds=tuple(red for red in line.reds if id not in red.members),
+    )
+
+
+def with_moved_target(line: Line, touched: Iterable[str]) -> Line:
+    """Somebody else's commit is on the target, which touches files of `touched`.
+
+    What was held waits again. Of the touched ones nothing is known any more; of the others, that one fails,
+    until a check of the new tree says so.
+    """
+    some = set(touched)
+    back = (one for group in line.held for one in group)
+    return structs.replace(
+        line,
+        waiting=tuple(sorted((*line.waiting, *back), key=lambda one: one.age)),
+        held=(),
+        reds=tuple(Red(red.members, 0) for red in line.reds if not some & set(red.members)),
+        proven=False,
+        target_runs=0,
+    )
+
+
+def with_clash(line: Line, id: str, others: Iterable[str]) -> Line:
+    """It merges with the target, and not with all of these together."""
+    some = set(others)
+    return structs.replace(
+        line,
+        waiting=tuple(
+            structs.replace(one, clashes=tuple(sorted({*one.clashes, *some}))) if one.id == id else one
+            for one in line.waiting
+        ),
+    )
+
+
+def with_added(line: Line, more: Iterable[Waiting]) -> Line:
+    """At the end of the queue; who is in it already keeps the place."""
+    known = {*line.ids(), *line.held_ids()}
+    return structs.replace(line, waiting=(*line.waiting, *(one for one in more if one.id not in known)))

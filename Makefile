@@ -19,6 +19,7 @@ BIN := .venv/bin
 PAGE := sh tests/dashboard/check_page.sh
 PYTEST = $(BIN)/python -m pytest -q
 export PYTHON
+unexport PYTHONDONTWRITEBYTECODE  # every process of a test would compile all it imports
 
 .PHONY: demo test test-all test-runtimes lint format bench docs clean setup-run setup-dev
 .NOTPARALLEL:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking import Forks
 from tests.gitrepo import make_repo
 from tests.leftovers import changes_of_the_checkout, files_of_the_user, processes_of
 from tests.waiting import wait_until
@@ -114,9 +114,19 @@ def repo(tmp_path: Path, home: Path) -> Path:
     return make_repo(tmp_path / "repo")
 
 
+@pytest.fixture(scope="session")
+def forks(short: Path) -> Iterator[Forks]:
+    made = Forks({name: os.environ[name] for name in _KEEP if name in os.environ})
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def af(repo: Path) -> Af:
-    """The real command line in a process of its own: `af("spawn", "Fix auth").stdout`."""
+def af(repo: Path, forks: Forks) -> Af:
+    """The real command line in a process of its own: `af("spawn", "Fix auth").stdout`.
+
+    With `fork=False` it is started from its first import on; see `tests/forking.py` for what that tells.
+    """
 
     def run(
         *args: str,
@@ -125,18 +135,16 @@ def af(repo: Path) -> Af:
         env: dict[str, str] | None = None,
         timeout: float = 300,
         new_session: bool = False,
+        fork: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "agent_farm", *args],
+        return forks.run(
+            args,
             cwd=cwd or repo,
             input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
             env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=timeout,
-            start_new_session=new_session,
+            new_session=new_session,
+            fork=fork,
         )
 
     return run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -113,9 +112,9 @@ def test_hundred_thousand_files_cost_nothing(stage: Stage) -> None:
     stage.sources.add("small", str(small))
 
     def seconds(name: str) -> float:
-        started = time.perf_counter()
+        started = os.times()
         stage.runner.ask(sources=[name], question="Why?")
-        return time.perf_counter() - started
+        return sum(os.times()[:4]) - sum(started[:4])  # of the processors, ours and our children's
 
     few, many = min(seconds("small") for _ in range(5)), min(seconds("many") for _ in range(5))
     assert many < few * 2 + 0.05

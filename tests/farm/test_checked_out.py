@@ -207,7 +207,7 @@ def test_what_was_never_answered_is_not_known(builder: Spawned, af: Af, tmp_path
     shim.write_text("#!/bin/sh\nexec sleep 600\n")
     shim.chmod(0o755)
     (builder.repo / ".agent-farm/git-states.json").unlink(missing_ok=True)
-    done = af("status", env={"PATH": f"{shim.parent}:{os.environ['PATH']}"})
+    done = af("status", env={"PATH": f"{shim.parent}:{os.environ['PATH']}"}, fork=False)
     assert (done.returncode, " ? " in done.stdout) == (0, True)
 
 

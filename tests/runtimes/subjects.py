@@ -123,7 +123,7 @@ def make_subject(name: str, root: Path, repo: Path, api: FakeApi) -> Subject:
         return Subject(name, root, repo, api, cli.adapter, cli.model, cli.environment(api))
     if name == "lego":
         shutil.copy(LEGO, repo / "lego.py")
-        entry = {"adapter": "lego.py", "timeout_minutes": 1}
+        entry = {"adapter": "lego.py", "timeout_minutes": 10}
         (repo / "agent_runtime.json").write_text(json.dumps({"runtimes": {"lego": entry}}))
         keys = {"LEGO_HOME": str(root / "lego-sessions")}
         return Subject(name, root, repo, api, get_adapter("lego", repo), keys=keys)

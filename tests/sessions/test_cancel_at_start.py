@@ -30,7 +30,7 @@ def test_no_instant_of_the_start_leaves_an_orphan(repo: Path) -> None:
                 await asyncio.sleep(step * 0.002)
                 session.cancel()
                 with pytest.raises(asyncio.CancelledError):
-                    await asyncio.wait_for(session, 30)
+                    await asyncio.wait_for(session, 120)
 
     asyncio.run(cancel_at_many_instants())
     ids = {record["id"] for record in open_sessions(repo).find(limit=0)}
@@ -69,7 +69,7 @@ def test_a_cancellation_while_the_process_is_being_made(repo: Path, monkeypatch:
             await made.wait()
             session.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(session, 30)
+                await asyncio.wait_for(session, 120)
             ids = {record["id"] for record in served.running.sessions.find()}
             await asyncio.to_thread(wait_until, lambda: not _left(ids), what="the end of all processes")
             return ids

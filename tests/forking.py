@@ -1,0 +1,179 @@
+"""Each `af` of a test is a fork of a process that has imported it: a fifth of what a start takes.
+
+It is a process of its own all the same, with the environment, the directory and the streams it is given. One
+thing is not as users have it: `af status` gives git what it takes on a busy machine, and not half a second.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# What an interpreter reads when it starts: where one of these is another, `af` is started and not forked.
+READ_AT_START = ("PYTHON", "LANG", "LC_", "TZ")
+GIT_MAY_TAKE = 20.0  # seconds
+ROOMS = ("cli", "operations", "farm", "landing", "git", "tmux", "builders")
+
+
+class Forks:
+    """The process that is forked, in this environment, from here on until `end`."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._begun_with = _read_at_start(environment)
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+                cwd=Path(__file__).parents[1],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def end(self) -> None:
+        self._channel.close()
+        self._process.wait(timeout=120)
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        input: str | None,
+        timeout: float,
+        new_session: bool,
+        fork: bool,
+    ) -> subprocess.CompletedProcess[str]:
+        """As `subprocess.run` would; a run that takes too long is killed."""
+        if not fork or _read_at_start(env) != self._begun_with:
+            return subprocess.run(
+                [sys.executable, "-m", "agent_farm", *args],
+                cwd=cwd,
+                input=input,
+                stdin=subprocess.DEVNULL if input is None else None,
+                env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+                start_new_session=new_session,
+            )
+        order = {"args": args, "cwd": str(cwd), "env": dict(env), "new_session": new_session}
+        ours, theirs = socket.socketpair()
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+        with ours, theirs, ours.makefile("rb") as answer:
+            _hand_over(self._channel, _stdin(input), out_end, err_end, theirs.detach())
+            ours.sendall(json.dumps(order).encode() + b"\n")
+            pid = int(answer.readline())
+            told = _read_all([out, err], pid, timeout)
+            return subprocess.CompletedProcess(["af", *args], int(answer.readline()), *told)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+
+
+def _hand_over(channel: socket.socket, *descriptors: int) -> None:
+    socket.send_fds(channel, [b"."], descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _stdin(text: str | None) -> int:
+    if text is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(text.encode())
+    return reading
+
+
+def _read_all(pipes: list[int], pid: int, timeout: float) -> list[str]:
+    """What comes through each until nobody has it open any more."""
+    deadline = time.monotonic() + timeout
+    read = dict.fromkeys(pipes, b"")
+    is_open = list(pipes)
+    try:
+        while is_open:
+            ready, _, _ = select.select(is_open, [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(f"af, process {pid}", timeout, *read.values())
+            for pipe in ready:
+                some = os.read(pipe, 1 << 16)
+                read[pipe] += some
+                if not some:
+                    is_open.remove(pipe)
+    finally:
+        for pipe in pipes:
+            os.close(pipe)
+    return [told.decode().replace("\r\n", "\n") for told in read.values()]
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork for each message; at the end of the channel, end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while (received := socket.recv_fds(channel, 1, 4))[0]:
+        descriptors = received[1]
+        if os.fork() == 0:
+            channel.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _run_and_tell(*descriptors)
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _run_and_tell(stdin: int, stdout: int, stderr: int, reply: int) -> None:
+    """Returns in the process that has become `af`; the one that waits for it tells its number and its end."""
+    with socket.socket(fileno=reply) as connection:
+        order = json.loads(connection.makefile("rb").readline())
+        pid = os.fork()
+        if pid:
+            for descriptor in (stdin, stdout, stderr):
+                os.close(descriptor)
+            connection.sendall(b"%d\n" % pid)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            connection.sendall(b"%d\n" % code)
+            os._exit(0)
+    for number, descriptor in enumerate((stdin, stdout, stderr)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    if order["new_session"]:
+        os.setsid()
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    from agent_farm.cli.main import main
+
+    main(order["args"])
+
+
+def _prepare() -> None:
+    import importlib
+    import pkgutil
+
+    from agent_farm.farm import git_state
+
+    git_state.BOUND_SECONDS = GIT_MAY_TAKE
+    for room in ROOMS:
+        package = importlib.import_module(f"agent_farm.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _prepare()
+    serve(socket.socket(fileno=int(sys.argv[1])))

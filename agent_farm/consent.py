@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from agent_farm.disk import file_lock, load_json, make_directory, replace_file
@@ -18,6 +20,13 @@ from agent_farm.printable import printable
 Ask = Callable[["Sequence[Request]"], bool]
 HINT = "af config agree"
 _CHUNK = 1 << 20
+# What a program takes its commands from without being told the name.
+_READS = {
+    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(("python", "python3"), ("__main__.py",)),
+    "just": ("justfile", "Justfile", ".justfile"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,9 @@ class Request:
     def shown(self) -> str:
         """As a person is asked about it: a terminal obeys nothing in it, no line of it passes for another."""
         text = printable(self.content.rstrip()).replace("\n", "\n      ")
-        return f"{printable(self.origin).replace(chr(10), '?')}: {text}"
+        unnamed = sorted({file.name for file in self.files if file.name not in self.content})
+        origin = self.origin + (f", with {', '.join(unnamed)}" if unnamed else "")
+        return f"{printable(origin).replace(chr(10), '?')}: {text}"
 
 
 def require_consent(root: Path, requests: Iterable[Request], *, yes: bool, ask: Ask | None) -> None:
@@ -96,19 +107,34 @@ def named_files(root: Path, command: str) -> tuple[Path, ...]:
 def named_paths(command: str, places: Sequence[str] = ()) -> list[str]:
     """What its words may mean, relative to the top; `places` are those of them that are directories.
 
-    `cd tools && ./setup.sh` is tools/setup.sh.
+    `cd tools && ./setup.sh` is tools/setup.sh, `make -C tools` is tools/Makefile.
     """
     words = _words(command)
-    names = (os.path.normpath(os.path.join(place, word)) for place in ("", *places) for word in words)
+    meant = [*words, *_read_unasked(words)]
+    names = (os.path.normpath(os.path.join(place, word)) for place in ("", *places) for word in meant)
     return sorted({name for name in names if name not in (".", "..") and not name.startswith("../")})
 
 
 def _words(command: str) -> list[str]:
     """Whatever could be a path in it, for sh as for an argument like `--config=tools/x.json`."""
     import re
+    import shlex
 
-    found = [word for word in re.split(r"[\s;|&()<>\"'`$={},]+", command) if word and "\0" not in word]
-    return list(dict.fromkeys(found))
+    found = re.split(r"[\s;|&()<>\"'`$={},]+", command)
+    with suppress(ValueError):  # quotes that do not end
+        found += shlex.split(command)
+    return [word for word in found if word and "\0" not in word]
+
+
+def _read_unasked(words: Sequence[str]) -> list[str]:
+    """Files that its programs look for by themselves, and modules that Python is told to run."""
+    programs = (os.path.basename(word) for word in words)
+    names = [name for program in programs for name in _READS.get(program.partition(".")[0], ())]
+    for option, module in pairwise(words):
+        if option == "-m":
+            place = module.replace(".", "/")
+            names += [f"{place}.py", f"{place}/__main__.py"]
+    return names
 
 
 def _is_inside(path: Path, home: Path) -> bool:
@@ -144,6 +170,6 @@ def _load(file: Path) -> set[str]:
         return set()
     document = load_json(file)
     agreed = document.get("agreed") if isinstance(document, dict) and document.get("version") == 1 else None
-    if not isinstance(agreed, list):
+    if not isinstance(agreed, list) or not all(isinstance(one, str) for one in agreed):
         raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
     return set(agreed)

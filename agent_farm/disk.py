@@ -22,9 +22,10 @@ _POLL_SECONDS = 0.01
 def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
     """Readers see the old content or the new one, also after a power cut."""
     content = data.encode() if isinstance(data, str) else data
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # a name that no repository can have brought, and no other thread has
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)  # the umask may have taken bits away
             file.write(content)

@@ -81,10 +81,11 @@ What a repository brings takes effect only after its user agreed to it:
 - each schedule of a `butler.toml`.
 
 `af` asks once. It shows the exact text, with control characters written out, and remembers, outside the
-repository, what was agreed to: the text, and the bytes of the repository's own files that it names. Whatever
-changes is asked about again. Where nobody can be asked, `--yes` agrees; `af config agree` shows all that
-waits. What you type into `af config set`, give as an option or keep in your own file needs no further
-consent.
+repository, what was agreed to: the text, and the bytes of the repository's own files that it names, the
+Makefile behind `make` and the `package.json` behind `npm` included
+([what is not covered](safety.md#what-this-is-not)). Whatever changes is asked about again. Where nobody can
+be asked, `--yes` agrees; `af config agree` shows all that waits. What you type into `af config set`, give as
+an option or keep in your own file needs no further consent.
 
 `--runtime NAME` agrees to run a runtime of the repository's own. The name of a runtime that `af` ships agrees
 to nothing that a repository has put in its place. Until you agree, nothing of it runs, not for listing and

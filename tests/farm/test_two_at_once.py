@@ -1,8 +1,9 @@
 """Two processes at once, any commands, some killed: nothing that was ever in a worktree is out of reach.
 
-Each seed is one farm that two actors work on, in an order the machine decides. An actor writes and commits
-as an agent does, switches branches, and calls `af`; one call in eight is killed with -9. Now and then the
-farm is moved or copied, and what `af status` says is compared with tmux and git.
+Each seed is one farm that two actors work on, in an order the machine decides. An actor writes, commits and
+rewrites as an agent does, works in the main checkout as a person does, and calls `af`; one call in eight is
+killed with -9. Now and then the farm is moved or copied, and what `af status` says is compared with tmux and
+git. FIRST_SEED chooses other sequences than those of every day.
 """
 
 from __future__ import annotations
@@ -26,26 +27,39 @@ import pytest
 from agent_farm.builders.status import ALIVE
 from tests.gitrepo import git, make_repo
 
-SEEDS = range(5)
+FIRST = int(os.environ.get("FIRST_SEED", "0"))
+SEEDS = range(FIRST, FIRST + 5)
 STEPS = 200  # of each of the two actors
 MOST_BUILDERS = 4
 # Done, an expected failure, a usage error (its builder is gone by now), refused, killed.
 EXPECTED = (0, 1, 2, 4, -signal.SIGKILL)
 DISCARD = ("--stop", "--discard-changes", "--discard-commits")
+PERSON = "person"  # who works in the main checkout, on one of these branches
+BRANCHES = ("main", "other")
 
 
-def hash_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def content_of(name: str) -> bytes:
+    return f"{name}\n".encode()
+
+
+def blob_of(content: bytes) -> str:
+    """git's name for it, wherever it lies."""
+    return hashlib.sha1(b"blob %d\0%s" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 @dataclass
 class Farm:
-    """What was ever written, and by which builder: the rest of the truth is asked of git and tmux."""
+    """What was ever written, and by whom: the rest of the truth is asked of git and tmux.
+
+    `made` are commits and contents, with the builder they are of. `given_up` of them may be gone, since
+    somebody asked for that; `landed` ones are on a branch of the person's for good.
+    """
 
     root: Path
-    contents: dict[str, str] = field(default_factory=dict)
-    commits: dict[str, str] = field(default_factory=dict)
-    expired: bool = False
+    made: dict[str, str] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
+    landed: set[str] = field(default_factory=set)
+    rewritten: int = 0
     turns: tuple[threading.Lock, threading.Lock] = field(
         default_factory=lambda: (threading.Lock(), threading.Lock())
     )
@@ -53,6 +67,10 @@ class Farm:
     def ids(self) -> list[str]:
         builders = self.root / ".builders"
         return sorted(path.name for path in builders.iterdir()) if builders.is_dir() else []
+
+    def give_up(self, *, but: set[str]) -> None:
+        """What is removed for good on request: nothing of a builder that was there before and after."""
+        self.given_up |= {name for name, id in list(self.made.items()) if id not in {*but, PERSON}}
 
     @contextmanager
     def calm(self, own: threading.Lock) -> Iterator[None]:
@@ -94,7 +112,10 @@ class Actor(threading.Thread):
             self.spawn: 8,
             self.write: 14,
             self.commit: 14,
+            self.rewrite: 4,
             self.switch: 4,
+            self.own_work: 8,
+            self.own_branch: 2,
             self.merge: 12,
             self.prune: 10,
             self.restore: 8,
@@ -115,7 +136,7 @@ class Actor(threading.Thread):
         except BaseException as error:  # shown by the test, in its own thread
             self.failure = error
 
-    def af(self, *words: str) -> None:
+    def af(self, *words: str) -> int:
         """One call in eight is killed, with its git, somewhere on its way."""
         self.done.append(" ".join(words))
         process = subprocess.Popen(
@@ -135,6 +156,8 @@ class Actor(threading.Thread):
         _, said = process.communicate(timeout=300)
         assert process.returncode in EXPECTED, f"af {' '.join(words)}: {process.returncode}\n{said}"
         assert "Traceback" not in said, said
+        assert process.returncode != 1 or words[0] == "doctor" or "error: " in said, said
+        return process.returncode
 
     def builder(self) -> str | None:
         ids = self.farm.ids()
@@ -151,17 +174,18 @@ class Actor(threading.Thread):
             self._write(id)
 
     def _write(self, id: str) -> str | None:
+        return self._write_in(self.farm.root / ".builders" / id, id)
+
+    def _write_in(self, place: Path, id: str) -> str | None:
         self.count += 1
-        name, content = f"{self.name}-{self.count}.txt", f"{self.name} {self.count}\n".encode()
+        name = f"{self.name}-{self.count}.txt"
         try:
-            descriptor = os.open(
-                self.farm.root / ".builders" / id / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            )
+            descriptor = os.open(place / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         except OSError:
             return None  # it is being removed
         with open(descriptor, "wb") as file:
-            file.write(content)
-        self.farm.contents[hash_of(content)] = id
+            file.write(content_of(name))
+        self.farm.made[blob_of(content_of(name))] = id
         return name
 
     def commit(self) -> None:
@@ -173,7 +197,35 @@ class Actor(threading.Thread):
         with suppress(AssertionError, OSError):  # it is being removed, or git's lock is taken
             git(worktree, "add", "--", name)
             git(worktree, "commit", "-q", "-m", f"{name} of {id}")
-            self.farm.commits[git(worktree, "rev-parse", "HEAD")] = id
+            self.farm.made[git(worktree, "rev-parse", "HEAD")] = id
+
+    def rewrite(self) -> None:
+        """The commit that was there is known to a reflog alone; its file stays."""
+        id = self.builder()
+        if id is None:
+            return
+        worktree = self.farm.root / ".builders" / id
+        with suppress(AssertionError, OSError):
+            if self.farm.made.get(git(worktree, "rev-parse", "HEAD")) == id:
+                self.farm.rewritten += 1  # before and after: a merge may begin or end in between
+                how = self.random.choice(
+                    [("reset", "-q", "HEAD~1"), ("commit", "-q", "--amend", "-m", "again")]
+                )
+                git(worktree, *how)
+                self.farm.rewritten += 1
+                self.farm.made[git(worktree, "rev-parse", "HEAD")] = id
+
+    def own_work(self) -> None:
+        """A file in the main checkout, committed or not: with whatever is staged there by then."""
+        name = self._write_in(self.farm.root, PERSON)
+        if name is not None and self.random.randrange(3):
+            with suppress(AssertionError):  # git's lock is taken
+                git(self.farm.root, "add", "--", name)
+                git(self.farm.root, "-c", f"user.name={PERSON}", "commit", "-q", "-m", f"my own {name}")
+
+    def own_branch(self) -> None:
+        with suppress(AssertionError):
+            git(self.farm.root, "switch", "-q", self.random.choice(BRANCHES))
 
     def switch(self) -> None:
         """As agents do: a branch of their own, another name for it, or none at all."""
@@ -188,10 +240,17 @@ class Actor(threading.Thread):
             git(worktree, *how)
 
     def merge(self) -> None:
+        """What was committed before it began is on the person's branch when it says so."""
         id = self.builder()
-        if id is not None:
-            strategy = self.random.choice(["merge", "squash", "rebase"])
-            self.af("merge", id, "--strategy", strategy, "--here", *self.random.choice([(), ("--prune",)]))
+        if id is None:
+            return
+        strategy = self.random.choice(["merge", "squash", "rebase"])
+        committed, rewritten = blobs_at(self.farm.root / ".builders" / id), self.farm.rewritten
+        status = self.af(
+            "merge", id, "--strategy", strategy, "--here", *self.random.choice([(), ("--prune",)])
+        )
+        if status == 0 and rewritten == self.farm.rewritten:
+            self.farm.landed |= committed
 
     def prune(self) -> None:
         id = self.builder()
@@ -212,8 +271,9 @@ class Actor(threading.Thread):
         if self.random.randrange(4):
             self.af("prune", "--expire", "1h")
         else:
-            self.farm.expired = True
+            before = set(self.farm.ids())
             self.af("prune", "--expire", "0")
+            self.farm.give_up(but=before & set(self.farm.ids()))
 
     def stop(self) -> None:
         id = self.builder()
@@ -255,6 +315,8 @@ class Actor(threading.Thread):
     def compare(self) -> None:
         with self.farm.calm(self.turn):
             require_truth(self.farm)
+            mend(self.farm)
+            require_own_checkout(self.farm)
 
 
 def live_sessions() -> set[str]:
@@ -265,46 +327,57 @@ def live_sessions() -> set[str]:
     return {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" 0")}
 
 
+def blobs_at(worktree: Path) -> set[str]:
+    with suppress(AssertionError, OSError):
+        return {line.split()[2] for line in git(worktree, "ls-tree", "-r", "HEAD").splitlines()}
+    return set()
+
+
+def on_branches(root: Path) -> set[str]:
+    return {line.split()[0] for line in git(root, "rev-list", "--objects", *BRANCHES).splitlines()}
+
+
 def require_truth(farm: Farm) -> None:
-    """What status reports is so: who lives, and what git says of each worktree."""
+    """What status reports is so: who lives, what git says of each worktree, and what has landed."""
     done = farm.af("status", "--json", "--fresh")
     assert done.returncode == 0, done.stdout
-    live = live_sessions()
-    for builder in json.loads(done.stdout)["builders"]:
+    live, landed = live_sessions(), on_branches(farm.root)
+    builders = json.loads(done.stdout)["builders"]
+    assert set(farm.ids()) <= {builder["id"] for builder in builders}
+    for builder in builders:
         id, state, seen = builder["id"], builder["status"]["state"], builder["git"]
+        assert state not in ("unknown", "creating"), f"{id} is said to be {state}"
         if state in ALIVE:
             assert builder["session"] in live, f"{id} is said to be {state}"
         elif state in ("stopped", "lost"):
             assert builder["session"] not in live, f"{id} is said to be {state}"
-        if seen is None or seen["problem"]:
-            continue
         worktree = Path(builder["worktree"])
+        if seen is None or seen["problem"]:
+            assert not (worktree / ".git").exists(), f"{id}: {seen}"
+            continue
         rows = git(worktree, "status", "--porcelain").splitlines()
         assert seen["untracked"] == sum(row.startswith("??") for row in rows), id
         assert seen["dirty"] == sum(not row.startswith("??") for row in rows), id
         assert seen["commit"] == git(worktree, "rev-parse", "HEAD"), id
         assert (seen["branch"] or "") == git(worktree, "branch", "--show-current"), id
+        apart = git(worktree, "rev-list", "--left-right", "--count", f"{builder['base']}...HEAD").split()
+        assert [str(seen["behind"]), str(seen["ahead"])] == apart, id
+        if seen["landed"]:
+            assert blobs_at(worktree) <= landed, f"{id} is said to have landed"
+
+
+def require_own_checkout(farm: Farm) -> None:
+    """Nothing of a builder lies about in the main checkout, and no commit of the person's took it along."""
+    rows = git(farm.root, "status", "--porcelain", "-uall").splitlines()
+    log = git(farm.root, "log", f"--author={PERSON}", "--name-only", "--format=", *BRANCHES).splitlines()
+    for name in filter(None, [*(row.split()[-1] for row in rows), *log]):
+        assert farm.made[blob_of(content_of(name))] == PERSON, f"{name}: {rows}"
 
 
 def on_disk(root: Path) -> set[str]:
-    found = set()
-    for place in (root / ".builders", root / ".agent-farm/trash"):
-        for directory, folders, files in os.walk(place):
-            folders[:] = [name for name in folders if name != ".git"]
-            found |= {
-                hash_of((Path(directory) / name).read_bytes()) for name in files if name.endswith(".txt")
-            }
-    return found
-
-
-def in_git(root: Path, heads: list[str]) -> set[str]:
-    """Contents that a ref or the HEAD of a worktree leads to."""
-    listed = git(root, "rev-list", "--objects", "--all", *heads).splitlines()
-    names = "\n".join(line.split()[0] for line in listed if line.endswith(".txt"))
-    found = set()
-    for name in names.split():
-        found.add(hash_of(git(root, "cat-file", "blob", name).encode() + b"\n"))
-    return found
+    """In the worktrees and the main checkout; what lies in the trash is in nobody's reach."""
+    files = [*root.glob("*.txt"), *(root / ".builders").glob("*/*.txt")]
+    return {blob_of(file.read_bytes()) for file in files}
 
 
 def problems_of(farm: Farm) -> list[tuple[str, str]]:
@@ -320,28 +393,29 @@ def remove_lock(farm: Farm, remedy: str) -> None:
         lock.unlink(missing_ok=True)
 
 
-def require_reachable(farm: Farm) -> None:
-    """Everything removed comes back, and then everything that was written is there."""
+def mend(farm: Farm) -> None:
     for _ in range(2):
         farm.af("doctor", "--fix")
     for _, remedy in problems_of(farm):
         remove_lock(farm, remedy)
     assert problems_of(farm) == []
-    removed = {one["id"] for one in json.loads(farm.af("restore", "--list", "--json").stdout)["removed"]}
-    for id in sorted(removed - set(farm.ids())):
+
+
+def require_reachable(farm: Farm) -> None:
+    """Everything removed comes back, and then everything that was written is there."""
+    mend(farm)
+    removed = [one["id"] for one in json.loads(farm.af("restore", "--list", "--json").stdout)["removed"]]
+    assert not set(removed) & set(farm.ids()), "there, and said to be removed"
+    for id in sorted(set(removed)):
         done = farm.af("restore", id)
         assert done.returncode == 0, f"af restore {id}\n{done.stderr}"
-    there = set(farm.ids())
     porcelain = git(farm.root, "worktree", "list", "--porcelain").splitlines()
     heads = [line.split()[1] for line in porcelain if line.startswith("HEAD ")]
-    commits = set(git(farm.root, "rev-list", "--all", *heads).splitlines())
-    contents = on_disk(farm.root) | in_git(farm.root, heads)
-
-    def is_missed(id: str) -> bool:
-        return id in there or not farm.expired  # what was removed may be expired, by request
-
-    assert not {id for sha, id in farm.commits.items() if sha not in commits and is_missed(id)}
-    assert not {id for content, id in farm.contents.items() if content not in contents and is_missed(id)}
+    objects = git(farm.root, "rev-list", "--objects", "--all", "--reflog", *heads).splitlines()
+    found = {line.split()[0] for line in objects} | on_disk(farm.root)
+    lost = {name: id for name, id in farm.made.items() if name not in found and name not in farm.given_up}
+    assert not lost
+    assert farm.landed <= on_branches(farm.root), "it was said to have landed"
 
 
 @pytest.mark.slow
@@ -349,6 +423,7 @@ def require_reachable(farm: Farm) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_lost_and_nothing_false_is_said(tmp_path: Path, home: Path, seed: int) -> None:
     farm = Farm(make_repo(tmp_path / "repo"))
+    git(farm.root, "branch", "other")
     actors = [Actor(farm, number, seed) for number in (0, 1)]
     for actor in actors:
         actor.start()
@@ -361,6 +436,7 @@ def test_nothing_is_lost_and_nothing_false_is_said(tmp_path: Path, home: Path, s
     try:
         require_truth(farm)
         require_reachable(farm)
+        require_own_checkout(farm)
     except AssertionError as error:
         error.add_note("\n".join(f"{actor.name}: {'; '.join(actor.done[-30:])}" for actor in actors))
         raise

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.consent import Request, require_consent
+from agent_farm.consent import Request, named_files, require_consent
 from agent_farm.errors import ConsentNeeded, DamagedFile
+from tests.gitrepo import write_files
 
 ROOT = Path("/farms/one")
 SETUP = Request("agent-farm.toml worktree.setup", "make deps")
@@ -85,3 +86,41 @@ def test_a_file_that_cannot_be_read_agrees_to_nothing_and_is_kept(content: str) 
     with pytest.raises(DamagedFile, match=r"consent\.json"):
         require_consent(ROOT, [SETUP], yes=True, ask=None)
     assert stored().read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("./setup.sh", "setup.sh"),
+        ('sh "my setup.sh"', "my setup.sh"),
+        ("sh my\\ setup.sh", "my setup.sh"),
+        ("make setup", "Makefile"),
+        ("cd tools && /usr/bin/make", "tools/GNUmakefile"),
+        ("npm --prefix web ci", "web/package.json"),
+        ("just deps", "justfile"),
+        ("python3.12 -m venv .venv; python3.12 -m tools.setup", "tools/setup.py"),
+        ("python -m tools", "tools/__main__.py"),
+        ("python tools", "tools/__main__.py"),
+    ],
+)
+def test_what_a_command_runs_is_agreed_to_with_it(tmp_path: Path, command: str, file: str) -> None:
+    def wish() -> Request:
+        return Request(SETUP.origin, command, named_files(tmp_path, command))
+
+    require_consent(tmp_path, [wish()], yes=True, ask=None)
+    write_files(tmp_path, {file: "one"})  # what was not there is new as well
+    with pytest.raises(ConsentNeeded) as caught:
+        require_consent(tmp_path, [wish()], yes=False, ask=None)
+    assert Path(file).name in caught.value.evidence[0]
+    require_consent(tmp_path, [wish()], yes=True, ask=None)
+    require_consent(tmp_path, [wish()], yes=False, ask=None)
+    write_files(tmp_path, {file: "two"})
+    with pytest.raises(ConsentNeeded):
+        require_consent(tmp_path, [wish()], yes=False, ask=None)
+
+
+def test_a_file_of_agreements_that_holds_none_is_refused_by_name() -> None:
+    stored().parent.mkdir(parents=True)
+    stored().write_text('{"version": 1, "agreed": [[]]}')
+    with pytest.raises(DamagedFile):
+        require_consent(ROOT, [SETUP], yes=True, ask=None)

@@ -216,3 +216,14 @@ def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
     with pytest.raises(KeyError), file_lock(tmp_path / "lock"):
         raise KeyError
     assert not is_locked(tmp_path / "lock")
+
+
+def test_a_link_that_waits_for_the_writer_leads_nowhere(tmp_path: Path) -> None:
+    """A repository can bring files of any name: settings are written into its top directory."""
+    theirs = tmp_path / "theirs"
+    theirs.write_text("mine")
+    file = tmp_path / "repo/agent-farm.toml"
+    file.parent.mkdir()
+    file.with_name(f".{file.name}.{os.getpid()}.tmp").symlink_to(theirs)
+    replace_file(file, "new")
+    assert (file.read_text(), theirs.read_text()) == ("new", "mine")

@@ -22,6 +22,7 @@ CURSOR = Cli(
         command="cursor-agent -p --trust --mode=ask --output-format text -- {prompt}",
         chat="cursor-agent",
         stdin=None,
+        files={".cursor/mcp.json": "{}"},
         variables=("CURSOR_*",),
     ),
 )

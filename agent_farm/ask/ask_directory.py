@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.ask.agents import cli_of
+from agent_farm.ask.agents import answering_clis, cli_of
 from agent_farm.ask.placeholders import Placeholders
 from agent_farm.ask.sources import Source
 from agent_farm.ask.throwaway import throwaway_directory
 from agent_farm.errors import NotFound, UsageError
 
-EMPTY_CONFIGS = (".mcp.json", ".gemini/settings.json", ".cursor/mcp.json", "opencode.json")
 COPIES = "lctx-files"
 COPY_LIMIT = 16 << 20
 
@@ -85,12 +84,17 @@ class AskDirectory:
 def ask_directory(sources: tuple[Source, ...], tmp: Path) -> Iterator[AskDirectory]:
     """The directory with everything but the prompt in it; gone on every way out."""
     with throwaway_directory(tmp) as path:
-        for name in EMPTY_CONFIGS:
+        for name, content in _configurations():
             (path / name).parent.mkdir(mode=0o700, exist_ok=True)
-            (path / name).write_text("{}\n")
+            (path / name).write_text(content + "\n")
         for source in sources:
             (path / source.name).symlink_to(source.path, target_is_directory=source.kind != "file")
         yield AskDirectory(path, sources, {source.name: _readable(path, source) for source in sources})
+
+
+def _configurations() -> Iterator[tuple[str, str]]:
+    """Of all CLIs, for an agent of the user's own may start any."""
+    yield from (file for _, ask in answering_clis() for file in ask.files.items())
 
 
 def _readable(directory: Path, source: Source) -> Path:

@@ -282,6 +282,7 @@ CLAUDE_CODE = Cli(
         ),
         # a new directory each time, made by this program: the trust dialog would be asked each time
         env={"CLAUDE_CODE_SANDBOXED": "1"},
+        files={".mcp.json": "{}"},
         output="claude",
         variables=(
             *("ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"),

@@ -186,13 +186,15 @@ class Ask:
     Command lines as in lctx's config.json, with its placeholders and those of `placeholders`, which are given
     the environment and the directories of the sources. `variables` are the names, or families that end in
     `*`, that its user's own login may need; `more_variables` are those its configuration refers to.
-    `output` is the form of what it prints: `text`, or the events that `Cli.events` reads.
+    `files` are laid into the directory that it is started in. `output` is the form of what it prints: `text`,
+    or the events that `Cli.events` reads.
     """
 
     command: str
     chat: str
     stdin: str | None = "{prompt_file}"
     env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     output: str = "text"
     variables: tuple[str, ...] = ()
     placeholders: Mapping[str, Callable[[Environment, Sequence[str]], str]] = field(default_factory=dict)

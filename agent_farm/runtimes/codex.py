@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.bounds import NONE
@@ -19,6 +19,7 @@ from agent_farm.runtimes.codex_lock import (
     provider_keys,
     servers_off,
 )
+from agent_farm.runtimes.codex_offers import offered_models
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between
@@ -27,13 +28,6 @@ from agent_farm.runtimes.plain_text import fits_argument, order_to_read_role
 
 # connectors and plugins bring MCP servers of their own
 _FEATURES_OFF = ("features.apps=false", "features.plugins=false")
-# Models for which it offers another one at the start, and Enter would take that; as asked, it does not ask.
-_OFFERED: Mapping[str, str] = {
-    "gpt-5.5": "gpt-6-sol",
-    "gpt-5.6-luna": "gpt-6-luna",
-    "gpt-5.6-sol": "gpt-6-sol",
-    "gpt-5.6-terra": "gpt-6-sol",
-}
 
 
 def _login(env: Environment, model: str | None) -> str | None:
@@ -103,12 +97,19 @@ def _pane_settings(start: Start) -> list[str]:
         # whole tables: in a dotted key codex takes quotes for a part of the name
         f"mcp_servers={inline_toml({**off.servers, **server_forms(start.servers, required=False)})}",
         f"hooks={inline_toml({**hooks, 'state': off.hook_states})}",
-        f"notice.model_migrations={inline_toml(_OFFERED)}",
+        f"notice.model_migrations={inline_toml(_seen_offers(start))}",
         f"projects={inline_toml(trusted)}",
         "check_for_update_on_startup=false",
         "notify=[]",  # a program of the user's
         *_may_commit(start),
     ]
+
+
+def _seen_offers(start: Start) -> dict[str, str]:
+    """Asked for where the model may be another than the newest, which it takes by itself."""
+    if key_of(start.env) and not start.model and not start.extra_args:
+        return {}
+    return offered_models(start.command or (), start.env, start.home)
 
 
 def _headless_settings(start: Start) -> list[str]:
@@ -175,7 +176,10 @@ HOOKS = Hooks(
 )
 
 SANDBOX = {"ask": "read-only", "edit": "workspace-write", "all": "danger-full-access"}
-_LOCK = "-c 'mcp_servers={codex_mcp_off}' -c features.apps=false -c features.plugins=false"
+_LOCK = (
+    "-c 'mcp_servers={codex_mcp_off}' -c notify=[] -c features.hooks=false"
+    f" {' '.join(f'-c {feature}' for feature in _FEATURES_OFF)}"
+)
 
 CODEX = Cli(
     name="codex",
@@ -204,7 +208,7 @@ CODEX = Cli(
     ask=Ask(
         command=(
             f"codex exec --skip-git-repo-check --ephemeral --json -s read-only {_LOCK}"
-            " -c notify=[] -c shell_environment_policy.inherit=core -"
+            " -c shell_environment_policy.inherit=core -"
         ),
         chat=(
             f"codex --no-daemon -s read-only -a on-request {_LOCK}"

@@ -16,8 +16,8 @@ class CliAdapter(RuntimeAdapter):
     """Drives what its `cli` describes."""
 
     def interactive(self, start: Start) -> Launch:
-        start = _at_home(self.cli, start)
         command = self.find_command(start.env, start.command) or start.command or (self.binary_name,)
+        start = replace(_at_home(self.cli, start), command=command)
         argv = (*command, *fill(self.cli, self.cli.pane, start))
         files = tuple(LaunchFile(path, text) for path, text in _files(self.cli, start).items())
         scratch = _scratch(start) if start.mode in self.cli.temporary else None

@@ -239,15 +239,17 @@ GEMINI = Cli(
     },
     ask=Ask(
         command=(
-            "gemini --skip-trust --approval-mode default -o stream-json"
+            "gemini --approval-mode default -o stream-json"
             " --allowed-mcp-server-names lctx-none -e none --include-directories={directories}"
         ),
         chat=(
-            "gemini --skip-trust --approval-mode default"
+            "gemini --approval-mode default"
             " --allowed-mcp-server-names lctx-none -e none --include-directories={directories}"
         ),
         # otherwise it starts a second process, and that one outlives a signal to the first
-        env={"GEMINI_CLI_NO_RELAUNCH": "true"},
+        env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        # settings of a trusted directory come before the user's, whose hooks would run
+        files={".gemini/settings.json": json.dumps({"hooksConfig": {"enabled": False}})},
         output="gemini",
         variables=("GEMINI_*", "GOOGLE_*"),
     ),

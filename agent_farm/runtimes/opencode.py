@@ -283,6 +283,7 @@ OPENCODE = Cli(
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "TMPDIR": "{scratch}",  # each run leaves a library of several MB there
         },
+        files={"opencode.json": "{}"},
         variables=(
             *("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "AWS_*"),
             *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"),

@@ -39,9 +39,9 @@ def require_cli(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stdio_decoy(root: Path) -> Path:
-    """An MCP server that says it was started, and ends: some CLIs wait minutes for a silent one."""
+    """An MCP server, or a hook, that says it was started, and ends: some wait minutes for a silent one."""
     path = root / "decoy"
-    path.write_text(f"#!/bin/sh\necho started >> '{root}/decoy-was-started'\n")
+    path.write_text(f"#!/bin/sh\necho '{{}}'\necho started >> '{root}/decoy-was-started'\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
@@ -66,6 +66,7 @@ def _codex(home: Path, api: FakeApi, stdio: Path) -> dict[str, str]:
     _text(
         home / ".codex" / "config.toml",
         f'model = "gpt-5.2-codex"\nmodel_provider = "fake"\ncheck_for_update_on_startup = false\n'
+        f'notify = ["{stdio}"]\n'
         f'[model_providers.fake]\nname = "fake"\nbase_url = "{api.url}/v1"\nenv_key = "FAKE_KEY"\n'
         f'wire_api = "responses"\n[mcp_servers.decoy]\nurl = "{api.url}/decoy"\n'
         f'[mcp_servers."my local"]\ncommand = "{stdio}"\n',
@@ -80,6 +81,7 @@ def _gemini(home: Path, api: FakeApi, stdio: Path) -> dict[str, str]:
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "general": {"enableAutoUpdate": False},
             "privacy": {"usageStatisticsEnabled": False},
+            "hooks": {"BeforeAgent": [{"hooks": [{"type": "command", "command": str(stdio)}]}]},
             "mcpServers": {
                 "decoy": {"httpUrl": f"{api.url}/decoy", "trust": True},
                 "local": {"command": str(stdio), "trust": True},

@@ -18,7 +18,7 @@ from agent_farm.runtimes import ClaudeCodeAdapter
 from tests.ask.stage import Stage
 from tests.gitrepo import make_repo
 
-EMPTY = (".mcp.json", ".gemini/settings.json", ".cursor/mcp.json", "opencode.json")
+EMPTY = (".mcp.json", ".cursor/mcp.json", "opencode.json")
 
 
 def bundle(monkeypatch: pytest.MonkeyPatch, program: Path | None) -> None:
@@ -56,10 +56,13 @@ def test_directory_is_private_and_named_by_a_random_uuid(stage: Stage, app: Path
     assert stage.seen()["cwd"] != first["cwd"]
 
 
-def test_empty_mcp_configs_lie_in_it_with_their_parents(stage: Stage, app: Path) -> None:
+def test_configurations_without_servers_and_hooks_lie_in_it_with_their_parents(
+    stage: Stage, app: Path
+) -> None:
     stage.runner.ask(sources=["app"], question="Why?")
     files = stage.seen()["files"]
     assert {name: files[name].strip() for name in EMPTY} == dict.fromkeys(EMPTY, "{}")
+    assert json.loads(files[".gemini/settings.json"]) == {"hooksConfig": {"enabled": False}}
 
 
 def test_each_kind_of_source_is_a_link(stage: Stage, app: Path, tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ KEYS = (
     Key("spawn.base", str, None, "Revision builders start from; without it HEAD of the current checkout"),
     Key("spawn.fetch", bool, False, "Fetch the base's remote first, as --fetch does"),
     Key(
+        "spawn.names",
+        str,
+        "hash",
+        "What the id of a task is made of: its hash, or its first words",
+        choices=("hash", "words"),
+    ),
+    Key(
         "spawn.permissions",
         str,
         "edit",
@@ -96,6 +103,13 @@ KEYS = (
     ),
     Key("notify.on", list, NOTIFIED, "States that trigger notify.command", choices=(*NOTIFIED, "idle")),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),
+    Key(
+        "forge.command",
+        str,
+        None,
+        "What issues are read with; without it the one that fits the remote, or is installed",
+        choices=("gh", "glab"),
+    ),
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
     Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),

@@ -23,7 +23,7 @@ ROOMS_OF_FLOOR = {
         "server.address", "server.client", "server.launching", "server.sockets", "server.stopping",
         "server.tokens", "server.variables",
     },
-    "edge": {"git", "tmux", "runtimes", "pane", "builders.registry"},
+    "edge": {"git", "forge", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
         "ports", "printable", "processes", "settings", "settings_file", "settings_keys", "settings_text",

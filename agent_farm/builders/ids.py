@@ -16,7 +16,11 @@ T = TypeVar("T")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _SPEC_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_]*)-([A-Za-z0-9][A-Za-z0-9._-]*)\.md")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_GIVEN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}")
 _DRAWS = 50
+_WORDS, _WORDS_LENGTH = 4, 32
+# Words that tell two tasks apart in no case.
+_LEFT_OUT = frozenset(("a", "an", "and", "for", "in", "of", "on", "the", "to", "with"))
 _LISTED = 20
 
 
@@ -59,9 +63,38 @@ def spec_name(spec: Spec) -> Name:
 def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
     import hashlib
 
-    prefix = hashlib.sha256(text.encode()).hexdigest()[:4]
+    return _drawn(f"task-{hashlib.sha256(text.encode()).hexdigest()[:4]}", draw)
+
+
+def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+    """`fix-login-redirect-x9k2`: the first words of a task; without a word that an id can hold, as usual."""
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", text[:500]).encode("ascii", "ignore").decode().lower()
+    words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _LEFT_OUT]
+    slug = "-".join(words[:_WORDS])[:_WORDS_LENGTH].strip("-")
+    return _drawn(slug, draw) if re.match("[a-z]", slug) else task_names(text, draw)
+
+
+def issue_names(kind: str, number: int, draw: Draw = draw_suffix) -> Iterator[Name]:
+    """`issue-42-x9k2`, or with a protocol `bugfix-42-x9k2`."""
+    return _drawn(f"{kind}-{number}", draw)
+
+
+def given_name(name: str) -> Name:
+    """The one its user wants."""
+    if not _GIVEN_NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name!r:.80} cannot be the name of a builder",
+            why="A name is letters, digits, - and _, begins with a letter and has at most 50 characters.",
+            hint="af spawn --name login-fix …",
+        )
+    return Name(name, f"builder/{name}")
+
+
+def _drawn(prefix: str, draw: Draw) -> Iterator[Name]:
     for _ in range(_DRAWS):
-        id = f"task-{prefix}-{draw()}"
+        id = f"{prefix}-{draw()}"
         yield Name(id, f"builder/{id}")
 
 
@@ -73,9 +106,7 @@ def protocol_names(protocol: str, epoch: int) -> Iterator[Name]:
 
 
 def shell_names(epoch: int, draw: Draw = draw_suffix) -> Iterator[Name]:
-    for _ in range(_DRAWS):
-        id = f"shell-{epoch}-{draw()}"
-        yield Name(id, f"builder/{id}")
+    return _drawn(f"shell-{epoch}", draw)
 
 
 def first_free(names: Iterator[Name], is_taken: Callable[[Name], bool]) -> Name:
@@ -129,8 +160,11 @@ def _same_number(left: str, right: str) -> bool:
 
 
 def require_protocol(name: str, known: list[str]) -> str:
-    if name in known and _NAME.fullmatch(name):
-        return name
+    """As it is written under codev/protocols/; asked for in capitals, too."""
+    sound = [one for one in known if _NAME.fullmatch(one)]
+    alike = [one for one in sound if one.lower() == name.lower()]
+    if name in sound or len(alike) == 1:
+        return name if name in sound else alike[0]
     close = nearest(name, known)
     raise NotFound(
         f"No protocol {name} under codev/protocols/",

@@ -9,6 +9,7 @@ from typing import Any
 from agent_farm.builders.ids import Spec
 
 PROTOCOLS = "codev/protocols"
+Args = Mapping[str, Any] | None
 
 
 def spec_prompt(spec: Spec, *, has_plan: bool) -> str:
@@ -20,13 +21,21 @@ def task_prompt(text: str, files: Sequence[str] = ()) -> str:
     return f"{text}\n\nRelevant files: {', '.join(files)}" if files else text
 
 
-def protocol_prompt(name: str, args: Mapping[str, Any] | None) -> str:
-    parts = [f"You are running the {name} protocol.\n\n"]
-    if args is not None:
-        block = json.dumps(args, indent=2, ensure_ascii=False)
-        parts.append(f"Protocol arguments:\n```json\n{block}\n```\n\n")
-    parts.append(f"Start by reading {protocol_path(name)}")
-    return "".join(parts)
+def protocol_prompt(name: str, args: Args = None, subject: str | None = None) -> str:
+    """`subject` is what the protocol is run for: a spec, or an issue."""
+    parts = [f"You are running the {name} protocol.", subject, args_block(args)]
+    return "\n\n".join(part for part in [*parts, f"Start by reading {protocol_path(name)}"] if part)
+
+
+def args_block(args: Args) -> str | None:
+    if args is None:
+        return None
+    return f"Protocol arguments:\n```json\n{json.dumps(args, indent=2, ensure_ascii=False)}\n```"
+
+
+def issue_prompt(name: str, url: str, quoted: str) -> str:
+    """`quoted` says of itself where it begins and ends."""
+    return "\n".join(line for line in (f"Work on this issue: {name}", url) if line) + f"\n\n{quoted}"
 
 
 def protocol_path(name: str) -> str:

@@ -55,6 +55,8 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     subdirectory: str
     new_branch: bool
     ephemeral: bool
+    # The address of the issue it works on.
+    issue: str | None = None
 
     def __post_init__(self) -> None:
         """What could do harm where it is used, and is no matter of its letters alone."""
@@ -79,10 +81,9 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def title(self) -> str:
         """One line that tells a person what this builder is for."""
-        if self.task_text:
-            return " ".join(self.task_text.split())
-        if self.spec:
-            return Path(self.spec).stem
+        subject = " ".join(self.task_text.split()) if self.task_text else Path(self.spec or "").stem
+        if subject:
+            return f"{self.protocol_name}: {subject}" if self.protocol_name else subject
         return " ".join([self.protocol_name or "shell", *_shown(self.protocol_args or {})])
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:

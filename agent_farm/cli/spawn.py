@@ -25,6 +25,9 @@ Modes, with an example each:
             af spawn --task "Refactor the logging"
             af spawn --task-file todo.md        (- reads standard input)
   spec      af spawn --project 0009             (codev/specs/0009-*.md)
+            af spawn --project 0009 --protocol spir
+  issue     af spawn --issue 42                 (through gh or glab)
+            af spawn --issue 42 --protocol bugfix
   protocol  af spawn --protocol cleanup         (codev/protocols/cleanup/)
             af spawn --protocol experiment --args '{"hypothesis": "Redis is faster"}'
   shell     af spawn --shell                    (no prompt, no role)
@@ -164,6 +167,13 @@ spawn = command_of(
         click.Option(["--attach"], is_flag=True, help="Attach to the builder at once."),
     ],
     short={"yes": "-y"},
-    metavars={"task": "TEXT", "model": "M", "base": "REF", "branch": "EXISTING"},
+    metavars={
+        "task": "TEXT",
+        "issue": "N",
+        "name": "NAME",
+        "model": "M",
+        "base": "REF",
+        "branch": "EXISTING",
+    },
     epilog=EPILOG,
 )

@@ -1,4 +1,4 @@
-"""What a spawn is asked, and the one of its four modes that this makes."""
+"""What a spawn is asked, and the one of its modes that this makes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from agent_farm.runtimes.cli import Permissions
 EXAMPLES = (
     ("spec", "af spawn --project 0009"),
     ("task", 'af spawn "Fix the login redirect" --files src/auth.py,src/login.py'),
+    ("issue", "af spawn --issue 42"),
     ("protocol", 'af spawn --protocol experiment --args \'{"hypothesis": "Redis is faster"}\''),
     ("shell", "af spawn --shell"),
 )
+_TASK_EXAMPLE, _PROTOCOL_EXAMPLE = dict(EXAMPLES)["task"], dict(EXAMPLES)["protocol"]
 
 
 class Spawn(Request):
-    """In exactly one mode: task, project, protocol or shell."""
+    """A task, a project, an issue, a protocol or a shell; a project and an issue also with a protocol."""
 
     task: Annotated[str | None, Meta(description="The task: what the builder is to do")] = None
     project: Annotated[str | None, Meta(description="Implement the spec with this id, as in 0042")] = None
+    issue: Annotated[
+        str | None, Meta(description="Work on this issue of GitHub or GitLab: its number, or its address")
+    ] = None
     protocol: Annotated[str | None, Meta(description="Run the protocol of this name")] = None
     shell: Annotated[bool, Meta(description="Start the runtime with neither prompt nor role")] = False
     files: Annotated[
@@ -55,22 +60,14 @@ class Spawn(Request):
         False
     )
     branch: Annotated[str | None, Meta(description="Go on with this branch, which exists")] = None
+    name: Annotated[
+        str | None, Meta(description="Id of the builder, and of its branch builder/NAME, as in login-fix")
+    ] = None
     ephemeral: Annotated[bool, Meta(description="Prune it when its runtime ends, if its work has landed")] = (
         False
     )
     dry_run: Annotated[bool, Meta(description="Show what would be made, and make nothing")] = False
     yes: Yes = False
-
-
-@dataclass(frozen=True, slots=True)
-class SpecMode:
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
-class TaskMode:
-    text: str
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +77,33 @@ class ProtocolMode:
 
 
 @dataclass(frozen=True, slots=True)
+class SpecMode:
+    project: str
+    protocol: ProtocolMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueMode:
+    reference: str
+    protocol: ProtocolMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMode:
+    text: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ShellMode:
     pass
 
 
-Mode = SpecMode | TaskMode | ProtocolMode | ShellMode
+Mode = SpecMode | IssueMode | TaskMode | ProtocolMode | ShellMode
 
 _HELP = "af spawn --help"
+# Those that name what is to be done; the third, the protocol, says how.
+_SUBJECTS = ("--project", "--issue")
 
 
 def choose_mode(asked: Spawn) -> Mode:
@@ -95,42 +112,65 @@ def choose_mode(asked: Spawn) -> Mode:
     if asked.files and asked.task is None:
         raise UsageError("--files requires a task", hint='af spawn "Fix auth" --files src/auth.py')
     if asked.args is not None and asked.protocol is None:
-        raise UsageError("--args requires --protocol", hint=EXAMPLES[2][1])
-    if asked.project is not None:
-        return SpecMode(_required(asked.project, "--project"))
+        raise UsageError("--args requires --protocol", hint=_PROTOCOL_EXAMPLE)
+    protocol = None
     if asked.protocol is not None:
-        return ProtocolMode(_required(asked.protocol.rstrip("/"), "--protocol"), parse_args(asked.args))
+        protocol = ProtocolMode(_required(asked.protocol.rstrip("/"), "--protocol"), parse_args(asked.args))
+    if asked.project is not None:
+        if asked.name is not None:
+            raise UsageError("--name does not go with --project", why="A project's builder has its id.")
+        return SpecMode(_required(asked.project, "--project"), protocol)
+    if asked.issue is not None:
+        return IssueMode(_required(asked.issue, "--issue"), protocol)
+    if protocol is not None:
+        return protocol
     if asked.shell:
         return ShellMode()
     if asked.task is None:
         raise UsageError(
             "Nothing to spawn",
-            why="Say what the builder is to do, in one of four ways.",
+            why="Say what the builder is to do, in one of these ways.",
             evidence=[f"{name:<9} {example}" for name, example in EXAMPLES],
             hint=_HELP,
         )
-    return TaskMode(require_task_text(asked.task), asked.files)
+    return TaskMode(_not_a_number(require_task_text(asked.task)), asked.files)
 
 
 def _require_one_mode(asked: Spawn) -> None:
+    """A protocol goes with what it is run for; everything else stands alone."""
     exclusive = [
         name
         for name, given in (
             ("--project", asked.project is not None),
+            ("--issue", asked.issue is not None),
             ("--protocol", asked.protocol is not None),
             ("--shell", asked.shell),
         )
         if given
     ]
     has_text = asked.task is not None
-    if len(exclusive) > 1:
+    is_one = len(exclusive) == 2 and exclusive[0] in _SUBJECTS and exclusive[1] == "--protocol"
+    if len(exclusive) > 1 and not is_one:
         raise UsageError(f"Flags are mutually exclusive: {', '.join(exclusive)}", hint=_HELP)
-    if has_text and exclusive == ["--project"]:
+    if has_text and exclusive[:1] == ["--project"]:
         raise UsageError("Cannot combine --project with task text", hint=_HELP)
     if has_text and exclusive == ["--protocol"]:
         raise UsageError("Cannot combine task text with --protocol", hint=_HELP)
     if has_text and exclusive:
-        raise UsageError("Flags are mutually exclusive: task text, --shell", hint=_HELP)
+        raise UsageError(f"Flags are mutually exclusive: task text, {exclusive[0]}", hint=_HELP)
+
+
+def _not_a_number(text: str) -> str:
+    """`af spawn 42` means an issue or a project to whoever types it, and to no runtime a task."""
+    number = text.strip().removeprefix("#")
+    if not (number.isascii() and number.isdigit()):
+        return text
+    raise UsageError(
+        f"{text.strip()} alone is not a task",
+        why="Say whether it is an issue or a project.",
+        evidence=[f"issue     af spawn --issue {number}", f"project   af spawn --project {number}"],
+        hint=_HELP,
+    )
 
 
 def _required(value: str, flag: str) -> str:
@@ -141,7 +181,7 @@ def _required(value: str, flag: str) -> str:
 
 def require_task_text(text: str) -> str:
     if not text.strip():
-        raise UsageError("The task text is empty", hint=EXAMPLES[1][1])
+        raise UsageError("The task text is empty", hint=_TASK_EXAMPLE)
     if "\0" in text:
         raise UsageError("The task text holds a NUL byte", why="No program could be given it.")
     try:
@@ -172,10 +212,10 @@ def parse_args(args: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None
         raise _not_json(f"{error}.") from error
     if not isinstance(value, dict):
         raise UsageError(
-            "--args must be a JSON object", why=f"It is {text.strip()[:60]}", hint=EXAMPLES[2][1]
+            "--args must be a JSON object", why=f"It is {text.strip()[:60]}", hint=_PROTOCOL_EXAMPLE
         )
     return value
 
 
 def _not_json(why: str) -> UsageError:
-    return UsageError("--args is not valid JSON", why=why, hint=EXAMPLES[2][1])
+    return UsageError("--args is not valid JSON", why=why, hint=_PROTOCOL_EXAMPLE)

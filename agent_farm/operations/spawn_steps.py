@@ -79,6 +79,12 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
             return True
         return plan.start.existing_branch is None and farm.repository.branch_commit(name.branch) is not None
 
+    if plan.work.is_named and is_taken(name := next(plan.work.names())):
+        raise UsageError(
+            f"The name {name.id} is taken",
+            why=f"A builder, a worktree or a branch {name.branch} has it.",
+            hint=as_command("git", "log", "-1", name.branch),
+        )
     return first_free(plan.work.names(), is_taken)
 
 
@@ -130,6 +136,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         protocol_name=plan.work.protocol_name,
         protocol_args=None if config.protocol_args is None else dict(config.protocol_args),
         spec=plan.work.spec,
+        issue=plan.work.issue,
         files=config.context_files,
         ports=ports,
         conversation_id=plan.chosen.adapter.new_conversation_id(),

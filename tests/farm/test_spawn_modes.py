@@ -23,6 +23,31 @@ FARM = {
     "codev/protocols/cleanup/protocol.md": "# Cleanup\n",
     "codev/protocols/experiment/protocol.md": "# Experiment\n",
     "codev/protocols/experiment/role.md": "You experiment.\n",
+    "codev/protocols/pir/protocol.md": "# PIR\n",
+    "codev/protocols/pir/protocol.json": '{"input": {"type": "github-issue", "required": true}}',
+    "codev/protocols/greedy/protocol.md": "# Greedy\n",
+    "codev/protocols/greedy/builder-prompt.md": "{{> ../../specs/0010-login.md}}\n",
+    "codev/protocols/spir/protocol.md": "# SPIR\n{{> protocols/spir/protocol.json}}\n",
+    "codev/protocols/spir/protocol.json": '{"input": {"type": "spec", "required": false}}',
+    "codev/protocols/spir/builder-prompt.md": """\
+# {{protocol_name}} ({{mode}})
+
+You are implementing {{input_description}}.
+{{#if mode_strict}}
+porch
+{{/if}}
+
+{{#if spec}}
+Read `{{spec.path}}`.
+{{/if}}
+{{#if plan}}
+Follow `{{plan.path}}`.
+{{/if}}
+
+{{> protocols/spir/notes.md}}
+{{protocol_reference}}
+""",
+    "codev/protocols/spir/notes.md": "Notes for {{project_id}}.",
     "codev/roles/builder.md": "You build.\n",
     "src/auth.py": "",
     "src/login.py": "",
@@ -125,6 +150,47 @@ def test_a_protocol_with_arguments_and_a_role_of_its_own(farm: Path, af: Af) -> 
     assert builder["protocol_args"] == {"hypothesis": "$(touch x)"}
     assert builder["role"] == str(farm / "codev/protocols/experiment/role.md")
     assert (farm / ".agent-farm/runs" / builder["id"] / "role.md").read_text() == "You experiment.\n"
+
+
+def test_a_spec_with_a_protocol(farm: Path, af: Af) -> None:
+    """The protocol's own template, filled in; its files are its folder's."""
+    builder = spawn(af, "-p", "10", "--protocol", "SPIR")
+    assert (builder["type"], builder["id"], builder["protocol_name"]) == ("spec", "0010", "spir")
+    assert builder["branch"] == "builder/0010-login"
+    assert prompt_of(builder) == (
+        "# SPIR (soft)\n\n"
+        "You are implementing the feature specified in codev/specs/0010-login.md.\n\n"
+        "Read `codev/specs/0010-login.md`.\n\n\n"
+        "Follow `codev/plans/0010-login.md`.\n\n"
+        "Notes for 0010.\n"
+        '# SPIR\n{"input": {"type": "spec", "required": false}}'
+    ).replace("\n\n\n", "\n\n")
+    assert builder["title"] == "spir: 0010-login"
+    assert_made(farm, builder)
+
+
+def test_a_spec_with_a_protocol_that_has_no_template(farm: Path, af: Af) -> None:
+    builder = spawn(af, "-p", "9", "--protocol", "cleanup", "--args", '{"depth": 2}')
+    assert prompt_of(builder) == (
+        "You are running the cleanup protocol.\n\n"
+        "Implement the feature specified in codev/specs/0009-terminal-click.md.\n\n"
+        'Protocol arguments:\n```json\n{\n  "depth": 2\n}\n```\n\n'
+        "Start by reading codev/protocols/cleanup/protocol.md"
+    )
+
+
+def test_a_name_is_the_id_and_the_branch(farm: Path, af: Af) -> None:
+    builder = spawn(af, "Fix", "--name", "login-fix")
+    assert (builder["id"], builder["branch"]) == ("login-fix", "builder/login-fix")
+    taken = af("spawn", "--runtime", "demo", "Fix more", "--name", "login-fix")
+    assert taken.returncode == 2
+    assert "The name login-fix is taken" in taken.stderr
+
+
+def test_ids_of_words(farm: Path, af: Af) -> None:
+    assert af("config", "set", "spawn.names", "words").returncode == 0
+    assert re.fullmatch(r"fix-login-redirect-[a-z0-9]{4}", spawn(af, "Fix the login redirect!")["id"])
+    assert re.fullmatch(r"task-[0-9a-f]{4}-[a-z0-9]{4}", spawn(af, "修复登录")["id"])
 
 
 def test_a_shell(farm: Path, af: Af) -> None:
@@ -259,7 +325,14 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["--protocol", "cleanup", "text"], 2, ["Cannot combine task text with --protocol"]),
     (["-p", "9", "--shell"], 2, ["Flags are mutually exclusive", "--project", "--shell"]),
     (["--protocol", "cleanup", "--shell"], 2, ["Flags are mutually exclusive", "--protocol", "--shell"]),
-    (["-p", "9", "--protocol", "cleanup"], 2, ["Flags are mutually exclusive", "--project", "--protocol"]),
+    (["-p", "9", "--issue", "1"], 2, ["Flags are mutually exclusive", "--project", "--issue"]),
+    (["42"], 2, ["42 alone is not a task", "af spawn --issue 42", "af spawn --project 42"]),
+    (["0009-terminal-click"], 2, ["It is the name of a spec", "af spawn --project 0009-terminal-click"]),
+    (["text", "--name", "../x"], 2, ["cannot be the name of a builder", "letters, digits"]),
+    (["text", "--name", "42"], 2, ["cannot be the name of a builder"]),
+    (["--issue", "$(touch x)"], 2, ["is no issue", "af spawn --issue 42"]),
+    (["--protocol", "pir"], 2, ["The protocol pir requires an issue", "af spawn --issue 42 --protocol pir"]),
+    (["--protocol", "greedy"], 2, ["includes '../../specs/0010-login.md'", "its own folder"]),
     (["--shell", "text"], 2, ["Flags are mutually exclusive", "--shell"]),
     (["text", "--task", "text"], 2, ["Give the task once"]),
     (["text", "--task-file", "README.md"], 2, ["Give the task once"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_farm.errors import UsageError
 from agent_farm.operations.spawn_request import (
+    IssueMode,
     ProtocolMode,
     ShellMode,
     Spawn,
@@ -31,6 +32,11 @@ from agent_farm.operations.spawn_request import (
         (Spawn(protocol="cleanup"), ProtocolMode("cleanup")),
         (Spawn(protocol="experiment", args='{"a": [1]}'), ProtocolMode("experiment", {"a": [1]})),
         (Spawn(shell=True), ShellMode()),
+        (Spawn(issue="42"), IssueMode("42")),
+        (Spawn(issue="42", protocol="bugfix/"), IssueMode("42", ProtocolMode("bugfix"))),
+        (Spawn(project="9", protocol="spir"), SpecMode("9", ProtocolMode("spir"))),
+        (Spawn(project="9", protocol="p", args="{}"), SpecMode("9", ProtocolMode("p", {}))),
+        (Spawn(task="42 is the answer, print it"), TaskMode("42 is the answer, print it")),
     ],
 )
 def test_flags_make_one_mode(flags: Spawn, mode: object) -> None:
@@ -42,7 +48,18 @@ CONFLICTS = [
     (Spawn(project="9", task="t"), "Cannot combine --project with task text"),
     (Spawn(protocol="p", task="t"), "Cannot combine task text with --protocol"),
     (Spawn(protocol="p", task="t"), "Cannot combine task text with --protocol"),
-    (Spawn(project="9", protocol="p"), "Flags are mutually exclusive: --project, --protocol"),
+    (Spawn(project="9", issue="42"), "Flags are mutually exclusive: --project, --issue"),
+    (
+        Spawn(project="9", issue="42", protocol="p"),
+        "Flags are mutually exclusive: --project, --issue, --protocol",
+    ),
+    (Spawn(issue="42", shell=True), "Flags are mutually exclusive: --issue, --shell"),
+    (Spawn(issue="42", task="t"), "Flags are mutually exclusive: task text, --issue"),
+    (Spawn(project="9", protocol="p", task="t"), "Cannot combine --project with task text"),
+    (Spawn(project="9", name="x"), "--name does not go with --project"),
+    (Spawn(issue=" "), "--issue is empty"),
+    (Spawn(task="42"), "42 alone is not a task"),
+    (Spawn(task=" #42\n"), "#42 alone is not a task"),
     (Spawn(project="9", shell=True), "Flags are mutually exclusive: --project, --shell"),
     (Spawn(protocol="p", shell=True), "Flags are mutually exclusive: --protocol, --shell"),
     (
@@ -78,14 +95,22 @@ def test_flags_that_do_not_go_together(flags: Spawn, what: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_nothing_at_all_shows_the_four_modes_with_an_example_each() -> None:
+def test_a_number_alone_is_answered_with_the_two_commands_it_may_mean() -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_mode(Spawn(task="#0042"))
+    shown = "\n".join(caught.value.evidence)
+    assert "af spawn --issue 0042" in shown
+    assert "af spawn --project 0042" in shown
+
+
+def test_nothing_at_all_shows_each_mode_with_an_example() -> None:
     with pytest.raises(UsageError) as caught:
         choose_mode(Spawn())
     shown = "\n".join(caught.value.evidence)
-    for word in ("spec", "task", "protocol", "shell"):
+    for word in ("spec", "task", "issue", "protocol", "shell"):
         assert word in shown
-    assert len(caught.value.evidence) == 4
-    assert shown.count("af spawn") == 4
+    assert len(caught.value.evidence) == 5
+    assert shown.count("af spawn") == 5
 
 
 def test_broken_json_says_where_it_breaks() -> None:
@@ -125,6 +150,7 @@ def test_every_json_object_is_taken_as_it_is(value: dict[str, object]) -> None:
         Spawn,
         task=st.none() | st.text(),
         project=st.none() | st.text(),
+        issue=st.none() | st.text(),
         protocol=st.none() | st.text(),
         shell=st.booleans(),
         files=st.lists(st.text()).map(tuple),
@@ -136,7 +162,6 @@ def test_any_flags_are_one_mode_or_a_usage_error(flags: Spawn) -> None:
         mode = choose_mode(flags)
     except UsageError:
         return
-    given_modes = [flags.task is not None, flags.project is not None,
-                   flags.protocol is not None, flags.shell]  # fmt: skip
-    assert given_modes.count(True) == 1
-    assert isinstance(mode, (SpecMode, TaskMode, ProtocolMode, ShellMode))
+    subjects = [flags.task is not None, flags.project is not None, flags.issue is not None, flags.shell]
+    assert subjects.count(True) == 1 or (not any(subjects) and flags.protocol is not None)
+    assert isinstance(mode, (SpecMode, IssueMode, TaskMode, ProtocolMode, ShellMode))

@@ -1,0 +1,1 @@
+"""GitHub and GitLab, through the programs their users have: `gh` and `glab`."""

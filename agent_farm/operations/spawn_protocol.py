@@ -1,0 +1,170 @@
+"""A protocol as it is committed on the base: its prompt, and what it asks for (`protocol.json`)."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from agent_farm.builders import ids, prompts
+from agent_farm.builders.config import BuilderType
+from agent_farm.builders.ids import Name
+from agent_farm.builders.templates import Template
+from agent_farm.errors import NotFound, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.inside import require_inside
+from agent_farm.operations.spawn_request import ProtocolMode
+from agent_farm.operations.spawn_work import Work, require_own, uncommitted
+
+if TYPE_CHECKING:
+    from agent_farm.forge.issues import Issue
+
+Subject = Literal["spec", "issue"]
+_REQUIRED = {"github-issue": "issue", "gitlab-issue": "issue", "issue": "issue", "spec": "spec"}
+PROMPT_NAME = "builder-prompt.md"
+_GIVEN = {"issue": "--issue 42", "spec": "--project 0009"}
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """`template` is its builder-prompt.md, None where it has none; includes are read from its own folder."""
+
+    name: str
+    args: Mapping[str, Any] | None
+    template: str | None
+    read: Callable[[str], str]
+
+    def work(self, type: BuilderType, names: Callable[[], Iterator[Name]], prompt: str) -> Work:
+        return Work(
+            type,
+            names,
+            prompt,
+            protocol_name=self.name,
+            protocol_args=self.args,
+            reads=(prompts.protocol_folder(self.name),),
+        )
+
+    def prompt(self) -> str:
+        return self._rendered({}, f"running the {self.name.upper()} protocol")
+
+    def with_spec(self, work: Work, spec: ids.Spec, *, has_plan: bool) -> Work:
+        values: dict[str, object] = {
+            "project_id": spec.id,
+            "spec": {"path": spec.spec_path, "name": f"{spec.id}-{spec.name}"},
+        }
+        if has_plan:
+            values["plan"] = {"path": spec.plan_path, "name": f"{spec.id}-{spec.name}"}
+        described = f"the feature specified in {spec.spec_path}"
+        own = self.work(work.type, work.names, self._rendered(values, described, "spec", work.prompt))
+        return replace(own, spec=work.spec, reads=(*work.reads, *own.reads))
+
+    def issue_prompt(self, issue: Issue) -> str:
+        values = {
+            "project_id": str(issue.number),
+            "issue": {
+                "number": issue.number,
+                "title": issue.title,
+                "url": issue.url,
+                "body": issue.quoted,
+            },
+        }
+        subject = prompts.issue_prompt(issue.name, issue.url, issue.quoted)
+        return self._rendered(values, f"work for issue #{issue.number}", "issue", subject)
+
+    def _rendered(
+        self,
+        values: Mapping[str, object],
+        described: str,
+        subject: Subject | None = None,
+        subject_text: str | None = None,
+    ) -> str:
+        """By its own template; what that does not mention (the subject, the arguments) stands below it."""
+        if self.template is None:
+            return prompts.protocol_prompt(self.name, self.args, subject_text)
+        template = Template(f"{prompts.protocol_folder(self.name)}/{PROMPT_NAME}", self.read)
+        known = {
+            "protocol_name": self.name.upper(),
+            "mode": "soft",
+            "mode_soft": True,
+            "mode_strict": False,
+            "input_description": described,
+            "args": self.args,
+            **values,
+        }
+        if "protocol_reference" in self.template:
+            reference = Template(prompts.protocol_path(self.name), self.read)
+            known["protocol_reference"] = reference.render(self.read("protocol.md"), known)
+        text = template.render(self.template, known)
+        missing = [
+            subject_text if subject not in template.used else None,
+            prompts.args_block(self.args) if "args" not in template.used else None,
+        ]
+        return "\n\n".join([text, *(part for part in missing if part)])
+
+
+def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject | None = None) -> Protocol:
+    """The protocol of that name, however it is spelt; refused when it requires what it was not given."""
+    name = _require_there(farm, asked.name, commit)
+    folder = prompts.protocol_folder(name)
+    kinds = farm.repository.entry_kinds(commit, [f"{folder}/{PROMPT_NAME}", f"{folder}/protocol.json"])
+    there = [path for path, kind in kinds.items() if kind == "blob"]
+    require_own(farm, commit, [prompts.protocol_path(name), *there])
+
+    def read(included: str) -> str:
+        """Of the protocol's own folder alone, whatever the name looks like."""
+        paths = (included, f"codev/{included}", f"{folder}/{included}")
+        plain = (posixpath.normpath(path) for path in paths)
+        path = next((one for one in plain if one.startswith(f"{folder}/")), None)
+        if path is None:
+            raise UsageError(
+                f"{folder} includes {included!r:.100}",
+                why=f"A protocol includes files of its own folder, {folder}, and no others.",
+            )
+        require_own(farm, commit, [path])
+        return farm.repository.read_blob(commit, path).decode("utf-8", "replace")
+
+    if f"{folder}/protocol.json" in there:
+        _require_input(name, read("protocol.json"), asked, has)
+    template = read(PROMPT_NAME) if f"{folder}/{PROMPT_NAME}" in there else None
+    return Protocol(name, asked.args, template, read)
+
+
+def _require_there(farm: Farm, name: str, commit: str) -> str:
+    folder = prompts.PROTOCOLS
+    require_inside(farm.repository.checkout, farm.repository.checkout / folder)
+    known = [entry for entry in farm.repository.list_directory(commit, folder) if "/" not in entry]
+    kinds = farm.repository.entry_kinds(commit, [prompts.protocol_path(entry) for entry in known])
+    ready = [entry for entry in known if kinds[prompts.protocol_path(entry)] == "blob"]
+    try:
+        return ids.require_protocol(name, ready)
+    except NotFound:
+        if (farm.repository.checkout / prompts.protocol_path(name)).is_file():
+            raise uncommitted(prompts.protocol_folder(name)) from None
+        raise
+
+
+def _require_input(name: str, text: str, asked: ProtocolMode, has: Subject | None) -> None:
+    """What `input` says in protocol.json: its type, and whether the protocol can do without."""
+    try:
+        wanted = json.loads(text).get("input") or {}
+        needs = _REQUIRED.get(str(wanted.get("type"))) if wanted.get("required") is True else None
+        needs_args = wanted.get("type") == "task" and wanted.get("required") is True
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f"{prompts.protocol_folder(name)}/protocol.json cannot be read", why=str(error)
+        ) from None
+    if needs and needs != has:
+        article = "an issue" if needs == "issue" else "a spec"
+        raise UsageError(
+            f"The protocol {name} requires {article}",
+            why=f"Its protocol.json says so: input is {wanted['type']}, and required.",
+            hint=f"af spawn {_GIVEN[needs]} --protocol {name}",
+        )
+    if needs_args and has is None and not asked.args:
+        raise UsageError(
+            f"The protocol {name} requires a task",
+            why="Its protocol.json says so: input is task, and required.",
+            hint=f'af spawn --protocol {name} --args \'{{"task": "…"}}\'',
+        )

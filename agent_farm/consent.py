@@ -5,7 +5,11 @@ Asked once, for an exact text and the bytes of the files in the repository that 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,8 +45,6 @@ class Request:
     files: tuple[Path, ...] = ()
 
     def fingerprint(self, root: Path) -> str:
-        import hashlib  # 4 ms that a repository which wants nothing does not pay
-
         parts = (os.fsencode(root), _bytes(self.origin), _bytes(self.content))
         total = hashlib.sha256(b"\0".join(parts))
         for file in self.files:
@@ -90,8 +92,6 @@ def remember(root: Path, requests: Iterable[Request]) -> None:
     file = _file()
     make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
-        import json
-
         agreed = sorted(_load(file) | fingerprints)
         replace_file(file, json.dumps({"version": 1, "agreed": agreed}, indent=1) + "\n")
 
@@ -117,9 +117,6 @@ def named_paths(command: str, places: Sequence[str] = ()) -> list[str]:
 
 def _words(command: str) -> list[str]:
     """Whatever could be a path in it, for sh as for an argument like `--config=tools/x.json`."""
-    import re
-    import shlex
-
     found = re.split(r"[\s;|&()<>\"'`$={},]+", command)
     with suppress(ValueError):  # quotes that do not end
         found += shlex.split(command)
@@ -145,8 +142,6 @@ def _is_inside(path: Path, home: Path) -> bool:
 
 
 def _digest(file: Path) -> bytes:
-    import hashlib
-
     total = hashlib.sha256()
     try:
         with file.open("rb") as content:

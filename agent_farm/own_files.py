@@ -7,7 +7,9 @@ Anything else was put there by somebody else: a cloned repository, an archive, a
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 from typing import BinaryIO
@@ -128,9 +130,6 @@ def _others_write(found: os.stat_result) -> bool:
 
 def _is_private_group(gid: int) -> bool:
     """Distributions with umask 002 give each user a group of the same name, with nobody else in it."""
-    import grp
-    import pwd
-
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:
@@ -139,8 +138,6 @@ def _is_private_group(gid: int) -> bool:
 
 
 def _user(uid: int) -> str:
-    import pwd
-
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

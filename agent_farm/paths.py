@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -109,8 +110,6 @@ class FarmPaths:
     @property
     def farm_name(self) -> str:
         """Safe in a tmux target and distinct for two checkouts of the same name."""
-        import hashlib  # 4 ms that `af status` without builders does not pay
-
         slug = re.sub(r"[^a-z0-9]+", "-", self.root.name.lower()).strip("-")[:24].rstrip("-") or "farm"
         return f"{slug}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:4]}"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from agent_farm.consent import remember
 from agent_farm.disk import file_lock, make_directory, replace_file
@@ -123,8 +126,6 @@ def _store(file: Path, document: dict[str, Any], text: str) -> None:
 
 
 def _means(text: str, document: dict[str, Any]) -> bool:
-    import tomllib
-
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -133,8 +134,6 @@ def _means(text: str, document: dict[str, Any]) -> bool:
 
 
 def _written(document: dict[str, Any], before: str) -> str:
-    import tomli_w
-
     used = _without_empty_tables(document)
     head = "".join(f"{line}\n" for line in before.splitlines() if line.startswith("#"))
     return head + ("\n" if head and used else "") + tomli_w.dumps(used)

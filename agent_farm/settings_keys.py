@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,8 +178,6 @@ def load_document(file: Path) -> dict[str, Any]:
         raise SettingsError(error.what, why=error.why) from error
     except UnicodeDecodeError as error:
         raise _not_toml(file, error) from error
-    import tomllib  # 8 ms that a farm without a settings file does not pay
-
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -185,8 +185,6 @@ def load_document(file: Path) -> dict[str, Any]:
 
 
 def _not_toml(file: Path, error: Exception) -> SettingsError:
-    import shlex
-
     hint = f"${{EDITOR:-vi}} {shlex.quote(str(file))}"
     return SettingsError(f"{file} is not valid TOML", why=str(error), hint=hint)
 

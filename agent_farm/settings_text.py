@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -184,8 +185,6 @@ def _behind(before: str, old: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    import tomllib
-
     try:
         return tomllib.loads(text + "\n")
     except tomllib.TOMLDecodeError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -61,15 +63,11 @@ def spec_name(spec: Spec) -> Name:
 
 
 def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
-    import hashlib
-
     return _drawn(f"task-{hashlib.sha256(text.encode()).hexdigest()[:4]}", draw)
 
 
 def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
     """`fix-login-redirect-x9k2`: the first words of a task; without a word that an id can hold, as usual."""
-    import unicodedata
-
     plain = unicodedata.normalize("NFKD", text[:500]).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _LEFT_OUT]
     slug = "-".join(words[:_WORDS])[:_WORDS_LENGTH].strip("-")

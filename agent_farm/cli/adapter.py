@@ -7,11 +7,11 @@ from click.shell_completion import CompletionItem
 
 from agent_farm.cli.output import answer
 from agent_farm.errors import UsageError, nearest
+from agent_farm.runtimes.executables.commands import main
+from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
 
 
 def complete_adapters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.runtimes.executables.shipped import EXECUTABLES
-
     return [CompletionItem(name) for name in ("path", *EXECUTABLES) if name.startswith(incomplete)]
 
 
@@ -31,8 +31,6 @@ def adapter(ctx: click.Context, name: str, words: tuple[str, ...]) -> None:
     The names are codex-cli, github-copilot and claude-mcp. Exit codes: 0 done, 1 failed, 2 wrong arguments,
     3 no such session, 4 the CLI is not installed, 5 the session is still at work.
     """
-    from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
-
     wanted = words[0] if name == "path" and len(words) == 1 else name
     if wanted not in EXECUTABLES:
         close = nearest(wanted, EXECUTABLES)
@@ -44,6 +42,4 @@ def adapter(ctx: click.Context, name: str, words: tuple[str, ...]) -> None:
     if name == "path":
         answer(str(executable_path(wanted)))
         return
-    from agent_farm.runtimes.executables.commands import main
-
     ctx.exit(main(wanted, words))

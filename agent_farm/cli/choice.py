@@ -8,6 +8,8 @@ import click
 
 from agent_farm.cli.output import is_interactive, narrate, printable
 from agent_farm.errors import NotFound, UsageError
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.panes import find_panes
 
 if TYPE_CHECKING:
     from agent_farm.builders.record import BuilderRecord
@@ -40,9 +42,6 @@ def choose_builder(farm: Farm) -> BuilderRecord:
 
 def _with_session(farm: Farm, records: list[BuilderRecord]) -> list[tuple[BuilderRecord, Status]]:
     """Those that need a person first; what a person can do nothing about last."""
-    from agent_farm.farm.listing import read_statuses
-    from agent_farm.farm.panes import find_panes
-
     panes = find_panes(records)
     there = [record for record in records if panes[record.id].pane or not panes[record.id].known]
     statuses = read_statuses(farm, there)

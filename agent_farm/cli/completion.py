@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from agent_farm.cli.output import answer
 
@@ -20,8 +21,6 @@ Set it up once:
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion script of a shell: commands, options, builder ids, protocols, specs, runtimes."""
-    from click.shell_completion import get_completion_class
-
     from agent_farm.cli.main import cli
 
     kind = get_completion_class(shell)

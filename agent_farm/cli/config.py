@@ -9,12 +9,12 @@ from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.consent import HINT
 from agent_farm.operations.config import Agreed, AllSettings, OneSetting, Stored, TakenOut
+from agent_farm.runtimes import ADAPTERS
+from agent_farm.settings import KEYS, RUNTIME_KEYS
+from agent_farm.settings_keys import known_key
 
 
 def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.runtimes import ADAPTERS
-    from agent_farm.settings import KEYS, RUNTIME_KEYS
-
     texts = {key.name: key.text for key in KEYS}
     if incomplete.startswith("runtimes."):
         texts |= {f"runtimes.{name}.{key.name}": key.text for name in ADAPTERS for key in RUNTIME_KEYS}
@@ -22,8 +22,6 @@ def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def complete_values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.settings_keys import known_key
-
     key = known_key(str(ctx.params.get("name")))
     values = () if key is None else ("true", "false") if key.kind is bool else key.choices
     return [CompletionItem(value) for value in values if value.startswith(incomplete)]

@@ -6,6 +6,7 @@ import click
 
 from agent_farm.cli.options import current_farm, json_option
 from agent_farm.cli.output import answer, answer_json, narrate
+from agent_farm.server.invitation import invite
 
 
 @click.command()
@@ -22,8 +23,6 @@ def dash(no_browser: bool, as_json: bool) -> None:
     \b
       ssh -L 8123:localhost:8123 HOST
     """
-    from agent_farm.server.invitation import invite
-
     invitation = invite(current_farm().root, with_page=not (no_browser or as_json))
     if as_json:
         answer_json({"address": invitation.address})

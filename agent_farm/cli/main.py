@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from agent_farm import __version__
+from agent_farm.cli.output import narrate, show_bug, show_error
 from agent_farm.cli.table import ALSO_CALLED, COMMANDS, SECTIONS
-from agent_farm.errors import AgentFarmError, ConsentNeeded, nearest
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
 
 _INTERRUPTED = 130
 _BUG = 3
@@ -29,8 +32,6 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        from importlib import import_module
-
         command = getattr(import_module(f"agent_farm.cli.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
         return command
@@ -39,8 +40,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from agent_farm.errors import UsageError
-
             close = ALSO_CALLED.get(args[0].lower()) or nearest(args[0], COMMANDS)
             page = f"{close} --help" if close in COMMANDS else close or "--help"
             raise UsageError(
@@ -86,8 +85,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command; every way it can end becomes an exit code here and nowhere else."""
-    from agent_farm.cli.output import show_error
-
     _open_missing_streams()
     try:
         return _ended(arguments)
@@ -98,8 +95,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _ended(arguments: list[str]) -> int:
-    from agent_farm.cli.output import narrate, show_bug, show_error
-
     as_json = "--json" in arguments
     try:
         result = cli.main(arguments, prog_name="af", standalone_mode=False)
@@ -145,8 +140,6 @@ def _with_yes(error: AgentFarmError, arguments: list[str]) -> AgentFarmError:
 
 
 def _from_click(error: click.ClickException) -> AgentFarmError:
-    from agent_farm.errors import UsageError
-
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "af"
     what = error.format_message()
@@ -173,8 +166,6 @@ def _can_answer() -> bool:
 
 def _silence_stdout() -> None:
     """The reader went away (`af status | head`); nothing more is to be written at exit."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import signal
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -37,8 +41,6 @@ def answer_bytes(data: bytes) -> None:
 
 def answer_json(document: Mapping[str, Any]) -> None:
     """One versioned object on stdout."""
-    import json
-
     _write(sys.stdout, json.dumps({"version": 1, **document}, default=str) + "\n")
 
 
@@ -53,9 +55,7 @@ def page(text: str) -> None:
 
 
 def _shown_in_pager(data: bytes) -> bool:
-    import shlex
-    import signal
-    import subprocess
+    import subprocess  # 2 ms that `--help` and `--version` do without
 
     pager = shlex.split(os.environ.get("GIT_PAGER") or os.environ.get("PAGER") or "less")
     # Ctrl-C is the pager's to handle: killed by us, it would leave the terminal without echo.
@@ -154,7 +154,6 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _write_bug_log(error: Exception) -> str | None:
-    import time
     import traceback
 
     from agent_farm.disk import make_directory, replace_file

@@ -14,6 +14,7 @@ from agent_farm.cli.derived import Way, command_of, option_of
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.trash import list_kept
 from agent_farm.launch import as_command
 from agent_farm.operations.expire import AllExpired, Expired, Left
 from agent_farm.operations.prune import Pruned, Removal, Running, Stays, WouldRemove
@@ -91,8 +92,6 @@ prune_command = command_of(
 
 
 def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.farm.trash import list_kept
-
     try:
         kept = list_kept(current_farm())
     except (AgentFarmError, OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,8 +86,6 @@ def _text(words: tuple[str, ...]) -> str | None:
 
 def _quoted(text: str) -> str:
     """For a shell; in the quotes a person would type, where nothing in the text means something in them."""
-    import shlex
-
     quoted = shlex.quote(text) if any(char in text for char in '"\\$`!') else f'"{text}"'
     return f"-- {quoted}" if text.startswith("-") else quoted
 

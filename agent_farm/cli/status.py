@@ -17,6 +17,7 @@ from agent_farm.cli.output import (
     terminal_height,
     terminal_width,
 )
+from agent_farm.cli.status_table import render
 from agent_farm.errors import UsageError
 from agent_farm.farm.listing import Builder
 
@@ -66,8 +67,6 @@ def _hint(builders: Sequence[Builder]) -> None:
 
 
 def _table(builders: Sequence[Builder]) -> str:
-    from agent_farm.cli.status_table import render
-
     return render(builders, width=terminal_width(), now=time.time())
 
 

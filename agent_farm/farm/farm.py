@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
@@ -15,9 +14,7 @@ from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
-
-if TYPE_CHECKING:
-    from agent_farm.tmux.server import TmuxServer
+from agent_farm.tmux.server import TmuxServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,6 @@ class Farm:
 
     @property
     def tmux(self) -> TmuxServer:
-        from agent_farm.tmux.server import TmuxServer  # not needed while there are no builders
-
         return TmuxServer(self.settings.agreed("tmux.socket"))
 
     def run(self, builder_id: str) -> RunPaths:

@@ -26,8 +26,8 @@ from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.plain_text import as_text
-from agent_farm.tmux.delivery import Delivery, Hesitate, Watch, require_deliverable
-from agent_farm.tmux.keys import NAMED, parse_keys
+from agent_farm.tmux.delivery import Delivery, Hesitate, Watch, deliver, require_deliverable
+from agent_farm.tmux.keys import NAMED, parse_keys, press
 from agent_farm.tmux.screen import ScreenRules
 
 # From the hook that tells of a dialog until the CLI has drawn it.
@@ -206,7 +206,8 @@ def _deliver(farm: Farm, text: str, record: BuilderRecord, found: Found) -> Deli
         reason = f"{record.runtime}, its runtime, is not declared any more: {error}"
         return Delivered(record.id, "held", reason, hints=("$EDITOR agent_runtime.json",))
     typed, patterns = as_text(text, adapter.cli.own_words), adapter.cli.screen
-    delivery = found.server.deliver(
+    delivery = deliver(
+        found.server.socket,
         found.pane.pane_id,
         typed,
         lock=farm.paths.delivery_lock(record.id),
@@ -273,7 +274,8 @@ def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> H
 
 def _press(farm: Farm, keys: Sequence[str], record: BuilderRecord, found: Found) -> Delivered:
     assert found.pane is not None
-    delivery = found.server.press(
+    delivery = press(
+        found.server.socket,
         found.pane.pane_id,
         keys,
         lock=farm.paths.delivery_lock(record.id),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -228,9 +230,6 @@ def _undo(farm: Farm, record: BuilderRecord, error: BaseException) -> None:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """A second Ctrl-C does not stop the clearing up after the first."""
-    import signal
-    import threading
-
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from agent_farm.errors import AgentFarmError, NotFound
-from agent_farm.tmux.tmux_process import ask_tmux
+from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
+from agent_farm.tmux.tmux_process import ask_tmux, install_command, socket_path
 
 # tmux refuses a command line over about 16,000 characters.
 _BATCH = 100
@@ -18,6 +18,30 @@ def capture_screen(socket: str | None, pane_id: str, *, escapes: bool) -> str:
     if answer.code:
         raise NotFound(f"The pane {pane_id} is gone", why=answer.err, hint="af status")
     return answer.out
+
+
+def capture_history(socket: str | None, pane_id: str, lines: int, *, escapes: bool) -> str:
+    """The screen and up to `lines` that have scrolled off it.
+
+    Through libtmux, whose import takes longer than most commands: this is seldom asked. The pane is made
+    from its id, not looked up: libtmux's listings read names it cannot parse in a C locale.
+    """
+    from libtmux import Pane, Server
+    from libtmux.exc import LibTmuxException, TmuxCommandNotFound
+
+    try:
+        pane = Pane(server=Server(socket_path=socket_path(socket, os.environ)), pane_id=pane_id)
+        asked = pane.cmd("display-message", "-p", "#{pane_id}")
+        if asked.stderr or asked.stdout != [pane_id]:
+            raise LibTmuxException(" ".join(asked.stderr) or "it is gone")
+        text = pane.capture_pane(start=-lines, escape_sequences=escapes)
+    except TmuxCommandNotFound as error:
+        raise ToolMissing("tmux is not installed", hint=install_command()) from error
+    except LibTmuxException as error:
+        raise AgentFarmError(
+            f"The pane {pane_id} cannot be read", why=str(error), hint="af status"
+        ) from error
+    return "\n".join(text) + "\n"
 
 
 def capture_screens(socket: str | None, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:

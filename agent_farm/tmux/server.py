@@ -6,19 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux import by_libtmux
-from agent_farm.tmux.capturing import capture_screen, capture_screens
+from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
 from agent_farm.tmux.session_end import kill_session
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
-
-if TYPE_CHECKING:
-    from agent_farm.tmux.delivery import Delivery, Hesitate, Pace, Watch
-    from agent_farm.tmux.screen import ScreenRules
 
 _OLDEST = (3, 3)
 
@@ -66,46 +60,12 @@ class TmuxServer:
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
         if history:
-            return by_libtmux.capture_history(self.socket, pane_id, history, escapes=escapes)
+            return capture_history(self.socket, pane_id, history, escapes=escapes)
         return capture_screen(self.socket, pane_id, escapes=escapes)
 
     def capture_many(self, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:
         """The screens of all panes that exist, from one call."""
         return capture_screens(self.socket, pane_ids, escapes=escapes)
-
-    def deliver(
-        self,
-        pane_id: str,
-        text: str,
-        *,
-        lock: Path,
-        screen: ScreenRules,
-        watch: Watch | None = None,
-        hesitate: Hesitate = lambda: None,
-        runtime_pid: int | None = None,
-        pace: Pace | None = None,
-    ) -> Delivery:
-        from agent_farm.tmux.delivery import deliver  # its patterns take longer to compile than a status
-
-        return deliver(
-            self.socket,
-            pane_id,
-            text,
-            lock=lock,
-            screen=screen,
-            watch=watch,
-            hesitate=hesitate,
-            runtime_pid=runtime_pid,
-            pace=pace,
-        )
-
-    def press(
-        self, pane_id: str, keys: Sequence[str], *, lock: Path, runtime_pid: int | None = None
-    ) -> Delivery:
-        """The keys of `parse_keys`, as long as the runtime reads them."""
-        from agent_farm.tmux.keys import press
-
-        return press(self.socket, pane_id, keys, lock=lock, runtime_pid=runtime_pid)
 
     def kill_session(self, session_id: str, *, seconds: float = 8.0) -> None:
         """Returns when session, panes and launchers are gone; one that is gone already is fine."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.by_libtmux import end_session
 from agent_farm.tmux.foreground import is_running
 from agent_farm.tmux.snapshot import LIST_PANES, PaneFacts, Snapshot, read_snapshot
 from agent_farm.tmux.tmux_process import ask_tmux, call_tmux
@@ -16,7 +15,11 @@ _POLL_SECONDS = 0.02
 def kill_session(socket: str | None, session_id: str, *, seconds: float) -> None:
     """Session, panes and launchers are gone when this returns; AgentFarmError with what is left otherwise."""
     panes = _panes_of(_asked(socket), session_id)
-    end_session(socket, session_id)
+    answer = call_tmux(socket, (("kill-session", "-t", session_id),))
+    if answer.code and not answer.gone:
+        raise AgentFarmError(
+            f"The tmux session {session_id} could not be ended", why=answer.err, hint="af status"
+        )
     for pane in panes:
         if pane.pane_id in _pane_ids(_asked(socket)):  # another session of its group still shows it
             call_tmux(socket, (("kill-pane", "-t", pane.pane_id),))

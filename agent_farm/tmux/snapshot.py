@@ -11,9 +11,8 @@ from agent_farm.tmux.tmux_process import Answer
 # A printable separator: tmux writes control characters in ways that differ by version.
 _SEPARATOR = "␞"
 _FIELDS = (
-    "#{session_id}", "#{window_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_dead_status}",
-    "#{pane_dead_signal}", "#{pane_in_mode}", "#{session_attached}", "#{window_activity}",
-    "#{pane_start_command}", "#{session_name}", "#{pane_current_command}", "#{pane_title}",
+    "#{session_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{session_attached}",
+    "#{window_activity}", "#{pane_start_command}", "#{pane_current_command}", "#{session_name}",
 )  # fmt: skip
 LIST_PANES = (
     "list-panes", "-a",
@@ -27,21 +26,14 @@ _STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$
 
 @dataclass(frozen=True, slots=True)
 class PaneFacts:
-    """tmux sometimes misses how a program ended: `dead_status` and `dead_signal` are then None for good."""
-
     session_id: str
     session_name: str
-    window_id: str
     pane_id: str
     pid: int
     dead: bool
-    dead_status: int | None
-    dead_signal: int | None
-    in_mode: bool
     attached: int
     activity: float
     command: str
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +63,19 @@ def _read_line(line: str) -> tuple[str, PaneFacts] | None:
     parts = line.split(_SEPARATOR, len(_FIELDS) - 1)
     if len(parts) != len(_FIELDS):
         return None
-    ours = _STARTED_BY_US.search(parts[10])
+    ours = _STARTED_BY_US.search(parts[6])
     if not ours:
         return None
     return ours[1], PaneFacts(
         session_id=parts[0],
-        session_name=parts[11],
-        window_id=parts[1],
-        pane_id=parts[2],
-        pid=int(parts[3] or 0),
-        dead=parts[4] == "1",
-        dead_status=_number(parts[5]),
-        dead_signal=_number(parts[6]),
-        in_mode=parts[7] not in ("", "0"),
-        attached=int(parts[8] or 0),
-        activity=float(parts[9] or 0),
-        command=parts[12],
-        title=parts[13],
+        session_name=parts[8],
+        pane_id=parts[1],
+        pid=int(parts[2] or 0),
+        dead=parts[3] == "1",
+        attached=int(parts[4] or 0),
+        activity=float(parts[5] or 0),
+        command=parts[7],
     )
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
 
 
 def _chosen(name: str, one: PaneFacts, other: PaneFacts) -> PaneFacts:

@@ -12,7 +12,7 @@ from agent_farm.tmux.tmux_process import Answer, call_tmux
 
 _NAME = re.compile(r"af-[A-Za-z0-9_-]+")
 _WINDOW = re.compile(r"[A-Za-z0-9_-]+")
-_ADDRESS = re.compile(r"(\$\d+) (@\d+) (%\d+)")
+_ADDRESS = re.compile(r"(\$\d+) (%\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,6 @@ class PaneAddress:
     """The ids, which no hook and no rename can change."""
 
     session_id: str
-    window_id: str
     pane_id: str
 
 
@@ -33,7 +32,7 @@ def start_session(
         raise ValueError("tmux hands a single word to a shell")
     answer = _started(socket, name, window, argv, cwd, columns, rows)
     address = _read_address(answer, name)
-    if answer.out.split()[3:] != ["session-kept", "pane-kept"]:
+    if answer.out.split()[2:] != ["session-kept", "pane-kept"]:
         _keep_by_ids(socket, address, name)
     return address
 
@@ -42,7 +41,7 @@ def _started(
     socket: str | None, name: str, window: str, argv: Sequence[str], cwd: Path, columns: int, rows: int
 ) -> Answer:
     commands = (
-        ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{window_id} #{pane_id}", "-s", name,
+        ("new-session", "-d", "-E", "-P", "-F", "#{session_id} #{pane_id}", "-s", name,
          "-n", window, "-x", str(columns), "-y", str(rows), "--", *argv),
         *_keep_newest(name),
     )  # fmt: skip
@@ -84,7 +83,7 @@ def _keep_by_ids(socket: str | None, address: PaneAddress, name: str) -> None:
 def _read_address(answer: Answer, name: str) -> PaneAddress:
     found = _ADDRESS.match(answer.out)
     if found:
-        return PaneAddress(found[1], found[2], found[3])
+        return PaneAddress(found[1], found[2])
     if answer.err.startswith("duplicate session"):
         raise AgentFarmError(
             f"tmux has a session named {name} already",

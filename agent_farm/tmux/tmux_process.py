@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -168,8 +169,6 @@ def _absent(cwd: Path | None) -> AgentFarmError:
 
 
 def install_command() -> str:
-    import sys
-
     return "brew install tmux" if sys.platform == "darwin" else "sudo apt-get install tmux"
 
 

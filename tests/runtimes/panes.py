@@ -20,7 +20,7 @@ from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.plain_text import as_text
-from agent_farm.tmux.delivery import Delivery
+from agent_farm.tmux.delivery import Delivery, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from tests.runtimes.ptys import write_launch_files
@@ -105,7 +105,8 @@ class Pane:
                 wanted in [(e["event"], e.get("detail", {}).get("said")) for e in self.events[before:]]
             )
 
-        return self.tmux.deliver(
+        return deliver(
+            self.tmux.socket,
             self.pane_id,
             typed,
             lock=self.order.place / "delivery.lock",

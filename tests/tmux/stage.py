@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_farm.tmux.delivery import Delivery, Pace
+from agent_farm.tmux.delivery import Delivery, Pace, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.start import PaneAddress
@@ -36,7 +36,7 @@ class Stage:
     def send(self, text: str, *, event: bool = True, rules: ScreenRules = RULES, **more: object) -> Delivery:
         watch = {"watch": self.watch} if event else {}
         arguments: dict[str, Any] = {"lock": self.lock, "screen": rules, "pace": QUICK, **watch, **more}
-        return self.server.deliver(self.address.pane_id, text, **arguments)
+        return deliver(self.server.socket, self.address.pane_id, text, **arguments)
 
     def watch(self) -> Callable[[], bool]:
         before = len(self.messages())

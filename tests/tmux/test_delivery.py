@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import UsageError
+from agent_farm.tmux.delivery import deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from tests.tmux.stage import QUICK, RULES, start_receiver, tmux
@@ -109,8 +110,8 @@ def test_a_bare_shell_gets_nothing(tmp_path: Path) -> None:
     server = TmuxServer()
     shell = server.start_session("af-rx-1", ("/bin/bash", "--norc"), cwd=tmp_path)
     wait_until(lambda: "$" in server.capture(shell.pane_id) or "#" in server.capture(shell.pane_id))
-    delivery = server.deliver(
-        shell.pane_id, "touch x", lock=tmp_path / "lock", screen=ScreenRules(), pace=QUICK
+    delivery = deliver(
+        server.socket, shell.pane_id, "touch x", lock=tmp_path / "lock", screen=ScreenRules(), pace=QUICK
     )
     assert delivery.outcome == "held"
     assert "shell" in (delivery.reason or "")
@@ -201,7 +202,7 @@ def test_control_characters_are_refused(tmp_path: Path, letter: str) -> None:
 
 def test_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no text"):
-        TmuxServer().deliver("%0", " \n", lock=tmp_path / "lock", screen=RULES)
+        deliver(None, "%0", " \n", lock=tmp_path / "lock", screen=RULES)
 
 
 def test_a_dead_or_absent_pane_is_a_failure(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.tmux.delivery import Delivery
-from agent_farm.tmux.keys import NAMED, parse_keys
+from agent_farm.tmux.keys import NAMED, parse_keys, press
 from agent_farm.tmux.server import TmuxServer
 from tests.tmux.stage import Stage, start_receiver, tmux
 from tests.waiting import wait_until
@@ -20,14 +20,14 @@ BYTES = {
 }  # fmt: skip
 
 
-def press(stage: Stage, keys: str, **more: int) -> Delivery:
-    return stage.server.press(stage.address.pane_id, parse_keys(keys), lock=stage.lock, **more)
+def pressed(stage: Stage, keys: str, **more: int) -> Delivery:
+    return press(stage.server.socket, stage.address.pane_id, parse_keys(keys), lock=stage.lock, **more)
 
 
 @pytest.mark.parametrize("key", BYTES)
 def test_each_key_is_the_one_a_person_presses(tmp_path: Path, key: str) -> None:
     stage = start_receiver(tmp_path)
-    delivery = press(stage, f"{key} x Enter")
+    delivery = pressed(stage, f"{key} x Enter")
     assert (delivery.outcome, delivery.reason) == ("pressed", f"{key} x Enter")
     wait_until(stage.messages, what="what was submitted")
     assert stage.messages()[0].hex() == f"{BYTES[key]}78"
@@ -57,18 +57,18 @@ def test_anything_else_is_refused(text: str, why: str) -> None:
 def test_copy_mode_is_left(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
     tmux("copy-mode", "-t", stage.address.pane_id)
-    assert press(stage, "y Enter").outcome == "pressed"
+    assert pressed(stage, "y Enter").outcome == "pressed"
     wait_until(stage.messages, what="what was submitted")
 
 
 def test_a_bare_shell_and_another_program_get_nothing(tmp_path: Path) -> None:
     server = TmuxServer()
     shell = server.start_session("af-rx-1", ("/bin/bash", "--norc"), cwd=tmp_path)
-    held = server.press(shell.pane_id, ("y",), lock=tmp_path / "lock")
+    held = press(server.socket, shell.pane_id, ("y",), lock=tmp_path / "lock")
     assert (held.outcome, held.reason) == ("held", "the pane shows a shell (bash)")
-    held = server.press(shell.pane_id, ("y",), lock=tmp_path / "lock", runtime_pid=1)
+    held = press(server.socket, shell.pane_id, ("y",), lock=tmp_path / "lock", runtime_pid=1)
     assert (held.outcome, held.reason) == ("held", "the pane shows bash, not the runtime")
-    assert server.press("%99", ("y",), lock=tmp_path / "lock").outcome == "held"
+    assert press(server.socket, "%99", ("y",), lock=tmp_path / "lock").outcome == "held"
 
 
 def test_a_program_that_ends_gets_no_further_key(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_program_that_ends_gets_no_further_key(tmp_path: Path) -> None:
     shell = server.start_session("af-rx-1", ("/bin/bash", "--norc"), cwd=tmp_path)
     tmux("send-keys", "-t", shell.pane_id, "cat", "Enter")
     wait_until(lambda: "cat" in tmux("display-message", "-p", "-t", shell.pane_id, "#{pane_current_command}"))
-    done = server.press(shell.pane_id, ("C-c", "y", "Enter"), lock=tmp_path / "lock")
+    done = press(server.socket, shell.pane_id, ("C-c", "y", "Enter"), lock=tmp_path / "lock")
     assert done.outcome == "failed"
     assert (done.reason or "").startswith("after C-c: the pane shows a shell")
     assert "y" not in server.capture(shell.pane_id).partition("^C")[2]

@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
+from agent_farm.sessions.butlers import (
+    FILE_NAME,
+    butler_names,
+    load_butler,
+    own_butler_name,
+    roster_directory,
+)
 
 
 def check_butlers(farm: Farm) -> Iterator[Finding]:
     """What would keep a butler's server from starting."""
-    from agent_farm.sessions.butlers import (
-        FILE_NAME,
-        butler_names,
-        load_butler,
-        own_butler_name,
-        roster_directory,
-    )
-
     good = []
     for name in dict.fromkeys([own_butler_name(farm.root), *butler_names(farm.root)]):
         try:

@@ -26,6 +26,7 @@ from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
+from agent_farm.server.launching import has_crashed
 
 _PREFIX = "builder/"
 
@@ -171,8 +172,6 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
 
 
 def check_server(farm: Farm) -> Iterator[Finding]:
-    from agent_farm.server.launching import has_crashed
-
     file = farm.paths.state / "server.json"
     try:
         crashed = has_crashed(farm.root)

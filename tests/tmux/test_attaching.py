@@ -1,4 +1,4 @@
-"""The seldom asked questions, through libtmux, also in a C locale."""
+"""What scrolled off the screen, through libtmux, and clients that look at a session, also in a C locale."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from agent_farm.operations.send import has_come
 from agent_farm.pane.journal import digest_of_prompt, record_event
 from tests.conftest import Af
@@ -92,6 +94,7 @@ def test_only_an_event_of_this_very_text_confirms_it(tmp_path: Path) -> None:
     assert has_come(events, 0, wanted)
 
 
+@pytest.mark.slow
 def test_a_tmux_that_does_not_answer_is_unknown_to_every_command(spawn: Spawn, af: Af) -> None:
     one, two = spawn("--shell"), spawn("--shell")
     with hung_tmux():

@@ -57,14 +57,14 @@ def test_ctrl_c_and_ctrl_z_are_the_runtimes_own(stage: Stage) -> None:
 
 
 def test_the_shell_is_in_the_worktree_with_the_declared_environment(stage: Stage) -> None:
-    tmux("new-session", "-d", "sleep 60")
+    tmux("new-session", "-d", "sleep 600")
     tmux("set-environment", "-g", "UNDECLARED", "secret")
     stage.start_program("0")
     stage.wait_for_shell()
     stage.type("pwd; echo [$UNDECLARED]; trap; kill -0 $$ && echo ok", "Enter")
     wait_until(lambda: "\nok" in stage.screen(), what="the answer")
     assert f"\n{stage.worktree}\n[]\nok" in stage.screen()
-    stage.type("sleep 60", "Enter")
+    stage.type("sleep 600", "Enter")
     wait_until(lambda: stage.server.panes().panes[SESSION].command == "sleep", what="the job")
     stage.type("C-c")
     wait_until(lambda: stage.server.panes().panes[SESSION].command == "sh", what="the shell")
@@ -282,7 +282,7 @@ def test_killing_a_session_whose_window_another_one_shows(stage: Stage) -> None:
     address = stage.start_program("stay")
     runtime = stage.facts()["pid"]
     tmux("new-session", "-d", "-s", "watching", "-t", f"={SESSION}")
-    tmux("new-session", "-d", "-s", "mine", "sleep 60")
+    tmux("new-session", "-d", "-s", "mine", "sleep 600")
     stage.server.kill_session(address.session_id)
     assert not is_running(runtime)
     assert "mine" in tmux("list-sessions", "-F", "#{session_name}")

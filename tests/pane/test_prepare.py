@@ -144,7 +144,7 @@ def test_a_failing_setup_starts_nothing(stage: Stage) -> None:
 
 
 def test_ctrl_c_ends_setup_and_starts_nothing(stage: Stage) -> None:
-    stage.start_program("stay", setup="echo begun; sleep 60")
+    stage.start_program("stay", setup="echo begun; sleep 600")
     wait_until(lambda: "\nbegun" in stage.screen(), what="setup")
     stage.type("C-c")
     assert stage.wait_for_end()["reason"].startswith("setup ")

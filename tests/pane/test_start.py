@@ -45,7 +45,7 @@ def test_argv_arrives_byte_for_byte(stage: Stage) -> None:
 def test_the_environment_is_the_declared_one_and_the_panes_own(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, locale: str | None
 ) -> None:
-    tmux("new-session", "-d", "sleep 60")
+    tmux("new-session", "-d", "sleep 600")
     tmux("set-environment", "-g", "UNDECLARED", "secret")
     declared = {"PATH": os.environ["PATH"], "A": "ä\n😀 $(x)", "EMPTY": "", "TERM": "dumb"}
     declared |= {"LC_ALL": locale} if locale else {}
@@ -63,7 +63,7 @@ def test_the_environment_is_the_declared_one_and_the_panes_own(
 
 
 def test_the_launchers_own_environment_is_clean_too(stage: Stage) -> None:
-    tmux("new-session", "-d", "sleep 60")
+    tmux("new-session", "-d", "sleep 600")
     tmux("set-environment", "-g", "UNDECLARED", "secret")
     stage.start_program("stay", env={"PATH": os.environ["PATH"], "KEY": "value"})
     keeper = stage.facts()["parent"]

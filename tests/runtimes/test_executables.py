@@ -16,13 +16,16 @@ from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
 from tests.gitrepo import git
 from tests.runtimes.bench import BINARIES, Bench, made_bench
 
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in sorted({*BINARIES} - {"codex-cli"})]
 
-@pytest.fixture(params=sorted(BINARIES))
+
+@pytest.fixture(params=["codex-cli", *OTHERS])
 def bench(request: pytest.FixtureRequest, repo: Path, tmp_path: Path) -> Iterator[Bench]:
     with made_bench(repo, tmp_path / "bench", str(request.param)) as made:
         yield made
 
 
+@pytest.mark.parametrize("bench", sorted(BINARIES), indirect=True)
 def test_a_session_from_spawn_to_completed(bench: Bench) -> None:
     session = bench.spawn("Act as orchestrator\n$(touch x) 🐝 WAIT")
     bench.wait_for(session, "active")

@@ -40,7 +40,7 @@ def locale(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 def test_history_comes_with_the_screen(tmp_path: Path, locale: str) -> None:
     server = TmuxServer()
-    argv = ("sh", "-c", "seq 1 200; printf '\\033[31mröd\\033[0m\\n'; sleep 60")
+    argv = ("sh", "-c", "seq 1 200; printf '\\033[31mröd\\033[0m\\n'; sleep 600")
     pane = server.start_session("af-farm-1", argv, cwd=tmp_path, rows=20).pane_id
     wait_until(lambda: "röd" in server.capture(pane), what="the last line")
     assert not server.capture(pane).startswith("1\n")

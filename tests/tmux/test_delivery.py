@@ -150,6 +150,7 @@ def test_a_runtime_that_cannot_take_it_yet_is_waited_for(tmp_path: Path) -> None
     assert stage.messages() == [b"hello"]
 
 
+@pytest.mark.slow
 def test_a_tmux_that_does_not_answer_says_nothing_about_the_pane(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
     server = int(tmux("display-message", "-p", "#{pid}"))

@@ -54,8 +54,8 @@ def test_renamed_moved_and_split_panes_are_found(tmp_path: Path) -> None:
         start(name, tmp_path)
     tmux("rename-session", "-t", "=af-farm-1", "oth␞er | name")
     tmux("rename-window", "-t", "$0:", "#{pane_id} ␞ x")
-    tmux("split-window", "-d", "-t", "%0", "sleep 60")
-    tmux("new-session", "-d", "-s", "mine", "sleep 60 af-farm-9 ab")
+    tmux("split-window", "-d", "-t", "%0", "sleep 600")
+    tmux("new-session", "-d", "-s", "mine", "sleep 600 af-farm-9 ab")
     snapshot = TmuxServer().panes()
     assert sorted(snapshot.panes) == ["af-farm-1", "af-farm-2"]
     facts = snapshot.panes["af-farm-1"]

@@ -69,7 +69,7 @@ def test_a_hostile_configuration_changes_nothing(home: Path, tmp_path: Path, hoo
 
 def test_hooks_do_not_touch_the_users_own_sessions(home: Path, tmp_path: Path) -> None:
     (home / ".tmux.conf").write_text(CROWDED)
-    tmux("new-session", "-d", "-s", "mine", "sleep 60")
+    tmux("new-session", "-d", "-s", "mine", "sleep 600")
     TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
     assert tmux("show-options", "-t", "$0", "destroy-unattached") == ""
     assert tmux("list-panes", "-s", "-t", "$0", "-F", "#{remain-on-exit}").split() == ["off", "off", "off"]
@@ -114,7 +114,7 @@ def test_the_servers_environment_holds_nothing_else(monkeypatch: pytest.MonkeyPa
 def test_variables_of_a_later_caller_stay_out_of_a_running_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tmux("new-session", "-d", "sleep 60")
+    tmux("new-session", "-d", "sleep 600")
     monkeypatch.setenv("SSH_AUTH_SOCK", "secret")
     address = TmuxServer().start_session("af-farm-1", launch(), cwd=tmp_path)
     assert "secret" not in tmux("show-environment", "-t", address.session_id)

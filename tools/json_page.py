@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_farm.cli.table import COMMANDS
+from agent_farm.cli.command_table import COMMANDS
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.schemas import answer_schema
 from agent_farm.operations.table import load_all

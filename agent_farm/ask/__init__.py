@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_farm.ask.config_file import ConfigManager as ConfigManager
-    from agent_farm.ask.runner import Answer as Answer
-    from agent_farm.ask.runner import SubagentRunner as SubagentRunner
     from agent_farm.ask.sources import Source as Source
     from agent_farm.ask.sources import SourcesManager as SourcesManager
+    from agent_farm.ask.subagent_runner import Answer as Answer
+    from agent_farm.ask.subagent_runner import SubagentRunner as SubagentRunner
 
 _HOMES = {
-    "Answer": "runner",
+    "Answer": "subagent_runner",
     "ConfigManager": "config_file",
     "Source": "sources",
     "SourcesManager": "sources",
-    "SubagentRunner": "runner",
+    "SubagentRunner": "subagent_runner",
 }
 
 

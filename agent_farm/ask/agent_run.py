@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_farm.ask.agents import Agent, answering_clis
-from agent_farm.ask.signals import run_to_its_end
+from agent_farm.ask.clean_end import run_to_its_end
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.launch import Launch
 from agent_farm.runtimes.cli import Start

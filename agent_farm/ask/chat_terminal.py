@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 
-from agent_farm.ask.signals import undisturbed
+from agent_farm.ask.clean_end import undisturbed
 from agent_farm.descendants import adopt_orphans, end_children, live_children
 from agent_farm.errors import AgentFarmError
 from agent_farm.launch import Launch

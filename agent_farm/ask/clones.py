@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_farm.ask.signals import ending_cleanly
+from agent_farm.ask.clean_end import ending_cleanly
 from agent_farm.ask.targets import GIT_PROTOCOLS, without_password
 from agent_farm.disk import cannot_write, file_lock, make_directory
 from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost

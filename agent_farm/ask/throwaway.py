@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent_farm.ask.signals import undisturbed
+from agent_farm.ask.clean_end import undisturbed
 from agent_farm.disk import cannot_write
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

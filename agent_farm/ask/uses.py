@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from agent_farm.errors import AgentFarmError
 
 if TYPE_CHECKING:
-    from agent_farm.ask.runner import Answer, SubagentRunner
     from agent_farm.ask.sources import SourcesManager
+    from agent_farm.ask.subagent_runner import Answer, SubagentRunner
     from agent_farm.ask.targets import Kind
 
 Narrate = Callable[[str], None]
@@ -106,7 +106,7 @@ def _sources(narrate: Narrate | None = None) -> SourcesManager:
 def _runner(
     agent: str | None, runtime: str | None, environ: Mapping[str, str] | None, narrate: Narrate | None
 ) -> SubagentRunner:
-    from agent_farm.ask.runner import SubagentRunner
+    from agent_farm.ask.subagent_runner import SubagentRunner
 
     manager = _sources(narrate)
     chosen = agent or manager.config.agent_for(runtime)

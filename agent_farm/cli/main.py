@@ -11,8 +11,8 @@ from typing import NoReturn
 import click
 
 from agent_farm import __version__
+from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.cli.output import narrate, show_bug, show_error
-from agent_farm.cli.table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
 
 _INTERRUPTED = 130

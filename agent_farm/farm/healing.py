@@ -13,7 +13,7 @@ from agent_farm.errors import AgentFarmError, LockTaken, in_one_line
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import find_pane
-from agent_farm.farm.restore import is_restoring, settle_restore
+from agent_farm.farm.restoring import is_restoring, settle_restore
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
 from agent_farm.git.reconnecting import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from agent_farm.farm.ignore_lines import IgnoreLine
-from agent_farm.farm.init import COMMIT, init_farm
+from agent_farm.farm.scaffolding import COMMIT, init_farm
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
 
 

@@ -11,8 +11,8 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.guarded_removal import Waived, prune
 from agent_farm.farm.listing import read_status
-from agent_farm.farm.prune import Waived, prune
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.checks import checks_of_merge, settings_of
 from agent_farm.landing.single_merge import Landed, land

@@ -11,8 +11,8 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.evidence import gather
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.guarded_removal import Waived, prune, require_prunable
 from agent_farm.farm.listing import read_statuses
-from agent_farm.farm.prune import Waived, prune, require_prunable
 from agent_farm.farm.trash import Kept
 from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from agent_farm.errors import NotFound, nearest
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.restore import restore
+from agent_farm.farm.restoring import restore
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single

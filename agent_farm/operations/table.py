@@ -44,8 +44,8 @@ MODULES = {
     "runtimes": "runtimes",
     "runtimes_check": "runtimes",
     "list_builders": "status",
-    "report": "report",
-    "ask_architect": "report",
+    "report": "from_builders",
+    "ask_architect": "from_builders",
     "message_builder": "send",
 }
 

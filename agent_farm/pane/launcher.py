@@ -16,8 +16,8 @@ if __name__ == "__main__":  # started as a file: nothing but the standard librar
 
 from agent_farm.pane.builder_run import run_builder
 from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
+from agent_farm.pane.pane_terminal import say
 from agent_farm.pane.shell import become_shell
-from agent_farm.pane.terminal import say
 
 # What only the pane knows; everything else comes from launch.json.
 _FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")

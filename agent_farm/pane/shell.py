@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from agent_farm.pane.pane_terminal import say
 from agent_farm.pane.signals import default_signals
-from agent_farm.pane.terminal import say
 
 _LAST_RESORT = ("/bin/sh", "-i")
 

@@ -13,7 +13,7 @@ from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.operations.operation import Answer, Context, Operation, Request, only, single
 from agent_farm.runtimes.base import Permissions
 from agent_farm.server.other_butlers import start_as, stop_any
-from agent_farm.server.usage import BUCKETS, usage_over_time
+from agent_farm.server.usage_over_time import BUCKETS, usage_over_time
 from agent_farm.sessions.running import RunningButler
 from agent_farm.sessions.session import SessionRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from agent_farm.cli.table import COMMANDS
+from agent_farm.cli.command_table import COMMANDS
 
 # A builder that does not exist: what the command makes of the place comes first.
 ID = "task-0000-none"

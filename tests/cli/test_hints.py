@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.cli.table import ALSO_CALLED, COMMANDS
+from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS
 from tests.conftest import Af
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.cli import main as door
+from agent_farm.cli.command_table import COMMANDS
 from agent_farm.cli.output import printable
-from agent_farm.cli.table import COMMANDS
 from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
 from tests.conftest import Af
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.cli.table import COMMANDS
+from agent_farm.cli.command_table import COMMANDS
 from tests.cli.every_command import (
     ANYWHERE,
     ELSEWHERE,

@@ -163,7 +163,7 @@ def test_expire_waits_for_a_restore_and_takes_nothing_from_it(
     write_files(builder.worktree, {"notes.txt": "WORK\n"})
     assert af("prune", builder.id, *DISCARD).returncode == 0
     go_on = tmp_path / "go-on"
-    restoring = paused(repo, "agent_farm.farm.restore", "take_out", go_on, "restore", builder.id)
+    restoring = paused(repo, "agent_farm.farm.restoring", "take_out", go_on, "restore", builder.id)
     expiring = subprocess.Popen(
         [sys.executable, "-m", "agent_farm", "prune", "--expire", "0"],
         cwd=repo,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.runtimes.executables.session import Sessions
+from agent_farm.runtimes.executables.adapter_session import Sessions
 from agent_farm.runtimes.executables.shipped import executable_command
 from agent_farm.runtimes.executables.turn import find_limits
 from tests.gitrepo import git

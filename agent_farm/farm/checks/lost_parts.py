@@ -17,7 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import settle_interrupted
 from agent_farm.farm.locks import hold, lock_of
 from agent_farm.farm.removal import settle_alone
-from agent_farm.farm.restore import is_restoring
+from agent_farm.farm.restoring import is_restoring
 from agent_farm.farm.trash import begun_removals
 from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.reconnecting import bring_back

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.executables.adapter_session import Session, Sessions, Told, UnknownSession
 from agent_farm.runtimes.executables.artifacts import commit_of, differing_files
-from agent_farm.runtimes.executables.session import Session, Sessions, Told, UnknownSession
 from agent_farm.runtimes.executables.shipped import EXECUTABLES
 from agent_farm.runtimes.executables.state_file import begin_state, end_state
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from agent_farm.disk import file_lock
 from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.executables.adapter_session import Session, load_session
 from agent_farm.runtimes.executables.artifacts import differing_files
-from agent_farm.runtimes.executables.session import Session, load_session
 from agent_farm.runtimes.executables.shipped import EXECUTABLES
 from agent_farm.runtimes.executables.state_file import end_state
 from agent_farm.runtimes.external_config import ExternalRuntime, RuntimeFileError, declared_runtimes

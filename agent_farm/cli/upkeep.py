@@ -1,4 +1,4 @@
-"""`af doctor`."""
+"""`af init`, `af doctor`, `af pool`: setting a farm up and keeping it sound."""
 
 from __future__ import annotations
 
@@ -12,8 +12,40 @@ from agent_farm.cli.options import current_directory
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, style
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.operations.doctor import Examined, Found
+from agent_farm.operations.init import Written
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
+
+
+def _show_written(found: Written) -> None:
+    _show_files(found)
+    _show_ignore_lines(found)
+    if found.hint:
+        narrate_hint(found.hint)
+
+
+def _show_files(found: Written) -> None:
+    if not found.created:
+        answer(f"Nothing to do: all {len(found.kept)} files are there.")
+        return
+    for name in found.created:
+        answer(f"created {name}")
+    if found.kept:
+        narrate(f"Kept {len(found.kept)} files that were there.")
+
+
+def _show_ignore_lines(found: Written) -> None:
+    if not found.ignore_lines:
+        return
+    narrate("These tools would also search builders' worktrees. To keep them out, add this line to each file:")
+    tools: dict[tuple[str, str], list[str]] = {}
+    for item in found.ignore_lines:
+        tools.setdefault((item.file, item.line), []).append(item.tool)
+    for (file, line), names in tools.items():
+        narrate(f"  {printable(file)}: {line}  ({', '.join(names)})")
+
+
+init = command_of(Way("init", _show_written))
 
 
 def _open(typed: Mapping[str, Any]) -> Farm:
@@ -23,7 +55,7 @@ def _open(typed: Mapping[str, Any]) -> Farm:
     )
 
 
-def _show(found: Found) -> None:
+def _show_finding(found: Found) -> None:
     mark, colour = _MARKS[found.level]
     answer(f"{style(mark.ljust(8), colour)}{printable(found.what)}")
     if found.healed:
@@ -40,8 +72,8 @@ def _conclude(found: Examined) -> None:
 
 
 doctor = command_of(
-    Way("doctor", _show, _conclude, open=_open),
-    others={"fix": Way("doctor_fix", _show, open=_open)},
+    Way("doctor", _show_finding, _conclude, open=_open),
+    others={"fix": Way("doctor_fix", _show_finding, open=_open)},
     also=[
         click.Option(
             ["--fix"], is_flag=True, help="Heal what can be healed; nothing that a person made is removed."
@@ -53,4 +85,17 @@ doctor = command_of(
     epilog="Exit code 1 when a problem is left. A farm that was moved, renamed or copied is made right by"
     " every command; only where its old place cannot be seen from here (in a container) you have to say"
     " --moved.",
+)
+
+pool = click.Group(
+    "pool",
+    help="""Keep worktrees ready for the next spawns: [pool] size in agent-farm.toml.
+
+    A spawn takes a ready worktree instead of checking out all files, and has the pool refilled in the
+    background. Each ready worktree takes the disk space of one checkout.
+    """,
+    commands=[
+        command_of(Way("pool_fill", lambda found: answer(f"{found.ready} ready")), name="fill"),
+        command_of(Way("pool_drain", lambda found: answer(f"{found.removed} removed")), name="drain"),
+    ],
 )

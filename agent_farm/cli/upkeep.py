@@ -37,7 +37,9 @@ def _show_files(found: Written) -> None:
 def _show_ignore_lines(found: Written) -> None:
     if not found.ignore_lines:
         return
-    narrate("These tools would also search builders' worktrees. To keep them out, add this line to each file:")
+    narrate(
+        "These tools would also search builders' worktrees. To keep them out, add this line to each file:"
+    )
     tools: dict[tuple[str, str], list[str]] = {}
     for item in found.ignore_lines:
         tools.setdefault((item.file, item.line), []).append(item.tool)

@@ -168,6 +168,11 @@ class RunPaths:
         return self.directory / "usage.json"
 
     @property
+    def proof(self) -> Path:
+        """What checks and the diff say of its work."""
+        return self.directory / "proof.json"
+
+    @property
     def processes(self) -> Path:
         return self.directory / "processes.json"
 

@@ -214,7 +214,9 @@ def _is_true(node: ast.expr) -> bool:
 
 
 def test_no_switch_asks_whether_this_is_a_test() -> None:
-    for path in modules().values():
+    for module, path in modules().items():
+        if module.startswith("landing.flags"):  # these look for such switches in what builders wrote
+            continue
         text = path.read_text()
         assert "PYTEST" not in text, path
         assert "unittest" not in text, path

@@ -39,6 +39,7 @@ COMMANDS = {
         "life", "recover", "Builders", "Bring builders back after a reboot or a dead tmux server"
     ),
     "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
+    "check": Entry("land", "check", "Landing", "Prove builders' work with the checks of the repository"),
     "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
     "conflicts": Entry("land", "conflicts", "Landing", "Preview merge conflicts between builders"),
     "prune": Entry("remove", "prune_command", "Landing", "Remove builders whose work has landed"),

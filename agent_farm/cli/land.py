@@ -7,6 +7,8 @@ from typing import Any
 from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, has_colour, narrate, narrate_hint, page, printable
+from agent_farm.launch import as_command
+from agent_farm.operations.check import AllChecked, Checked
 from agent_farm.operations.conflicts import ForeseenConflicts
 from agent_farm.operations.diff import Difference
 from agent_farm.operations.merge import AllMerged, Chosen, Kept, Merged
@@ -31,6 +33,38 @@ def _show_diff(found: Difference) -> None:
 diff = command_of(
     Way("diff", _show_diff, build=_ask_diff),
     params={"colors": None, "most": None},
+)
+
+
+def _show_checked(part: Checked) -> None:
+    proof = part.proof
+    seconds = sum(check.seconds for check in proof.checks)
+    took = f" in {seconds:.1f} s" if proof.checks else ""
+    answer(printable(f"{part.id}  {part.state}{took}" + (f": {part.reason}" if part.reason else "")))
+    for flag in proof.flags:
+        answer(printable(f"  {flag.kind}  {flag.told}"))
+    for output in part.output:
+        narrate(printable("".join(f"  {line}\n" for line in output.text.splitlines()).rstrip("\n")))
+    for check in proof.checks:
+        if not check.passed:
+            narrate(f"  log: {check.log}")
+
+
+def _conclude_check(found: AllChecked) -> None:
+    ready = [one.id for one in found.builders if one.state == "proven" and not one.proof.flags]
+    if ready:
+        narrate_hint(as_command("af", "merge", *ready))
+
+
+check = command_of(
+    Way("check", _show_checked, _conclude_check),
+    short={"yes": "-y"},
+    epilog="""\b
+proven       committed, clean, and every check passed on it merged into its target
+red          a check failed; conflicts, uncommitted, empty: what stands against it
+Lines below it are flags: what to look at in the diff, whatever the checks say.
+Exit code 0 when all are proven.
+""",
 )
 
 

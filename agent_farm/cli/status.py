@@ -37,6 +37,7 @@ Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed
          on BRANCH, detached, rebase: what is checked out, where that is not its own branch
+         ✓ proven by the checks, (✓) before it or its target moved, ✗ not; ! see af check
          no tree, not ours: git is not asked there; the second is explained by af diff
 Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
 A narrow terminal leaves out branch, tokens, runtime and source; --json has all.

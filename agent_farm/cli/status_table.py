@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
+from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU
 from agent_farm.cli.cells import cells, counted, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
@@ -46,7 +47,9 @@ def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
         for builder in sorted(group, key=_urgency):
             line = _line(rows[builder.record.id], widths, width)
             lines.append(_styled(line, builder.status.state, state_at))
-            lines += [cut(f"{_INDENT * 2}{reason}", width) for reason in _reason(builder)]
+            lines += [
+                cut(f"{_INDENT * 2}{reason}", width) for reason in (*_reason(builder), *_doubt(builder))
+            ]
     last = [*_old_bases(builders), _summary(builders)]
     return "\n".join([*lines, "", *(style(cut(line, width), "dim") for line in last)])
 
@@ -111,8 +114,29 @@ def _git(builder: Builder, now: float) -> str:
     parts += [_unknown(state), "landed" if state.landed and state.has_commits else ""]
     parts += [f"~{state.dirty}" if state.dirty else "", f"?{state.untracked}" if state.untracked else ""]
     text = " ".join(part for part in parts if part) or "="
+    text += _proof(builder.proof)
     old = f"({age(now - state.at)})" if now - state.at > 5 else ""
     return " ".join(part for part in (text, _elsewhere(builder.record.branch, state), old) if part)
+
+
+def _proof(proof: Proof | None) -> str:
+    """A mark; what is behind it stands on a line below the builder."""
+    if proof is None or proof.state in ("uncommitted", "empty"):
+        return ""
+    mark = {"proven": "✓", "stale": "(✓)" if proof.reason and "was proven" in proof.reason else ""}
+    sign = mark.get(proof.state, "✗")
+    return f" {sign}{'!' if sign and proof.flags else ''}".rstrip()
+
+
+def _doubt(builder: Builder) -> list[str]:
+    """What is wrong with its work, or is to be looked at, in one line."""
+    proof = builder.proof
+    if proof is None or proof.state in ("stale", "uncommitted", "empty"):
+        return []
+    told = [proof.reason] if proof.reason else []
+    told += [proof.flags[0].told] if proof.flags else []
+    more = f" (and {len(proof.flags) - 1} more)" if len(proof.flags) > 1 else ""
+    return [printable("; ".join(told) + more)] if told else []
 
 
 def _elsewhere(branch: str, state: GitState) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from agent_farm.builders.events import Usage, last_moment, load_exit, load_usage, read_report
+from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.panes import Found, find_panes
+from agent_farm.farm.proofs import read_proofs
 from agent_farm.farm.renames import follow_renames
 from agent_farm.processes import belongs_to_run, load_runtime_pid
 
@@ -28,6 +30,7 @@ class Builder:
     git: GitState | None = None
     usage: Usage | None = None
     renamed_from: str | None = None
+    proof: Proof | None = None
 
 
 def list_builders(
@@ -41,6 +44,7 @@ def list_builders(
     statuses = read_statuses(farm, chosen)
     states: Mapping[str, GitState] = git_states(farm, chosen, fresh=fresh) if with_git else {}
     renamed = follow_renames(farm, chosen, states)
+    proofs = read_proofs(farm, chosen, states) if with_git else {}
     return [
         Builder(
             renamed.get(record.id, record),
@@ -48,6 +52,7 @@ def list_builders(
             states.get(record.id),
             load_usage(farm.run(record.id).usage),
             record.branch if record.id in renamed else None,
+            proofs.get(record.id),
         )
         for record in chosen
     ]

@@ -58,12 +58,12 @@ def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
         yield MergeResult(tree, conflicts)
 
 
-def loose_commit(repository: Repository, tree: str, parent: str) -> str:
+def loose_commit(repository: Repository, tree: str, *parents: str) -> str:
     """A commit that no ref will name: git collects it in time.
 
     Two commits with the same parent: merging them is picking one onto the other.
     """
-    whole = ("commit-tree", tree, "-p", parent)
+    whole = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)))
     return run_git(repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
 
 

@@ -23,7 +23,7 @@ _EVENT = struct.Struct("iIII")
 _MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x80, 0x100, 0x4000
 _FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE
 _LOOK_SECONDS = 0.2
-_RUN_FILES = ("events.jsonl", "exit.json", "usage.json")
+_RUN_FILES = ("events.jsonl", "exit.json", "proof.json", "usage.json")
 
 
 @dataclass(slots=True)

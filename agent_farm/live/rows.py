@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from agent_farm.builders.events import Usage, load_usage
+from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import Status
@@ -16,6 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.listing import Builder, read_statuses
 from agent_farm.farm.panes import find_panes
+from agent_farm.farm.proofs import read_proofs
 from agent_farm.farm.renames import follow_renames
 from agent_farm.operations.shown import BuilderShown
 
@@ -43,6 +45,7 @@ class Board:
     records: Records = field(default_factory=Records)
     _statuses: dict[str, Status] = field(default_factory=dict)
     _usage: dict[str, Usage | None] = field(default_factory=dict)
+    _proofs: dict[str, Proof] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)
     _panes: Mapping[str, tuple[str, bool]] | None = None
 
@@ -75,6 +78,7 @@ class Board:
         chosen = [self.records[id] for id in ids if id in self.records]
         self._git |= git_states(self.farm, chosen)
         self.records |= follow_renames(self.farm, chosen, self._git)
+        self._read_proofs(chosen)
         return self._difference()
 
     def _read_statuses(self, records: Iterable[BuilderRecord]) -> None:
@@ -84,12 +88,19 @@ class Board:
         for id, status in read_statuses(self.farm, chosen).items():
             self._statuses[id] = _kept(self._statuses.get(id), status)
             self._usage[id] = load_usage(self.farm.run(id).usage)
+        self._read_proofs(chosen)
+
+    def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:
+        self._proofs |= read_proofs(self.farm, records, self._git)
+
+    def _builder(self, record: BuilderRecord) -> Builder:
+        id = record.id
+        return Builder(
+            record, self._statuses[id], self._git.get(id), self._usage.get(id), proof=self._proofs.get(id)
+        )
 
     def _difference(self) -> Difference:
-        rows: Rows = {
-            id: _row(Builder(record, self._statuses[id], self._git.get(id), self._usage.get(id)))
-            for id, record in self.records.items()
-        }
+        rows: Rows = {id: _row(self._builder(record)) for id, record in self.records.items()}
         before, self.rows = self.rows, rows
         changed = tuple(row for id, row in rows.items() if before.get(id) != row)
         removed = tuple(id for id in before if id not in rows)
@@ -97,6 +108,7 @@ class Board:
             self._statuses.pop(id, None)
             self._git.pop(id, None)
             self._usage.pop(id, None)
+            self._proofs.pop(id, None)
         return Difference(changed, removed)
 
 

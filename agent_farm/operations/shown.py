@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, structs
 
 from agent_farm.builders.events import Usage
+from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import State, Status
 from agent_farm.farm.farm import Farm
@@ -85,6 +86,11 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
         Usage | None, Meta(description="Of the whole conversation; null where the runtime does not say")
     ]
 
+    proof: Annotated[
+        Proof | None,
+        Meta(description="What checks said of its work; null where none ran, or git was not asked"),
+    ]
+
     def __post_init__(self) -> None:
         """The record was looked at when it was read."""
 
@@ -97,6 +103,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
             status=StatusShown.of(builder.status),
             git=GitShown.of(builder.git) if builder.git else None,
             usage=builder.usage,
+            proof=builder.proof,
         )
 
 

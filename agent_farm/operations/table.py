@@ -21,6 +21,7 @@ MODULES = {
     "diff": "diff",
     "merge": "merge",
     "conflicts": "conflicts",
+    "check": "check",
     "stop": "stop",
     "resume": "resume",
     "recover": "resume",

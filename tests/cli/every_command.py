@@ -23,6 +23,7 @@ WORDS = {
     "recover": ["recover", "--yes"],
     "diff": ["diff", ID],
     "merge": ["merge", ID],
+    "check": ["check", ID],
     "conflicts": ["conflicts"],
     "prune": ["prune"],
     "restore": ["restore", ID],

@@ -62,6 +62,8 @@ def test_every_command_of_a_builders_life(af: Af, repo: Path) -> None:
     check("logs", id)
     check("diff", id)
     check("conflicts", code=1)
+    assert af("config", "set", "check.command", "true").returncode == 0
+    check("check", id)
     check("merge", id)
     check("stop", "--all")
     check("resume", other)

@@ -7,6 +7,7 @@ import { drawnOnce, focused, h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
 import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
+import { proofDetails } from "./proof.js";
 import { gitBadges, ports, usage } from "./row.js";
 import { sendBox } from "./send_box.js";
 import { pill } from "./states.js";
@@ -162,7 +163,8 @@ function facts(builder) {
     fact("id", builder.id),
     fact("branch", builder.branch),
     fact("base", line(builder.base), true),
-    fact("git", builder.git ? gitBadges(builder.git) : null),
+    fact("git", builder.git ? gitBadges(builder) : null),
+    fact("proof", proofDetails(builder.proof)),
     fact("runtime", builder.runtime + (builder.model ? ` ${line(builder.model)}` : "")),
     fact("may", builder.permissions, true),
     fact("ports", ports(builder.ports)),

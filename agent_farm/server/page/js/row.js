@@ -2,6 +2,7 @@
 /* One builder as a line of the board. */
 import { h, line } from "./dom.js";
 import { age, count, money } from "./format.js";
+import { proofMark } from "./proof.js";
 import { pill } from "./states.js";
 
 export function builderRow(builder) {
@@ -26,7 +27,7 @@ export function builderRow(builder) {
       h("span", { title: builder.id }, builder.id),
       h("span.branch", { title: builder.branch }, builder.branch),
     ),
-    gitBadges(builder.git),
+    gitBadges(builder),
     h(
       "span.runtime",
       h("b", builder.runtime),
@@ -43,7 +44,7 @@ function detail(builder) {
   return null;
 }
 
-export function gitBadges(git) {
+export function gitBadges({ git, proof }) {
   const place = h("span.git");
   if (!git) return place;
   const badge = (kind, number, sign, word) =>
@@ -66,6 +67,7 @@ export function gitBadges(git) {
       : null,
     badge("dirty", git.dirty, "~", "changed files"),
     badge("untracked", git.untracked, "?", "untracked files"),
+    proofMark(proof),
   ].filter(Boolean);
   place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
   return place;

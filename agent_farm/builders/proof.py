@@ -1,0 +1,100 @@
+"""What is known of a builder's work beyond its own word: kept beside its run, and shown with its age."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import read_own
+
+VERSION = 1
+
+ProofState = Literal["proven", "red", "conflicts", "uncommitted", "empty", "stale"]
+
+
+class Flag(Struct, frozen=True):
+    """What a person should look at in the diff; `line` is 0 where it is about all of the file."""
+
+    kind: str
+    file: str
+    line: int
+    text: str
+
+    @property
+    def told(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.text}" if place else self.text
+
+
+class CheckFacts(Struct, frozen=True):
+    """One check on the work merged into its target."""
+
+    name: str
+    command: str
+    passed: bool
+    exit_code: Annotated[int | None, Meta(description="Null when a signal or the time limit ended it")]
+    timed_out: bool
+    changed: Annotated[tuple[str, ...], Meta(description="Tracked files that it left changed")]
+    unsteady: Annotated[bool, Meta(description="It has said both green and red of this tree")]
+    at: Annotated[float, Meta(description="When it began, in seconds since 1970")]
+    seconds: float
+    log: Annotated[str, Meta(description="The file with its output")]
+
+
+class Proof(Struct, frozen=True):
+    """Of the commit `work` merged into `target`, which is the tip of the branch `into`.
+
+    `state` is `proven` when there are commits, nothing is uncommitted and every check passed on both
+    together; else it names the first thing that stands against it. `stale`: one of both has moved since.
+    """
+
+    state: ProofState
+    reason: Annotated[str | None, Meta(description="What stands against it")]
+    work: str
+    into: str
+    target_ref: str
+    target: str
+    tree: Annotated[str | None, Meta(description="The tree that was checked; null when nothing was")]
+    at: Annotated[float, Meta(description="When it was judged, in seconds since 1970")]
+    checks: tuple[CheckFacts, ...] = ()
+    flags: Annotated[
+        tuple[Flag, ...], Meta(description="What to look at in the diff, whatever the checks say")
+    ] = ()
+    evidence: Annotated[tuple[str, ...], Meta(description="Files that are not committed or in conflict")] = ()
+
+    def judged_now(self, *, work: str | None, target: str | None, changed: bool) -> Proof:
+        """As it stands now that these are checked out; None where nobody knows."""
+        if work is not None and work != self.work:
+            why = "the work has moved"
+        elif target is not None and target != self.target:
+            why = f"{self.into} has moved"
+        elif changed and self.state == "proven":
+            why = "something is not committed"
+        elif not changed and self.state == "uncommitted":
+            why = "all is committed"
+        else:
+            return self
+        was = "proven" if self.state == "proven" else self.state
+        return msgspec.structs.replace(self, state="stale", reason=f"{why}; it was {was}")
+
+
+class _File(Struct):
+    version: int
+    proof: Proof
+
+
+def load_proof(file: Path) -> Proof | None:
+    """What cannot be read counts as none: the work is judged again."""
+    with suppress(OSError, DamagedFile, msgspec.MsgspecError):
+        found = msgspec.json.decode(read_own(file), type=_File)
+        return found.proof if found.version == VERSION else None
+    return None
+
+
+def proof_file_content(proof: Proof) -> bytes:
+    return msgspec.json.encode(_File(VERSION, proof))

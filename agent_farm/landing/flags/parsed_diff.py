@@ -1,0 +1,120 @@
+"""A diff as values: files, and in each the lines of its hunks in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+Sign = Literal["+", "-", " "]
+
+
+class Line(NamedTuple):
+    """`number` is its own after the change, for a removed one the number it had before."""
+
+    sign: Sign
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """`path` is where it is now, or was when it is gone; `former` where it was when it has moved."""
+
+    path: str
+    former: str
+    is_new: bool = False
+    is_gone: bool = False
+    is_binary: bool = False
+    lines: tuple[Line, ...] = field(default=(), repr=False)
+
+    @property
+    def added(self) -> Iterator[Line]:
+        return (line for line in self.lines if line.sign == "+")
+
+    @property
+    def removed(self) -> Iterator[Line]:
+        return (line for line in self.lines if line.sign == "-")
+
+
+def parse_diff(text: str) -> tuple[FileChange, ...]:
+    """Of what `git diff --patch` prints with the prefixes `a/` and `b/`."""
+    files: list[list[str]] = []
+    for line in text.split("\n"):
+        if line.startswith("diff --git "):
+            files.append([])
+        if files:
+            files[-1].append(line)
+    return tuple(map(_file, files))
+
+
+def _file(rows: list[str]) -> FileChange:
+    head, before, after, is_new, is_gone, is_binary = rows[0], "", "", False, False, False
+    at = 1
+    while at < len(rows) and not rows[at].startswith("@@ "):
+        row = rows[at]
+        is_new |= row.startswith("new file mode")
+        is_gone |= row.startswith("deleted file mode")
+        is_binary |= row.startswith("Binary files ")
+        for word in ("--- ", "rename from ", "copy from "):
+            before = _name(row, word) or before
+        for word in ("+++ ", "rename to ", "copy to "):
+            after = _name(row, word) or after
+        at += 1
+    if not before and not after:
+        before = after = _only_name(head)
+    path = before if is_gone else after or before
+    return FileChange(path, before or path, is_new, is_gone, is_binary, tuple(_lines(rows[at:])))
+
+
+def _lines(rows: list[str]) -> Iterator[Line]:
+    old = new = 0
+    for row in rows:
+        if match := _HUNK.match(row):
+            old, new = int(match[1]), int(match[2])
+        elif row.startswith("-"):
+            yield Line("-", old, row[1:])
+            old += 1
+        elif row.startswith("+"):
+            yield Line("+", new, row[1:])
+            new += 1
+        elif row.startswith(" "):
+            yield Line(" ", new, row[1:])
+            old, new = old + 1, new + 1
+
+
+def _name(row: str, word: str) -> str:
+    """The path that a line of the head names; "" for another line, and for no file."""
+    if not row.startswith(word):
+        return ""
+    name = _plain(row.removeprefix(word).split("\t")[0])
+    if word in ("--- ", "+++ "):
+        return "" if name == "/dev/null" else name[2:]
+    return name
+
+
+def _only_name(head: str) -> str:
+    """`diff --git a/x b/x` of a file without content or with another mode: both are the same."""
+    names = head.removeprefix("diff --git ")
+    if names.startswith('"'):
+        return _plain(names[: len(names) // 2])[2:]
+    return names[: len(names) // 2].removeprefix("a/")
+
+
+def _plain(name: str) -> str:
+    """git puts a name with odd letters into quotes."""
+    if not (name.startswith('"') and name.endswith('"')):
+        return name
+    found = _ESCAPE.sub(
+        lambda match: chr(int(match[1], 8)) if match[1].isdecimal() else _LETTERS.get(match[1], match[1]),
+        name[1:-1],
+    )
+    try:
+        return found.encode("latin-1").decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # it held letters beside the escapes
+        return found

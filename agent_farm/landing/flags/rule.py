@@ -1,0 +1,48 @@
+"""What a rule is: flags of a diff, given what the work was to be."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_farm.builders.proof import Flag
+from agent_farm.landing.flags.parsed_diff import FileChange, Line
+
+_LENGTH = 100  # of what a flag says
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the work was to be: `files` are those that the task names, `commands` those of the checks."""
+
+    files: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+Rule = Callable[[Sequence[FileChange], Asked], Iterable[Flag]]
+
+
+def new_lines(file: FileChange, pattern: re.Pattern[str], kind: str, text: str) -> Iterator[Flag]:
+    """Lines of that kind beyond those that went: what was only moved or indented is not new."""
+    gone = Counter(line.text.strip() for line in file.removed)
+    for line in file.added:
+        if pattern.search(line.text) and not _is_remark(line.text):
+            if gone[line.text.strip()] > 0:
+                gone[line.text.strip()] -= 1
+            else:
+                yield Flag(kind, file.path, line.number, shown(text, line))
+
+
+def _is_remark(text: str) -> bool:
+    line = text.strip()
+    return line.startswith(("# ", "// ", "* ", '"""')) and not line.startswith(("// +build",))
+
+
+def shown(text: str, line: Line) -> str:
+    return cut(f"{text}: {' '.join(line.text.split())}")
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"

@@ -1,0 +1,137 @@
+"""Proof of a builder's work: not what it says of itself, but what checks and the diff say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState, proof_file_content
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import replace_file
+from agent_farm.errors import NotFound
+from agent_farm.farm.farm import Farm
+from agent_farm.git.merge_trees import loose_commit, merged_trees
+from agent_farm.git.remotes import find_base
+from agent_farm.git.showing import diff_commits, start_of_work
+from agent_farm.landing.checks import Check, declared_checks
+from agent_farm.landing.flags import Asked, flags_of
+from agent_farm.landing.verdicts import CheckResult, Reuse, Tell, verdict_of
+from agent_farm.landing.work import FoundWork, find_work
+from agent_farm.launch import as_command
+
+_MOST_DIFF = 20_000_000  # characters that are searched for flags
+_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The branch that work is meant for, and the commit it is at."""
+
+    name: str
+    ref: str
+    commit: str
+
+
+def find_target(farm: Farm, record: BuilderRecord) -> Target:
+    """The builder's base, or the local branch that follows it; of a tag or a commit the main checkout's."""
+    base = find_base(farm.repository, record.base)
+    if not base.exists:
+        raise NotFound(
+            f"{record.base}, which {record.id} is meant for, is gone",
+            hint=as_command("af", "diff", record.id),
+        )
+    if base.is_branch:
+        name = base.branches[0] if base.branches else record.base
+        ref = f"refs/heads/{name}" if base.branches else base.refs[0]
+        return Target(name, ref, farm.repository.resolve_commit(ref))
+    head = farm.repository.head(farm.root)
+    ref = f"refs/heads/{head.branch}" if head.branch else head.commit
+    return Target(head.branch or head.commit[:12], ref, head.commit)
+
+
+def require_checks(farm: Farm) -> tuple[Check, ...]:
+    checks = declared_checks(farm)
+    if not checks:
+        raise NotFound(
+            "No check is declared",
+            why="Without one nothing is proven.",
+            hint=as_command("af", "config", "set", "check.command", "make test"),
+        )
+    return checks
+
+
+def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell | None = None) -> Proof:
+    """Judge what is checked out in its worktree, and keep the answer."""
+    checks = require_checks(farm)
+    found, target = find_work(farm, record), find_target(farm, record)
+    proof = _judged(farm, record, checks, found, target, reuse, tell)
+    if farm.run(record.id).directory.is_dir():
+        replace_file(farm.run(record.id).proof, proof_file_content(proof))
+    return proof
+
+
+def _judged(
+    farm: Farm,
+    record: BuilderRecord,
+    checks: Sequence[Check],
+    found: FoundWork,
+    target: Target,
+    reuse: Reuse,
+    tell: Tell | None,
+) -> Proof:
+    tip = found.work.tip
+    bases = find_base(farm.repository, record.base).refs
+    start = start_of_work(farm.repository, record.base_commit, tip, bases)
+    diff = diff_commits(farm.repository, start, tip)
+    plain = Proof("empty", None, tip, target.name, target.ref, target.commit, None, time.time())
+
+    def judged(state: ProofState, reason: str | None, evidence: Sequence[str] = ()) -> Proof:
+        shown = tuple(evidence[:_NAMED])
+        return msgspec.structs.replace(plain, state=state, reason=reason, evidence=shown)
+
+    if tip == record.base_commit:
+        return judged("empty", "it has committed nothing")
+    if not diff:
+        return judged("empty", "its commits change nothing")
+    plain = msgspec.structs.replace(plain, flags=_flags(record, checks, diff))
+    if found.left_behind:
+        return judged("uncommitted", f"not committed: {_some(found.left_behind)}", found.left_behind)
+    merged = merged_trees(farm.repository, [(target.commit, tip)])[0]
+    if merged.conflicts:
+        return judged(
+            "conflicts", f"conflicts with {target.name} in {_some(merged.conflicts)}", merged.conflicts
+        )
+    both = loose_commit(farm.repository, merged.tree, target.commit, tip)
+    verdict = verdict_of(farm, both, checks, reuse=reuse, tell=tell)
+    plain = msgspec.structs.replace(plain, tree=verdict.tree, checks=tuple(map(_facts, verdict.results)))
+    red = verdict.failed
+    return judged("red", f"the check {red.name} {red.told}") if red else judged("proven", None)
+
+
+def _flags(record: BuilderRecord, checks: Sequence[Check], diff: str) -> tuple[Flag, ...]:
+    if len(diff) > _MOST_DIFF:
+        return (Flag("too-large", "", 0, f"the diff has {len(diff)} characters, and was not searched"),)
+    return flags_of(diff, Asked(record.files, tuple(check.command for check in checks)))
+
+
+def _facts(result: CheckResult) -> CheckFacts:
+    return CheckFacts(
+        name=result.name,
+        command=result.command,
+        passed=result.passed,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        changed=result.changed,
+        unsteady=result.unsteady,
+        at=result.at,
+        seconds=result.seconds,
+        log=str(result.log),
+    )
+
+
+def _some(files: Sequence[str]) -> str:
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more

@@ -1,0 +1,106 @@
+"""`check`: what builders claim is proven, or is not, on their work merged into its target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.proof import Proof, ProofState
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.consent import require_consent
+from agent_farm.landing.checks import settings_of
+from agent_farm.landing.proving import prove, require_checks
+from agent_farm.operations.builders import (
+    SomeBuilders,
+    Yes,
+    choose_each,
+    each,
+    exit_code_of,
+    failures_of,
+)
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+
+_TAIL = 30  # lines of the log of what is red
+_LINE = 400
+
+
+class CheckRequest(Request):
+    ids: SomeBuilders
+    again: Annotated[bool, Meta(description="Run the checks also where their answer is known")] = False
+    log: Annotated[bool, Meta(description="Answer with the whole output of each check")] = False
+    yes: Yes = False
+
+
+class CheckOutput(Answer):
+    """`text` is all of what a check printed, or its end where it is red."""
+
+    check: str
+    text: str
+
+
+class Checked(Answer):
+    id: str
+    state: ProofState
+    reason: str | None
+    proof: Proof
+    output: tuple[CheckOutput, ...]
+
+
+class AllChecked(Answer):
+    builders: tuple[Checked, ...]
+    failed: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        red = any(one.state != "proven" for one in self.builders)
+        return max(int(red), exit_code_of(self.failed))
+
+
+def _check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
+    farm = context.farm
+    chosen, unknown = choose_each(context, request.ids)
+    yield from unknown
+    wanted = farm.settings.requests(settings_of(require_checks(farm)))
+    require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
+    yield from each(chosen, partial(_one, context, request), alone=not unknown, otherwise="was not checked")
+
+
+def _one(context: Context, request: CheckRequest, record: BuilderRecord) -> Checked:
+    proof = prove(context.farm, record, reuse="none" if request.again else "all")
+    return Checked(record.id, proof.state, proof.reason, proof, tuple(_output(proof, whole=request.log)))
+
+
+def _output(proof: Proof, *, whole: bool) -> Iterator[CheckOutput]:
+    for check in proof.checks:
+        if whole or not check.passed:
+            with suppress(OSError):
+                text = Path(check.log).read_bytes().decode("utf-8", "replace")
+                yield CheckOutput(check.name, text if whole else _end(text))
+
+
+def _end(text: str) -> str:
+    return "\n".join(line[:_LINE] for line in text.splitlines()[-_TAIL:])
+
+
+def _collect(parts: Sequence[Checked | Failure]) -> AllChecked:
+    return AllChecked(tuple(part for part in parts if isinstance(part, Checked)), failures_of(parts))
+
+
+CHECK = Operation(
+    "check",
+    "Prove what builders have committed: run the checks on it, merged into its target",
+    CheckRequest,
+    AllChecked,
+    _check,
+    _collect,
+    effect="changes",
+    repeats=True,
+    pool="check",
+    details="It runs what [check] declares in a clean worktree of the work merged into its target, and looks"
+    " at the diff for what makes checks say less. The answer for a tree is kept: it is not checked twice.",
+)

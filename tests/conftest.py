@@ -84,7 +84,7 @@ def private_home(directory: Path, short: Path) -> Iterator[Path]:
         )
         yield private
         end_tmux_servers(sockets)
-        _end_processes(private)
+        end_processes(private)
     shutil.rmtree(sockets, ignore_errors=True)
 
 
@@ -100,7 +100,7 @@ def end_tmux_servers(sockets: Path) -> None:
         )
 
 
-def _end_processes(private: Path) -> None:
+def end_processes(private: Path) -> None:
     """Whatever was started with this home: a server that a command left running, and that is its purpose."""
     wanted = f"HOME={private}".encode()
     for entry in Path("/proc").glob("[0-9]*"):

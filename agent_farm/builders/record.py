@@ -14,8 +14,8 @@ from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.errors import DamagedFile
 from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 
-RecordState = Literal["creating", "running", "stopped", "failed"]
-RECORD_STATES = ("creating", "running", "stopped", "failed")
+RecordState = Literal["queued", "creating", "running", "stopped", "failed"]
+RECORD_STATES = ("queued", "creating", "running", "stopped", "failed")
 TASK_TEXT_KEPT = 500
 
 # Records are input from outside: what becomes a path, a ref or an argument has the form that af gives it.
@@ -57,6 +57,9 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ephemeral: bool
     # The address of the issue it works on.
     issue: str | None = None
+    # The builder whose work has to land before this one starts; the one on whose branch this one stands.
+    after: str | None = None
+    stack: str | None = None
 
     def __post_init__(self) -> None:
         """What could do harm where it is used, and is no matter of its letters alone."""
@@ -85,6 +88,11 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if subject:
             return f"{self.protocol_name}: {subject}" if self.protocol_name else subject
         return " ".join([self.protocol_name or "shell", *_shown(self.protocol_args or {})])
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it should have a worktree by now."""
+        return self.state not in ("queued", "creating")
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return structs.replace(self, state=state, reason=reason)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal, get_args
 
 from agent_farm.builders.events import Event, Exit, Report
 from agent_farm.builders.record import BuilderRecord
 
 State = Literal[
+    "queued",
     "creating",
     "preparing",
     "working",
@@ -69,6 +71,8 @@ def judge(record: BuilderRecord, pane: PaneView, report: Report, exit: Exit | No
 def _judge(
     record: BuilderRecord, pane: PaneView, event: Event | None, exit: Exit | None, now: float
 ) -> Status:
+    if record.state == "queued":
+        return Status("queued", "process", datetime.fromisoformat(record.created_at).timestamp())
     if record.state == "creating":
         return Status("creating", "process", at=now)
     if record.state == "stopped" and not pane.exists:

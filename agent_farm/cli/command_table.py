@@ -25,6 +25,7 @@ SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
 
 COMMANDS = {
     "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
+    "queue": Entry("life", "queue", "Builders", "Start queued builders, and list those that still wait"),
     "status": Entry("status", "status", "Builders", "List builders and their state"),
     "dash": Entry("dash", "dash", "Builders", "Open the dashboard in the browser"),
     "attach": Entry("look", "attach", "Builders", "Attach to a builder's tmux session"),

@@ -13,16 +13,46 @@ from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
+from agent_farm.operations.queue import Queue, Waiting
 from agent_farm.operations.resume import Back, Recovered, Resumed
-from agent_farm.operations.stop import Stopped
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.operations.stop import Forgotten, Stopped
 
 
 def _conclude(found: Stopped) -> None:
-    if not (found.stopped or found.failed):
+    if not (found.stopped or found.forgotten or found.failed):
         narrate("No builder is running.")
 
 
-stop = command_of(Way("stop", lambda id: answer(f"{id} stopped"), _conclude))
+def _show_stopped(part: str | Forgotten) -> None:
+    if isinstance(part, Forgotten):
+        show_forgotten(part)
+    else:
+        answer(f"{part} stopped")
+
+
+def show_forgotten(part: Forgotten) -> None:
+    answer(f"{part.id} is out of the queue")
+    if part.prompt:
+        narrate_hint(as_command("af", "spawn", "--task-file", part.prompt))
+
+
+stop = command_of(Way("stop", _show_stopped, _conclude))
+
+
+def _show_queue(part: BuilderShown | Waiting) -> None:
+    if isinstance(part, Waiting):
+        answer(printable(f"{part.id} waits ({part.reason}): {cut(part.title, 60)}"))
+    else:
+        answer(f"{part.id} started")
+
+
+def _conclude_queue(found: Queue) -> None:
+    if not (found.started or found.waiting):
+        narrate("No builder waits.")
+
+
+queue = command_of(Way("queue", _show_queue, _conclude_queue))
 
 
 def _continue_option(help: str) -> click.Option:

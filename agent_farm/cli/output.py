@@ -21,6 +21,7 @@ STATE_STYLES = {
     "working": "green",
     "preparing": "cyan",
     "creating": "cyan",
+    "queued": "dim",
     "idle": "blue",
     "failed": "red",
     "lost": "red",

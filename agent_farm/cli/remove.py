@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Way, command_of, option_of
+from agent_farm.cli.life import show_forgotten
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, UsageError
@@ -20,6 +21,7 @@ from agent_farm.operations.expire import AllExpired, Expired, Left
 from agent_farm.operations.prune import Pruned, Removal, Running, Stays, WouldRemove
 from agent_farm.operations.removed import AllRemoved
 from agent_farm.operations.restore import Restored
+from agent_farm.operations.stop import Forgotten
 
 EPILOG = """\b
 Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
@@ -36,8 +38,10 @@ Exit code 4: refused, because work would be lost; the evidence is printed.
 """
 
 
-def _show_prune(part: Removal | WouldRemove | Stays | Running) -> None:
-    if isinstance(part, Stays):
+def _show_prune(part: Removal | WouldRemove | Forgotten | Stays | Running) -> None:
+    if isinstance(part, Forgotten):
+        show_forgotten(part)
+    elif isinstance(part, Stays):
         narrate(printable(f"{part.id} stays: {part.reason}"))
     elif isinstance(part, WouldRemove):
         answer(f"{part.id} would be removed")
@@ -54,7 +58,7 @@ def _conclude_prune(found: Pruned) -> None:
         landed = f"{len(found.running)} landed builder{' is' if len(found.running) == 1 else 's are'}"
         narrate(f"{landed} still running.")
         narrate_hint(as_command("af", "prune", "--stop", *found.running))
-    elif not (found.removed or found.would_remove or found.refused):
+    elif not (found.removed or found.would_remove or found.forgotten or found.refused):
         narrate("Nothing to prune: no builder has both finished and landed.")
     if found.removed:
         narrate_hint(f"af restore {found.removed[0].id if len(found.removed) == 1 else 'ID'}")

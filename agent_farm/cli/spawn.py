@@ -11,12 +11,18 @@ from typing import Any
 
 import click
 
-from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.look import attach_to, require_attachable
-from agent_farm.cli.options import complete_projects, complete_protocols, complete_runtimes, text_of
+from agent_farm.cli.options import (
+    complete_ids,
+    complete_projects,
+    complete_protocols,
+    complete_runtimes,
+    text_of,
+)
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
-from agent_farm.operations.spawn import PlanShown, Spawned
+from agent_farm.operations.spawn import OneOfSeveral, PlanShown, Spawned
 from agent_farm.operations.spawn_request import Spawn
 
 EPILOG = """\b
@@ -29,6 +35,8 @@ Modes, with an example each:
             af spawn --project 0009 --protocol spir
   issue     af spawn --issue 42                 (through gh or glab)
             af spawn --issue 42 --protocol bugfix
+  several   af spawn --tasks-file todo.md       (paragraphs, a check list, or JSON lines)
+            af spawn "Fix the login redirect" -n 3 --runtimes claude-code,codex
   protocol  af spawn --protocol cleanup         (codev/protocols/cleanup/)
             af spawn --protocol experiment --args '{"hypothesis": "Redis is faster"}'
   shell     af spawn --shell                    (no prompt, no role)
@@ -49,7 +57,13 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(
             "Give the task once", why="It is there as an argument and as --task.", hint="af spawn --help"
         )
-    own = {"task": text if text is not None else task, "files": _split(values["files"])}
+    several = values["tasks_file"]
+    own = {
+        "task": text if text is not None else task,
+        "files": _split(values["files"]),
+        "tasks": _read_text(several) if several is not None else None,
+        "runtimes": _split(values["runtimes"], "--runtimes names no runtime"),
+    }
     return {name: own.get(name, values.get(name)) for name in Spawn.__struct_fields__}
 
 
@@ -58,19 +72,27 @@ def _require_attachable(typed: Typed) -> None:
         require_attachable(typed.context.farm)
 
 
-def _show(found: Spawned) -> None:
+def _show(part: Spawned | OneOfSeveral) -> None:
+    found = part.spawned if isinstance(part, OneOfSeveral) else part
     if found.plan is not None:
         _show_plan(found.plan)
-    if found.builder is not None:
-        one = found.builder
-        answer(one.id)
+    if found.builder is None:
+        return
+    one = found.builder
+    answer(one.id)
+    if one.status.state == "queued":
+        narrate(printable(f"It waits: {one.status.reason}."))
+        narrate_hint("af queue")
+    else:
         narrate(printable(f"{one.runtime} starts on {one.branch} in {one.worktree}"))
-        narrate_hint(f"af attach {one.id}")
+        if found is part:
+            narrate_hint(f"af attach {one.id}")
 
 
 def _attach(typed: Typed, found: Spawned) -> None:
-    if typed.values["attach"] and found.builder is not None:
-        attach_to(found.builder)
+    one = found.builder
+    if typed.values["attach"] and one is not None and one.status.state != "queued":
+        attach_to(one)
 
 
 def _text(words: tuple[str, ...]) -> str | None:
@@ -98,6 +120,10 @@ def _task(text: str | None, task: str | None, file: str | None) -> str | None:
         raise UsageError(
             "Give the task once", why=f"It is there {other} and as --task-file.", hint="af spawn --help"
         )
+    return _read_text(file)
+
+
+def _read_text(file: str) -> str:
     if file == "-":
         return text_of(sys.stdin.buffer.read(), "Standard input")
     return text_of(_read(Path(file)), file)
@@ -110,10 +136,10 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"Cannot read the task from {path}", why=error.strerror) from error
 
 
-def _split(files: tuple[str, ...]) -> tuple[str, ...]:
+def _split(files: tuple[str, ...], none: str = "--files names no file") -> tuple[str, ...]:
     names = tuple(name.strip() for part in files for name in part.split(",") if name.strip())
     if files and not names:
-        raise UsageError("--files names no file", hint="af spawn --help")
+        raise UsageError(none, hint="af spawn --help")
     return names
 
 
@@ -157,11 +183,30 @@ spawn = command_of(
             shell_complete=complete_runtimes,
         ),
         "role": click.Option(["--role"], metavar="FILE", help="System prompt to use."),
+        "after": click.Option(
+            ["--after"],
+            metavar="ID",
+            help="Start when the work of this builder has landed, from where it landed.",
+            shell_complete=complete_ids,
+        ),
+        "tasks": None,
+        "copies": option_of("spawn", "copies", "-n", "N"),
+        "runtimes": click.Option(
+            ["--runtimes"],
+            metavar="A,B",
+            multiple=True,
+            help="Runtimes that the builders get in turn; alone, one builder each.",
+        ),
     },
     also=[
         click.Argument(["words"], metavar="[TASK]", nargs=-1),
         click.Option(
             ["--task-file"], metavar="PATH", help="Read the task from a file, or from standard input with -."
+        ),
+        click.Option(
+            ["--tasks-file"],
+            metavar="PATH",
+            help="A builder for each task in a file: paragraphs, open items of a check list, or JSON lines.",
         ),
         click.Option(["--attach"], is_flag=True, help="Attach to the builder at once."),
     ],

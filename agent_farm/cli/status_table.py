@@ -15,7 +15,7 @@ from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
-_ORDER = (*NEEDS_YOU, "idle", "working", "preparing", "creating")
+_ORDER = (*NEEDS_YOU, "idle", "working", "preparing", "creating", "queued")
 _TITLE_WANTED = 32  # as long as this has no room, other columns give way
 _INDENT, _GAP = "  ", "  "
 
@@ -76,7 +76,8 @@ def _urgency(builder: Builder) -> tuple[int, str]:
 
 def _row(builder: Builder, now: float) -> _Row:
     record, status = builder.record, builder.status
-    unfinished = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else ""
+    waits = f"({status.reason}) " if status.state == "queued" and status.reason else ""
+    unfinished = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else waits
     return _Row(
         record.id,
         status.state,
@@ -108,6 +109,8 @@ def _styled(line: str, state: str, begin: int) -> str:
 
 def _git(builder: Builder, now: float) -> str:
     state = builder.git
+    if builder.status.state == "queued":
+        return ""
     if state is None or state.problem:
         return state.problem if state and state.problem else "?"
     parts = [f"+{state.ahead}" if state.ahead else "", f"-{state.behind}" if state.behind else ""]

@@ -61,7 +61,11 @@ class Farm:
             for one in settled:
                 self.tell(one.text)
             if settled:
-                return self.registry.read()
+                records = self.registry.read()
+        if any(record.state == "queued" for record in records.values()):
+            from agent_farm.farm.waiting import nudge
+
+            nudge(self)
         return records
 
     def require(self, prefix: str) -> BuilderRecord:

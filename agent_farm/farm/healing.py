@@ -14,6 +14,7 @@ from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import find_pane
 from agent_farm.farm.restoring import is_restoring, settle_restore
+from agent_farm.farm.waiting import requeue
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
 from agent_farm.git.reconnecting import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration
@@ -90,7 +91,8 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     _remove_branch(farm, record)
     shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
     release_ports(farm.root, [record.id])
-    farm.registry.drop(record.id)
+    if not requeue(farm, record.id):
+        farm.registry.drop(record.id)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     return kept
 

@@ -209,7 +209,10 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
         for name in _OF_THE_SERVER:
             (directory / name).unlink(missing_ok=True)
     with Registry(paths).edit() as records:
-        for id, record in records.items():
+        for id, record in list(records.items()):
+            if record.state == "queued":  # the original starts it
+                del records[id]
+                continue
             records[id] = structs.replace(
                 record,
                 state="creating" if record.state == "creating" else "stopped",

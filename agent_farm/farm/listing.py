@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agent_farm.builders.events import Usage, last_moment, load_exit, load_usage, read_report
+from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView, Status, judge
@@ -42,7 +42,8 @@ def list_builders(
     if not chosen:
         return []
     statuses = read_statuses(farm, chosen)
-    states: Mapping[str, GitState] = git_states(farm, chosen, fresh=fresh) if with_git else {}
+    made = [record for record in chosen if record.state != "queued"]
+    states: Mapping[str, GitState] = git_states(farm, made, fresh=fresh) if with_git and made else {}
     renamed = follow_renames(farm, chosen, states)
     proofs = read_proofs(farm, chosen, states) if with_git else {}
     return [
@@ -61,10 +62,25 @@ def list_builders(
 def read_statuses(
     farm: Farm, records: Collection[BuilderRecord], found: Mapping[str, Found] | None = None
 ) -> dict[str, Status]:
+    waiting = [record for record in records if record.state == "queued"]
+    records = [record for record in records if record.state != "queued"]
     found = find_panes(records) if found is None else found
     now = time.time()
     statuses = {record.id: _status(farm, record, found[record.id].view, now) for record in records}
-    return statuses | _corrected(farm, records, found, statuses, now)
+    statuses |= _corrected(farm, records, found, statuses, now)
+    return statuses | _waiting(farm, waiting) if waiting else statuses
+
+
+def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
+    """With the place of each among all that wait."""
+    queue = [record.id for record in farm.registry.read().values() if record.state == "queued"]
+    found = {}
+    for record in records:
+        place = f"place {queue.index(record.id) + 1} of {len(queue)}" if record.id in queue else None
+        waits = f"for {record.after} to land" if record.after else None
+        reason = "; ".join(filter(None, (place, waits, record.reason))) or None
+        found[record.id] = replace(judge(record, PaneView(known=True), Report(), None, now=0), reason=reason)
+    return found
 
 
 def read_status(farm: Farm, record: BuilderRecord) -> Status:

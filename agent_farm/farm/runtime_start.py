@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord, stored_record
@@ -15,6 +15,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.waiting import queue_directory
 from agent_farm.launch import Launch
 from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
 from agent_farm.paths import names_of_user_directories
@@ -38,15 +39,16 @@ def draw_run() -> str:
 def require_room(farm: Farm, records: Records) -> None:
     """AgentFarmError when as many builders run as `limits.max_builders` lets; ask under the registry's lock.
 
-    One that is being created or cannot be asked counts: it may be running. Ended ones take no room.
+    One that is being created or cannot be asked counts: it may be running. Those that ended or wait do not.
     """
     limit = farm.settings.number("limits.max_builders")
     if not limit or len(records) < limit:
         return
-    statuses = read_statuses(farm, list(records.values()))
+    begun = [record for record in records.values() if record.state != "queued"]
+    statuses = read_statuses(farm, begun)
     running = [id for id, status in statuses.items() if not status.is_finished]
     if len(running) >= limit:
-        others = len(records) - len(running)
+        others = len(begun) - len(running)
         raise AgentFarmError(
             f"{len(running)} builder{'s run' if len(running) != 1 else ' runs'}, "
             f"and limits.max_builders is {limit}",
@@ -178,7 +180,8 @@ def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[
         "scratch": str(launch.scratch) if launch.scratch else None,
         "shell": [_shell(), "-i"],
         "notify": _notice(farm),
-        "at_end": list(_prune_argv(record)) if record.ephemeral else None,
+        "at_end": _command("prune", record.id) if record.ephemeral else None,
+        "next": {"where": str(queue_directory(farm.paths)), "argv": _command("queue")},
     }
 
 
@@ -200,8 +203,11 @@ def _shell() -> str:
     return shell if os.path.isabs(shell) and os.access(shell, os.X_OK) else "/bin/sh"
 
 
-def _prune_argv(record: BuilderRecord) -> Sequence[str]:
-    """An ephemeral builder leaves through the same door as every other: `af prune`, refusals included."""
+def _command(*words: str) -> list[str]:
+    """What an end leads to goes through the same door as everything else: `af prune`, refusals included.
+
+    It is no process of the run that ended.
+    """
     names = ("TMUX_TMPDIR", "GIT_CONFIG_GLOBAL")  # where this `af` looks, and the pane does not
     where = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
-    return ("env", *where, sys.executable, "-P", "-m", "agent_farm", "prune", record.id)
+    return ["env", "-u", "AF_RUN", *where, sys.executable, "-P", "-m", "agent_farm", *words]

@@ -19,6 +19,7 @@ from agent_farm.farm.listing import Builder, read_statuses
 from agent_farm.farm.panes import find_panes
 from agent_farm.farm.proofs import read_proofs
 from agent_farm.farm.renames import follow_renames
+from agent_farm.farm.waiting import in_order
 from agent_farm.operations.shown import BuilderShown
 
 Rows = dict[str, dict[str, Any]]
@@ -54,6 +55,7 @@ class Board:
         before = self.records
         self.records = self.farm.records()
         new = {id for id, record in self.records.items() if before.get(id) != record}
+        new |= {record.id for record in in_order(self.records)}  # their places change with the others
         wanted = self.records.keys() if ids is None else (set(ids) | new) & self.records.keys()
         self._read_statuses(self.records[id] for id in self.records if id in wanted)
         return self._difference()

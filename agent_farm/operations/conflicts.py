@@ -68,7 +68,7 @@ _Pair = tuple[_Side, _Side]
 def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
     farm = context.farm
     named = {record.id: record for record in (choose(context, id) for id in request.ids)}
-    records = list((named or farm.records()).values())
+    records = [record for record in (named or farm.records()).values() if record.state != "queued"]
     own = [_side(farm, record) for record in records]
     bases = [_Side(record.base, record.base, record.base) for record in records]
     pairs = [*combinations(own, 2), *zip(own, bases, strict=True)]

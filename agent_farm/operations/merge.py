@@ -13,6 +13,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.checks import checks_of_merge, settings_of
 from agent_farm.landing.single_merge import Landed, land
@@ -115,6 +116,9 @@ def _run(context: Context, request: Merge) -> Iterator[Part]:
         if len(chosen) == 1:
             raise
         yield Failure.of(next(id for id in chosen if id not in done), error)
+    finally:
+        if done:
+            start_later(farm)  # somebody may have waited for one of them
 
 
 def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[Part]:

@@ -16,6 +16,7 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
 from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.stop import Forgotten, forget
 
 
 class Prune(Request):
@@ -82,13 +83,14 @@ class Pruned(Answer):
     refused: tuple[Failure, ...] = ()
     stay: tuple[Stays, ...] = ()
     running: tuple[str, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()
 
     @property
     def exit_code(self) -> int:
         return exit_code_of(self.refused)
 
 
-Part = Removal | WouldRemove | Stays | Running | Failure
+Part = Removal | WouldRemove | Forgotten | Stays | Running | Failure
 
 
 def _run(context: Context, request: Prune) -> Iterator[Part]:
@@ -103,7 +105,11 @@ def _run(context: Context, request: Prune) -> Iterator[Part]:
     # One question to tmux for all of them: one that hangs is waited for once.
     unasked = {id for id, status in read_statuses(farm, chosen).items() if status.state == "unknown"}
 
-    def remove(record: BuilderRecord) -> Removal | WouldRemove:
+    def remove(record: BuilderRecord) -> Removal | WouldRemove | Forgotten:
+        if record.state == "queued" and not request.dry_run and (gone := forget(farm, record)):
+            return gone
+        if record.state == "queued" and request.dry_run:
+            return WouldRemove(id=record.id)
         if request.dry_run or record.id in unasked:
             require_prunable(farm, record, waived)
             return WouldRemove(id=record.id)
@@ -147,6 +153,7 @@ def _collect(parts: Sequence[Part]) -> Pruned:
         refused=failures_of(parts),
         stay=tuple(part for part in parts if isinstance(part, Stays)),
         running=tuple(part.id for part in parts if isinstance(part, Running)),
+        forgotten=tuple(part for part in parts if isinstance(part, Forgotten)),
     )
 
 

@@ -182,6 +182,8 @@ def _require_resumable(farm: Farm, record: BuilderRecord) -> None:
         raise AgentFarmError(f"tmux could not be asked about {record.id}", why=status.reason)
     if status.state == "creating":
         raise AgentFarmError(f"{record.id} is being created", hint="af status")
+    if status.state == "queued":
+        raise UsageError(f"{record.id} waits to be started ({status.reason})", hint="af queue")
     if not record.worktree_path.is_dir():
         raise AgentFarmError(
             f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"

@@ -189,7 +189,7 @@ def _cannot_take(record: BuilderRecord, status: Status, found: Found) -> Deliver
     if status.is_finished:
         again = "af recover" if status.state == "lost" else f"af resume {record.id}"
         return held(f"its runtime has ended ({status.state})", again)
-    if status.state in ("creating", "preparing"):
+    if status.state in ("queued", "creating", "preparing"):
         return held(f"its runtime has not started yet ({status.state})", f"af wait {record.id}")
     if not found.known:
         return held(f"tmux could not be asked: {found.reason}", "af doctor")

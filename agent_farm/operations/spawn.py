@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from agent_farm.builders.config import BuilderType
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Answer, Context, Operation, single
+from agent_farm.farm.waiting import start_later
+from agent_farm.operations.builders import exit_code_of, failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
+from agent_farm.operations.spawn_several import expand, is_several, preflight_all
 from agent_farm.operations.spawn_steps import config_of, free_name, make_builder
 
 
@@ -43,19 +48,71 @@ class PlanShown(Struct, frozen=True):
 
 
 class Spawned(Answer):
-    builder: Annotated[BuilderShown | None, Meta(description="Null after a dry run")] = None
+    """`builder` or, after a dry run, `plan` of one; `builders`, `plans` and `failed` of several."""
+
+    builder: Annotated[
+        BuilderShown | None, Meta(description="Null after a dry run, and where several were asked for")
+    ] = None
     plan: Annotated[PlanShown | None, Meta(description="Of a dry run")] = None
     notes: Annotated[tuple[str, ...], Meta(description="What is good to know of where it starts")] = ()
+    builders: tuple[BuilderShown, ...] = ()
+    plans: tuple[PlanShown, ...] = ()
+    failed: Annotated[
+        tuple[Failure, ...], Meta(description="Of several, those that could not be made; id is `task N`")
+    ] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
 
 
-def _spawn(context: Context, request: Spawn) -> Spawned:
-    plan = preflight(context, request)
-    for note in plan.notes:
+class OneOfSeveral(Answer):
+    spawned: Spawned
+
+
+Part = Spawned | OneOfSeveral | Failure
+
+
+def _run(context: Context, request: Spawn) -> Iterator[Part]:
+    """Every one of several is known to be possible before the first is made."""
+    if not is_several(request):
+        plan = preflight(context, request)
+        _tell(context, (plan,))
+        yield _carry_out(context, plan)
+    else:
+        plans = preflight_all(context, expand(request))
+        _tell(context, plans)
+        for number, plan in enumerate(plans, 1):
+            try:
+                yield OneOfSeveral(_carry_out(context, plan))
+            except (AgentFarmError, OSError) as problem:
+                error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
+                yield Failure.of(f"task {number}", error)
+    if not request.dry_run:
+        start_later(context.farm)  # whoever waits may have been put in the queue as room became free
+
+
+def _carry_out(context: Context, plan: Plan) -> Spawned:
+    if plan.order.dry_run:
+        return Spawned(plan=PlanShown.of(context.farm, plan), notes=plan.notes)
+    return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
+
+
+def _tell(context: Context, plans: Iterable[Plan]) -> None:
+    for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         context.tell(note)
-    farm = context.farm
-    if request.dry_run:
-        return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
-    return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
+
+
+def _collect(parts: Sequence[Part]) -> Spawned:
+    if len(parts) == 1 and isinstance(parts[0], Spawned):
+        return parts[0]
+    several = [part.spawned for part in parts if isinstance(part, OneOfSeveral)]
+    return Spawned(
+        notes=tuple(dict.fromkeys(note for one in several for note in one.notes)),
+        builders=tuple(one.builder for one in several if one.builder),
+        plans=tuple(one.plan for one in several if one.plan),
+        failed=failures_of(parts),
+    )
 
 
 SPAWN = Operation(
@@ -63,9 +120,12 @@ SPAWN = Operation(
     "Start a builder in its own worktree, branch and tmux session",
     Spawn,
     Spawned,
-    single(_spawn),
+    _run,
+    _collect,
     effect="changes",
     outside=True,
     pool="start",
-    details="In exactly one mode: a task, a project (a spec), a protocol or a shell.",
+    details="A task, an issue, a project (a spec), a protocol or a shell; a project and an issue also with a "
+    "protocol. With tasks, copies or runtimes it is several. One that finds limits.max_builders running is "
+    "`queued`, and starts when another one ends.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Request
@@ -20,14 +21,23 @@ from agent_farm.farm.chosen_runtime import (
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
+from agent_farm.landing.arrival import arrived_base
 from agent_farm.launch import as_command
+from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import Work, find_work
 
+if TYPE_CHECKING:
+    from agent_farm.forge.issues import Issue
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """`order` was asked for by one who stands in `directory`; `after` is the builder that it waits for."""
+
+    order: Spawn
+    directory: Path
     work: Work
     start: Start
     chosen: Chosen
@@ -40,10 +50,14 @@ class Plan:
     setup: str | None
     carry: bool
     notes: tuple[str, ...] = ()
+    after: str | None = None
 
 
-def preflight(context: Context, order: Spawn) -> Plan:
-    """Everything the spawn depends on is there and agreed to; nothing is made yet."""
+def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Plan:
+    """Everything the spawn depends on is there and agreed to; nothing is made yet.
+
+    `issue` is one that was read already.
+    """
     mode, farm = choose_mode(order), context.farm
     farm.records()  # heals what a killed spawn left, so that its id and branch are free again
     problem = farm.tmux.problem()
@@ -51,9 +65,10 @@ def preflight(context: Context, order: Spawn) -> Plan:
         raise ToolMissing("tmux cannot be used", why=problem)
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
+    base, after = _base(context, order)
     fetch = order.fetch or farm.settings.flag("spawn.fetch")
-    start = choose_start(farm, order.base, order.branch, fetch=fetch)
-    work, start = find_work(farm, mode, start, name=order.name)
+    start = choose_start(farm, base, order.branch, fetch=fetch)
+    work, start = find_work(farm, mode, start, name=order.name, issue=issue)
     given = (context.directory or farm.root) / order.role if order.role else None
     role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
@@ -64,6 +79,8 @@ def preflight(context: Context, order: Spawn) -> Plan:
     copies = _copies(farm, include)
     carry = _carries(farm, start)
     return Plan(
+        order,
+        context.directory or farm.root,
         work,
         start,
         chosen,
@@ -76,7 +93,20 @@ def preflight(context: Context, order: Spawn) -> Plan:
         farm.settings.text("worktree.setup"),
         carry,
         (*_notes(order, start), *(() if carry else _uncommitted_notes(farm, work))),
+        after,
     )
+
+
+def _base(context: Context, order: Spawn) -> tuple[str | None, str | None]:
+    """Where it is to begin, and the builder whose work has to land there first, if it has not."""
+    if order.after is None:
+        return order.base, None
+    if order.branch is not None:
+        raise UsageError("Flags are mutually exclusive: --after, --branch", hint="af spawn --help")
+    first = choose(context, order.after)
+    base = order.base or first.base
+    landed = arrived_base(context.farm, first.id, base)
+    return landed or base, None if landed else first.id
 
 
 def _notes(order: Spawn, start: Start) -> tuple[str, ...]:

@@ -63,6 +63,24 @@ class Spawn(Request):
     name: Annotated[
         str | None, Meta(description="Id of the builder, and of its branch builder/NAME, as in login-fix")
     ] = None
+    after: Annotated[
+        str | None,
+        Meta(description="Start when the work of this builder has landed, from where it landed"),
+    ] = None
+    no_queue: Annotated[
+        bool, Meta(description="Be refused, and not wait, when limits.max_builders run already")
+    ] = False
+    tasks: Annotated[
+        str | None,
+        Meta(
+            description="Several tasks, a builder for each: paragraphs, the open items of a Markdown check "
+            "list, or a JSON object on each line with the fields of this request"
+        ),
+    ] = None
+    copies: Annotated[int, Meta(ge=1, le=100, description="So many builders for each task")] = 1
+    runtimes: Annotated[
+        tuple[str, ...], Meta(description="Runtimes that the builders get in turn; alone, one builder each")
+    ] = ()
     ephemeral: Annotated[bool, Meta(description="Prune it when its runtime ends, if its work has landed")] = (
         False
     )

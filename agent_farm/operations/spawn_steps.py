@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agent_farm.builders.config import BuilderConfig
@@ -16,35 +17,47 @@ from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT, BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, LockTaken, UsageError, in_one_line
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound, UsageError, in_one_line
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.pool import refill_later, take_slot
 from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
+from agent_farm.farm.waiting import forget_order, has_room, in_order, requeue, store_order
 from agent_farm.git.carrying import carry_changes
 from agent_farm.git.ignoring import exclude
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.launch import as_command
-from agent_farm.operations.shown import BuilderShown, show_started
+from agent_farm.operations.shown import BuilderShown, show_builder, show_started
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports, reserve_ports
 
 
-def make_builder(farm: Farm, plan: Plan) -> BuilderShown:
-    """Carry out what `preflight` found possible. After any failure nothing of it is left.
+class NoRoom(AgentFarmError):
+    """It goes on waiting."""
+
+    code = "no-room"
+
+
+def make_builder(farm: Farm, plan: Plan, waited: BuilderRecord | None = None) -> BuilderShown:
+    """Carry out what `preflight` found possible, or put it in the queue. After any failure nothing is left;
+    one that has `waited` waits again.
 
     How it is shown is part of it: who is interrupted before they know of the builder has none.
     """
     exclude(farm.repository, IGNORED_BY_GIT)
     with ExitStack() as stack:
-        record, lock = _reserve(farm, plan, stack)
+        record, lock = _reserve(farm, plan, stack, waited)
+        if lock is None:
+            return show_builder(farm, record.id)
         try:
             settle_home(farm.repository)  # the first spawn makes the directory it is written to
             _make_worktree(farm, plan, record, lock)
             _start(farm, plan, record)
             record = farm.registry.put(record.with_state("running"))
+            if waited:
+                forget_order(farm, record.id)
             shown = show_started(farm, record)
         except BaseException as error:
             with _uninterrupted():
@@ -90,19 +103,30 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
     return first_free(plan.work.names(), is_taken)
 
 
-def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, int]:
-    """Two spawns race here and nowhere else. The builder's lock says that this process is alive."""
+def _reserve(
+    farm: Farm, plan: Plan, stack: ExitStack, waited: BuilderRecord | None
+) -> tuple[BuilderRecord, int | None]:
+    """Two spawns race here and nowhere else. The builder's lock says that this process is alive; one that is
+    put in the queue has none."""
     id = None
     try:
         with farm.registry.edit() as records:
-            require_room(farm, records)
-            if plan.start.upstream:
-                _require_new_branch(farm, plan, records)
-            config = config_of(farm, plan, free_name(farm, plan, records))
+            if waited:
+                name = _still_waiting(farm, waited, records)
+            else:
+                if plan.start.upstream:
+                    _require_new_branch(farm, plan, records)
+                waits = _waits(farm, plan, records)
+                name = free_name(farm, plan, records)
+                if waits:
+                    return _put_in_queue(farm, plan, config_of(farm, plan, name), records), None
+            config = config_of(farm, plan, name)
             id = config.id
             lock = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0, inherit=True))
             ports = reserve_ports(farm.root, id, farm.settings.number("ports.per_builder"))
             record = _record(farm, plan, config, ports)
+            if waited:
+                record = replace(record, created_at=waited.created_at)
             records[id] = record
     except BaseException as error:
         if id is not None and not isinstance(error, LockTaken):
@@ -112,10 +136,53 @@ def _reserve(farm: Farm, plan: Plan, stack: ExitStack) -> tuple[BuilderRecord, i
     return record, lock
 
 
+def _still_waiting(farm: Farm, waited: BuilderRecord, records: Records) -> Name:
+    current = records.get(waited.id)
+    if current is None or current.state != "queued":
+        raise NotFound(f"{waited.id} waits no more", hint="af status")
+    if not has_room(farm, records):
+        raise NoRoom(f"There is no room for {waited.id} any more", hint="af status")
+    return Name(waited.id, waited.branch)
+
+
+def _waits(farm: Farm, plan: Plan, records: Records) -> bool:
+    """Nobody overtakes those that wait for room."""
+    if plan.order.no_queue:
+        require_room(farm, records)
+    if plan.after is not None:
+        return True
+    before = any(record.after is None for record in in_order(records))
+    return not plan.order.no_queue and (before or not has_room(farm, records))
+
+
+def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Records) -> BuilderRecord:
+    """The base is written down by its name: the builder will start from where that is by then."""
+    if plan.carry:
+        raise UsageError(
+            "Uncommitted changes cannot be carried to a builder that has to wait",
+            why="worktree.carry is set, and this checkout has uncommitted changes.",
+            hint="git stash",
+        )
+    record = replace(_record(farm, plan, config, ()), state="queued")
+    base = None if plan.order.branch else plan.start.base
+    order = replace(plan.order, base=base, after=plan.after, role=str(plan.role) if plan.order.role else None)
+    store_order(
+        farm,
+        record,
+        request=to_builtins(order),
+        directory=plan.directory,
+        prompt=plan.work.prompt,
+        issue=None if plan.work.issue_read is None else to_builtins(plan.work.issue_read),
+    )
+    records[record.id] = record
+    return record
+
+
 def _give_back(farm: Farm, id: str) -> None:
     """What was reserved for a builder of which nothing else exists. Best effort: the disk may be full."""
     with suppress(AgentFarmError):
-        farm.registry.drop(id)
+        if not requeue(farm, id):
+            farm.registry.drop(id)
         release_ports(farm.root, [id])
         farm.paths.builder_lock(id).unlink(missing_ok=True)
 
@@ -139,6 +206,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         protocol_args=None if config.protocol_args is None else dict(config.protocol_args),
         spec=plan.work.spec,
         issue=plan.work.issue,
+        after=plan.after,
         files=config.context_files,
         ports=ports,
         conversation_id=plan.chosen.adapter.new_conversation_id(),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_farm.builders import ids, prompts
 from agent_farm.builders.config import BuilderType
@@ -18,6 +18,9 @@ from agent_farm.farm.farm import Farm
 from agent_farm.inside import NotReadable, require_inside
 from agent_farm.launch import as_command
 from agent_farm.operations.spawn_request import IssueMode, Mode, ProtocolMode, ShellMode, SpecMode, TaskMode
+
+if TYPE_CHECKING:
+    from agent_farm.forge.issues import Issue
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +35,27 @@ class Work:
     protocol_args: Mapping[str, Any] | None = None
     spec: str | None = None
     issue: str | None = None
+    issue_read: Issue | None = None
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     is_named: bool = False
 
 
-def find_work(farm: Farm, mode: Mode, start: Start, *, name: str | None = None) -> tuple[Work, Start]:
+def find_work(
+    farm: Farm, mode: Mode, start: Start, *, name: str | None = None, issue: Issue | None = None
+) -> tuple[Work, Start]:
     """And where it begins: a spec goes on with the branch that it has."""
     given = ids.given_name(name) if name is not None else None
-    work, start = _work(farm, mode, start)
+    work, start = _work(farm, mode, start, issue)
     return (replace(work, names=lambda: iter([given]), is_named=True) if given else work), start
 
 
-def _work(farm: Farm, mode: Mode, start: Start) -> tuple[Work, Start]:
+def _work(farm: Farm, mode: Mode, start: Start, issue: Issue | None) -> tuple[Work, Start]:
     match mode:
         case SpecMode(project, protocol):
             return _spec_work(farm, project, protocol, start)
         case IssueMode(reference, protocol):
-            return _issue_work(farm, reference, protocol, start), start
+            return _issue_work(farm, reference, protocol, start, issue), start
         case TaskMode(text, files):
             return _task_work(farm, text, files, start), start
         case ProtocolMode():
@@ -95,7 +101,8 @@ def _spec_work(farm: Farm, project: str, asked: ProtocolMode | None, start: Star
         )
     if start.existing_branch is None and farm.repository.branch_commit(name.branch):
         record = farm.registry.read().get(name.id)
-        start = start if record else go_on_with(farm, start, name.branch)
+        is_taken = record is not None and record.state != "queued"
+        start = start if is_taken else go_on_with(farm, start, name.branch)
     kinds = farm.repository.entry_kinds(start.tip, [spec.plan_path])
     has_plan = kinds[spec.plan_path] == "blob"
     require_own(farm, start.tip, [spec.spec_path, *([spec.plan_path] if has_plan else [])])
@@ -114,7 +121,9 @@ def _spec_work(farm: Farm, project: str, asked: ProtocolMode | None, start: Star
     return protocol.with_spec(work, spec, has_plan=has_plan), start
 
 
-def _issue_work(farm: Farm, reference: str, asked: ProtocolMode | None, start: Start) -> Work:
+def _issue_work(
+    farm: Farm, reference: str, asked: ProtocolMode | None, start: Start, known: Issue | None
+) -> Work:
     from agent_farm.forge.forge_cli import choose_forge
     from agent_farm.forge.issues import fetch_issue, issue_number
     from agent_farm.git.remotes import forge_url
@@ -122,16 +131,18 @@ def _issue_work(farm: Farm, reference: str, asked: ProtocolMode | None, start: S
 
     issue_number(reference)  # before anybody is asked
     protocol = find_protocol(farm, asked, start.tip, has="issue") if asked else None
-    url = forge_url(farm.repository, farm.repository.persons_checkout().checked_out().branch)
-    cli = choose_forge(farm.root, url, setting=farm.settings.text("forge.command"))
-    issue = fetch_issue(cli, reference)
+    if known is None:
+        url = forge_url(farm.repository, farm.repository.persons_checkout().checked_out().branch)
+        cli = choose_forge(farm.root, url, setting=farm.settings.text("forge.command"))
+        known = fetch_issue(cli, reference)
+    issue = known
     kind = protocol.name if protocol else "issue"
     names = lambda: ids.issue_names(kind, issue.number)  # noqa: E731
     if protocol:
         work = protocol.work("protocol", names, protocol.issue_prompt(issue))
     else:
         work = Work("task", names, prompts.issue_prompt(issue.name, issue.url, issue.quoted))
-    return replace(work, task_text=issue.name, issue=issue.url or None)
+    return replace(work, task_text=issue.name, issue=issue.url or None, issue_read=issue)
 
 
 def _find_spec(farm: Farm, project: str, commit: str) -> ids.Spec:

@@ -16,6 +16,7 @@ from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_pane, not_asked
+from agent_farm.farm.waiting import forget_queued, start_later
 from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
@@ -25,8 +26,16 @@ class Stop(Request):
     all: Annotated[bool, Meta(description="Stop every builder that runs")] = False
 
 
+class Forgotten(Answer):
+    """One that waited in the queue, and was never made."""
+
+    id: str
+    prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
+
+
 class Stopped(Answer):
     stopped: tuple[str, ...]
+    forgotten: tuple[Forgotten, ...] = ()
     failed: tuple[Failure, ...] = ()
 
     @property
@@ -34,15 +43,33 @@ class Stopped(Answer):
         return exit_code_of(self.failed)
 
 
-def _run(context: Context, request: Stop) -> Iterator[str | Failure]:
+Part = str | Forgotten | Failure
+
+
+def _run(context: Context, request: Stop) -> Iterator[Part]:
     if bool(request.ids) == request.all:
         raise UsageError("Name builders, or all of them", hint="af stop --help")
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
-    yield from each(records, lambda record: _stop(context.farm, record), alone=not unknown)
+    # those that wait first: else they would start in the place of those that are stopped
+    waiting_first = sorted(records, key=lambda record: record.state != "queued")
+    yield from each(waiting_first, lambda record: _stop(context.farm, record), alone=not unknown)
+    start_later(context.farm)
 
 
-def _stop(farm: Farm, record: BuilderRecord) -> str:
+def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
+    """Take one that waits out of the queue; None where it does not wait, or not any more."""
+    if record.state != "queued":
+        return None
+    kept = forget_queued(farm, record)
+    if kept is None:
+        return None
+    return Forgotten(record.id, str(kept) if kept.exists() else None)
+
+
+def _stop(farm: Farm, record: BuilderRecord) -> str | Forgotten:
+    if gone := forget(farm, record):
+        return gone
     with hold(farm, record.id) as record:
         status = read_status(farm, record)
         if status.state == "unknown" and not find_pane(record).known:
@@ -57,12 +84,16 @@ def _stop(farm: Farm, record: BuilderRecord) -> str:
 def _running(context: Context) -> list[BuilderRecord]:
     records = context.farm.records()
     statuses = read_statuses(context.farm, records.values())
-    may_run = (*ALIVE, "unknown")  # what could not be asked is not gone
+    may_run = ("queued", *ALIVE, "unknown")  # what could not be asked is not gone
     return [record for record in records.values() if statuses[record.id].state in may_run]
 
 
-def _collect(parts: Sequence[str | Failure]) -> Stopped:
-    return Stopped(stopped=tuple(part for part in parts if isinstance(part, str)), failed=failures_of(parts))
+def _collect(parts: Sequence[Part]) -> Stopped:
+    return Stopped(
+        stopped=tuple(part for part in parts if isinstance(part, str)),
+        forgotten=tuple(part for part in parts if isinstance(part, Forgotten)),
+        failed=failures_of(parts),
+    )
 
 
 STOP = Operation(
@@ -75,4 +106,5 @@ STOP = Operation(
     effect="changes",
     tolerant=True,
     repeats=True,
+    details="One that waits in the queue is taken out of it.",
 )

@@ -11,6 +11,7 @@ from agent_farm.operations.operation import CallerKind, Operation
 # name -> module below operations/, which holds it under the same name in capitals
 MODULES = {
     "spawn": "spawn",
+    "queue": "queue",
     "status": "status",
     "send": "send",
     "send_keys": "send",

@@ -197,7 +197,7 @@ class _Builder:
         say(f"[agent-farm] {plan.runtime} {state}{after}{why}. This is a shell in the worktree.")
         say(f"[agent-farm] go on:   af resume {plan.builder}")
         say(f"[agent-farm] remove:  af prune {plan.builder}")
-        for problem in (self._tell(event), self._run_at_end()):
+        for problem in (self._tell(event), self._run_at_end(), self._start_next()):
             if problem:
                 say(f"[agent-farm] not run: {problem}")
 
@@ -212,6 +212,15 @@ class _Builder:
     def _run_at_end(self) -> str | None:
         at_end = self.plan.at_end
         return start_detached(at_end, self.env, self.env.get("AF_ROOT", "/")) if at_end else None
+
+    def _start_next(self) -> str | None:
+        """There is room for one that waits, if any does."""
+        try:
+            if self.plan.waiting is None or not os.listdir(self.plan.waiting):
+                return None
+        except OSError:  # nobody has waited here yet
+            return None
+        return start_detached(self.plan.start_next, self.env, self.env.get("AF_ROOT", "/"))
 
 
 def _started_at(plan: Plan) -> float | None:

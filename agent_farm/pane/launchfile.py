@@ -39,11 +39,14 @@ class Plan:
     shell: tuple[str, ...]
     notice: Notice | None
     at_end: tuple[str, ...]
+    waiting: Path | None
+    start_next: tuple[str, ...]
 
 
 def load_plan(directory: Path) -> Plan:
     raw = _load(directory / "launch.json")
     try:
+        following = raw.get("next")
         return Plan(
             directory=directory,
             builder=raw["builder"],
@@ -59,6 +62,8 @@ def load_plan(directory: Path) -> Plan:
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
             notice=Notice.load(raw.get("notify")),
             at_end=tuple(raw.get("at_end") or ()),
+            waiting=Path(following["where"]) if following else None,
+            start_next=tuple(following["argv"]) if following else (),
         )
     except (KeyError, TypeError) as error:
         raise NotLaunchable(f"{directory / 'launch.json'} lacks {error}") from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.waiting import nudge_at
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import FarmPaths
 from agent_farm.server.activity import Activity
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
+QUEUE_SECONDS = 10.0
 
 _log = logging.getLogger("agent_farm.butler")
 
@@ -101,7 +103,7 @@ class RunningServer:
         self._listen_to_signals()
         _log.info("Serving %s on port %d, pid %d", butler.name, self.port, os.getpid())
         self._store(stopping=False)
-        tidying = asyncio.create_task(butler.keep_tidy())
+        besides = [asyncio.create_task(butler.keep_tidy()), asyncio.create_task(self._start_waiting(butler))]
         until = [
             asyncio.create_task(waiting)
             for waiting in (
@@ -110,7 +112,7 @@ class RunningServer:
         ]  # fmt: skip
         await asyncio.wait([serving, *until], return_when=asyncio.FIRST_COMPLETED)
         self._store(stopping=True)
-        for task in (*until, tidying):
+        for task in (*until, *besides):
             task.cancel()
         if not await butler.spawner.drain(DRAIN_SECONDS):
             _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
@@ -134,6 +136,13 @@ class RunningServer:
                 break
             turn_running_log(self.files.log)
         _log.info("%s is gone", self.files.address)
+
+    async def _start_waiting(self, butler: RunningButler) -> None:
+        """Builders that wait for something that ends without a word: a person's own merge, say."""
+        while self.files.butler is None:
+            await asyncio.sleep(QUEUE_SECONDS)
+            with suppress(AgentFarmError, OSError):
+                await asyncio.to_thread(nudge_at, butler.root)
 
     async def _is_idle(self, butler: RunningButler) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""

@@ -107,7 +107,7 @@ def test_an_open_turn(
 def test_the_states_are_those_of_the_design() -> None:
     assert (
         " ".join(STATES)
-        == "creating preparing working waiting idle interrupted exited failed stopped lost unknown"
+        == "queued creating preparing working waiting idle interrupted exited failed stopped lost unknown"
     )
     assert frozenset({"exited", "stopped", "failed", "lost"}) == FINISHED
     assert FINISHED.isdisjoint(ALIVE)

@@ -14,6 +14,7 @@ WORDS = {
     "status": ["status"],
     "attach": ["attach", ID],
     "send": ["send", ID, "hello"],
+    "queue": ["queue"],
     "wait": ["wait", ID, "--timeout", "1"],
     "capture": ["capture", ID],
     "logs": ["logs", ID],

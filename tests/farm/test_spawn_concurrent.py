@@ -115,6 +115,6 @@ def test_the_limit_holds_for_spawns_at_once(repo: Path) -> None:
     (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 3\n")
     old = all_at_once(repo, *[["spawn", "--runtime", "demo", "Old"]] * 3)
     assert all_at_once(repo, ["stop", *(out.strip() for _, out, _ in old)])[0][0] == 0
-    done = all_at_once(repo, *[["spawn", "--runtime", "demo", "New"]] * 10)
+    done = all_at_once(repo, *[["spawn", "--runtime", "demo", "New", "--no-queue"]] * 10)
     assert sorted(code for code, _, _ in done) == [0] * 3 + [1] * 7
     assert len(traces(repo).records) == 6

@@ -486,7 +486,7 @@ def test_a_directory_in_the_way_of_a_spec_is_named(farm: Path, af: Af) -> None:
 def test_the_limit_of_builders(farm: Path, af: Af) -> None:
     (farm / "agent-farm.toml").write_text("[limits]\nmax_builders = 1\n")
     spawn(af, "One")
-    done = af("spawn", "--runtime", "demo", "Two")
+    done = af("spawn", "--runtime", "demo", "Two", "--no-queue")
     assert done.returncode == 1
     assert "1 builder runs, and limits.max_builders is 1" in done.stderr
     (id,) = traces(farm).records
@@ -500,7 +500,7 @@ def test_only_builders_that_run_count_against_the_limit(farm: Path, af: Af) -> N
     assert af("stop", *stopped).returncode == 0
     for word in ("Three", "Four"):
         spawn(af, word)
-    done = af("spawn", "--runtime", "demo", "Five")
+    done = af("spawn", "--runtime", "demo", "Five", "--no-queue")
     assert done.returncode == 1
     assert "2 builders run, and limits.max_builders is 2" in done.stderr
     assert "2 that ended or were stopped do not count" in done.stderr

@@ -71,6 +71,7 @@ def examples(id: str) -> Iterator[tuple[str, dict[str, Any], list[str] | None]]:
     new = {"shell": True, "runtime": "demo", "dry_run": True}
     yield "spawn", new, ["spawn", "--shell", "--runtime", "demo", "--dry-run"]
     yield "status", {"ids": [id]}, ["status", id]
+    yield "queue", {}, ["queue"]
     yield "send", {"ids": [id], "text": "hello"}, ["send", id, "hello"]
     yield "send_keys", {"ids": [id], "keys": "Enter"}, ["send", id, "--keys", "Enter"]
     yield "message_builder", {"id": id, "text": "hello"}, None

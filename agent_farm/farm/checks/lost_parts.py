@@ -67,7 +67,7 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
 
 def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
     for record in farm.registry.read().values():
-        if record.state == "creating" or _exists(record):
+        if not record.is_made or _exists(record):
             continue
         gone = f"{record.id}: its worktree {record.worktree} is gone"
         lost = registration_at(farm.repository.common_dir, record.worktree_path)
@@ -127,7 +127,7 @@ def _forget(farm: Farm, record: BuilderRecord) -> str:
 def check_worktrees(farm: Farm) -> Iterator[Finding]:
     """Worktrees that are there, and are not what their records say."""
     for record in farm.registry.read().values():
-        if record.state == "creating" or not _exists(record):
+        if not record.is_made or not _exists(record):
             continue
         try:
             head = farm.tree(record).checked_out()

@@ -19,6 +19,7 @@ export const STATES = [
   "working",
   "preparing",
   "creating",
+  "queued",
   "exited",
   "stopped",
 ];

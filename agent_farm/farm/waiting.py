@@ -1,0 +1,210 @@
+"""Builders that wait: for room under `limits.max_builders`, or for another one's work to land.
+
+A waiting builder is a record in state `queued`, whose id and branch are taken, and an order in
+`.agent-farm/queue/<id>.json`, by which any process can start it. Its place in the registry is its place in
+the queue. The order goes when it runs; a start that is cut short before that puts it back where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert
+
+from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
+from agent_farm.builders.registry import Records
+from agent_farm.disk import load_json, make_directory, replace_file
+from agent_farm.errors import DamagedFile
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.paths import FarmPaths
+
+_VERSION = 1
+_NUDGE_SECONDS = 10.0
+
+
+class Order(Struct, frozen=True, forbid_unknown_fields=True):
+    """`request` is the spawn that was asked for, by one who stood in `directory`.
+
+    `issue` is the issue as it was read then, `record` what the queue shows of it.
+    """
+
+    version: int
+    request: dict[str, Any]
+    directory: str
+    prompt: str | None
+    issue: dict[str, Any] | None
+    record: dict[str, Any]
+
+
+def queue_directory(paths: FarmPaths) -> Path:
+    return paths.state / "queue"
+
+
+def store_order(
+    farm: Farm,
+    record: BuilderRecord,
+    *,
+    request: dict[str, Any],
+    directory: Path,
+    prompt: str | None,
+    issue: dict[str, Any] | None,
+) -> None:
+    """Before the record: an order that nobody has on record is an order that was not given."""
+    make_directory(queue_directory(farm.paths))
+    document = {
+        "version": _VERSION,
+        "request": request,
+        "directory": str(directory),
+        "prompt": prompt,
+        "issue": issue,
+        "record": stored_record(record, farm.paths),
+    }
+    replace_file(_file(farm, record.id), json.dumps(document, indent=1) + "\n")
+    _write_prompt(farm, record.id, prompt)
+
+
+def load_order(farm: Farm, id: str) -> Order:
+    path = _file(farm, id)
+    try:
+        order = convert(load_json(path), Order)
+    except FileNotFoundError:
+        raise DamagedFile(f"What {id} was to do is gone", why=f"There is no {path}.") from None
+    except ValidationError as error:
+        raise DamagedFile(f"{path} cannot be read", why=str(error)) from None
+    if order.version != _VERSION:
+        raise DamagedFile(f"{path} has version {order.version}; this af reads version {_VERSION}")
+    return order
+
+
+def forget_order(farm: Farm, id: str) -> None:
+    _file(farm, id).unlink(missing_ok=True)
+
+
+def requeue(farm: Farm, id: str, reason: str | None = None) -> bool:
+    """Put one whose start failed back, before all others; False when it never waited."""
+    if not _file(farm, id).exists():
+        return False
+    order = load_order(farm, id)
+    record = record_from_json(id, order.record, farm.paths).with_state("queued", reason)
+    _write_prompt(farm, id, order.prompt)
+    with farm.registry.edit() as records:
+        others = {one: kept for one, kept in records.items() if one != id}
+        records.clear()
+        records.update({id: record} | others)
+    return True
+
+
+def drop_stale_orders(farm: Farm) -> None:
+    """Of builders that run by now, or were never put on record. Under the lock: none is just being given."""
+    with farm.registry.edit() as records:
+        for path in _files(farm.paths):
+            record = records.get(path.stem)
+            if path.stem not in records.unreadable and (
+                record is None or record.state not in ("queued", "creating")
+            ):
+                path.unlink(missing_ok=True)
+
+
+def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
+    """Take one out of the queue; where its prompt is kept. None when it has just begun to run."""
+    kept = None
+    with farm.registry.edit() as records:
+        current = records.get(record.id)
+        if current is None or current.state != "queued":
+            return None
+        prompt = farm.run(record.id).prompt
+        kept = farm.paths.state / "forgotten" / f"{record.id}-{time.time_ns()}.md"
+        make_directory(kept.parent)
+        with suppress(FileNotFoundError):
+            os.rename(prompt, kept)
+        del records[record.id]
+    forget_order(farm, record.id)
+    with suppress(OSError):
+        farm.run(record.id).directory.rmdir()
+    return kept
+
+
+def in_order(records: Mapping[str, BuilderRecord]) -> list[BuilderRecord]:
+    """All that wait, the first to start first."""
+    return [record for record in records.values() if record.state == "queued"]
+
+
+def has_room(farm: Farm, records: Records) -> bool:
+    """Whether one that waits may run; ask under the registry's lock.
+
+    A lost builder keeps its place: it comes back with `af recover`, and those that wait came after it.
+    """
+    limit = farm.settings.number("limits.max_builders")
+    begun = [record for record in records.values() if record.state != "queued"]
+    if not limit or len(begun) < limit:
+        return True
+    statuses = read_statuses(farm, begun).values()
+    return sum(1 for one in statuses if not one.is_finished or one.state == "lost") < limit
+
+
+def start_later(farm: Farm) -> None:
+    """Have another process start whoever can start; nobody waits for it."""
+    if not any(_files(farm.paths)):
+        return
+    _touch(farm)
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "agent_farm", "queue"],
+        cwd=farm.root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def nudge(farm: Farm) -> None:
+    """The same, unless somebody has just looked: for whoever passes by."""
+    with suppress(OSError):
+        if time.time() - lock_path(farm.paths).stat().st_mtime < _NUDGE_SECONDS:
+            return
+    start_later(farm)
+
+
+def nudge_at(root: Path) -> None:
+    """For the server, which has no farm open."""
+    if any(_files(FarmPaths(root))):
+        nudge(open_farm(root))
+
+
+def mark_looked(farm: Farm) -> None:
+    _touch(farm)
+
+
+def lock_path(paths: FarmPaths) -> Path:
+    """Held by the one process that starts waiting builders; when it was touched, somebody looked."""
+    return paths.locks / "queue.lock"
+
+
+def _touch(farm: Farm) -> None:
+    with suppress(OSError):
+        make_directory(farm.paths.locks)
+        lock_path(farm.paths).touch(mode=0o600)
+
+
+def _write_prompt(farm: Farm, id: str, prompt: str | None) -> None:
+    if prompt is not None:
+        run = farm.run(id)
+        make_directory(run.directory)
+        replace_file(run.prompt, prompt)
+
+
+def _file(farm: Farm, id: str) -> Path:
+    return queue_directory(farm.paths) / f"{farm.paths.run(id).name}.json"
+
+
+def _files(paths: FarmPaths) -> Iterator[Path]:
+    return queue_directory(paths).glob("[!.]*.json")

@@ -1,0 +1,54 @@
+"""Whether a builder's work has come home, for those that wait for it; git/landed.py decides it."""
+
+from __future__ import annotations
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.changes import tree_state
+from agent_farm.git.landed import have_landed
+from agent_farm.git.remotes import upstreams_of
+
+_SECONDS = 20.0
+
+
+def arrived_base(farm: Farm, id: str, base: str) -> str | None:
+    """Where to start from what the builder `id` has landed: the base, or the branch that it follows.
+
+    None while it has not landed on either, has made nothing yet, or holds files that are not committed; a
+    doubt counts as not landed.
+    """
+    tips, begin = _work_of(farm, id)
+    if not tips or tips == {begin}:
+        return None
+    follows = upstreams_of(farm.repository, [base]).get(base)
+    for name, ref in ((base, base), (follows.name, f"refs/remotes/{follows.name}") if follows else ("", "")):
+        if name and have_landed(farm.repository, sorted(tips), [_commit(farm, ref)], timeout=_SECONDS):
+            return name
+    return None
+
+
+def _commit(farm: Farm, ref: str) -> str:
+    return farm.repository.resolve_commit(ref)
+
+
+def _work_of(farm: Farm, id: str) -> tuple[set[str], str]:
+    """The commits it stands on, and where it began; also of one that was removed since."""
+    record = farm.registry.read().get(id)
+    if record is None:
+        from agent_farm.farm.trash import list_kept
+
+        kept = next((one for one in list_kept(farm) if one.record.id == id), None)
+        if kept is None:
+            return set(), ""
+        return {tip for tip in (kept.head, kept.tip) if tip}, kept.record.base_commit
+    if not record.is_made:
+        return set(), ""
+    try:
+        tree = farm.tree_if_there(record)
+        state = tree_state(tree) if tree else None
+    except AgentFarmError:
+        return set(), ""
+    if state is not None and (state.dirty or state.untracked or state.operation):
+        return set(), ""
+    tips = {state.head if state else None, farm.repository.branch_commit(record.branch)}
+    return {tip for tip in tips if tip}, record.base_commit

@@ -1,0 +1,160 @@
+"""`queue`: builders that wait are started, as far as there is room and what they wait for has landed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, convert
+from msgspec.structs import replace
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, in_one_line
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.waiting import (
+    drop_stale_orders,
+    has_room,
+    in_order,
+    load_order,
+    lock_path,
+    mark_looked,
+    queue_directory,
+)
+from agent_farm.landing.arrival import arrived_base
+from agent_farm.operations.builders import exit_code_of, failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Nothing, Operation
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.operations.spawn_plan import preflight
+from agent_farm.operations.spawn_request import Spawn
+from agent_farm.operations.spawn_steps import NoRoom, make_builder
+
+_TURN_SECONDS = 120.0
+# One that could not be started is tried again after so long, not at each look.
+_AGAIN_SECONDS = 30.0
+
+
+class Waiting(Answer):
+    """`reason` says its place, what it waits for, and why it could not be started."""
+
+    id: str
+    title: str
+    reason: str | None
+
+
+class Queue(Answer):
+    started: Annotated[tuple[str, ...], Meta(description="Ids of builders that were just started")]
+    waiting: tuple[Waiting, ...]
+    failed: Annotated[
+        tuple[Failure, ...], Meta(description="Those that could not be started, and go on waiting")
+    ] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+Part = BuilderShown | Failure | Waiting
+
+
+def _run(context: Context, request: Nothing) -> Iterator[Part]:
+    farm = context.farm
+    farm.records()  # puts back what was cut short
+    if queue_directory(farm.paths).is_dir():
+        with file_lock(lock_path(farm.paths), wait=_TURN_SECONDS):
+            drop_stale_orders(farm)
+            yield from _start_all(context, farm)
+    waiting = in_order(farm.registry.read())
+    statuses = read_statuses(farm, waiting)
+    for record in waiting:
+        yield Waiting(id=record.id, title=record.title, reason=statuses[record.id].reason)
+
+
+def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]:
+    """One after the other, in their order; what cannot be started holds up nobody else."""
+    tried = set[str]()
+    while True:
+        mark_looked(farm)
+        records = farm.registry.read()
+        left = [record for record in in_order(records) if record.id not in tried]
+        if not left or not has_room(farm, records):
+            return
+        record = left[0]
+        tried.add(record.id)
+        if _was_just_tried(farm, record):
+            continue
+        try:
+            base = arrived_base(farm, record.after, record.base) if record.after else record.base
+            if base is not None:
+                yield _start(context, farm, record, base)
+        except NoRoom:
+            return
+        except (AgentFarmError, OSError) as error:
+            found = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
+            if _note(farm, record, in_one_line(found)):
+                yield Failure.of(record.id, found)
+
+
+def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> BuilderShown:
+    """As if it were asked for now, by one who stands where it was asked for."""
+    order = load_order(farm, record.id)
+    request = convert(order.request, Spawn)
+    request = replace(request, after=None, name=None, base=base if request.branch is None else None)
+    issue = None
+    if order.issue is not None:
+        from agent_farm.forge.issues import Issue
+
+        issue = convert(order.issue, Issue)
+    place = Path(order.directory)
+    place = place if place.is_dir() else farm.root
+    own = open_farm(place)
+    there = Context(own, ask=context.ask, naming_agrees=True, directory=place)
+    return make_builder(own, preflight(there, request, issue), record)
+
+
+def _was_just_tried(farm: Farm, record: BuilderRecord) -> bool:
+    if not record.reason:
+        return False
+    with suppress(OSError):
+        file = queue_directory(farm.paths) / f"{record.id}.json"
+        return time.time() - file.stat().st_mtime < _AGAIN_SECONDS
+    return False
+
+
+def _note(farm: Farm, record: BuilderRecord, why: str) -> bool:
+    """Why it could not be started, for whoever looks; False when it waits no more."""
+    with farm.registry.edit() as records:
+        current = records.get(record.id)
+        if current is None or current.state != "queued":
+            return False
+        records[record.id] = current.with_state("queued", f"cannot be started: {why}")
+    with suppress(OSError):
+        (queue_directory(farm.paths) / f"{record.id}.json").touch()
+    return True
+
+
+def _collect(parts: Sequence[Part]) -> Queue:
+    return Queue(
+        started=tuple(part.id for part in parts if isinstance(part, BuilderShown)),
+        waiting=tuple(part for part in parts if isinstance(part, Waiting)),
+        failed=failures_of(parts),
+    )
+
+
+QUEUE = Operation(
+    "queue",
+    "Start the builders that wait, as far as there is room for them, and list those that go on waiting",
+    Nothing,
+    Queue,
+    _run,
+    _collect,
+    effect="changes",
+    repeats=True,
+    outside=True,
+    pool="start",
+    details="It happens by itself when a builder ends or is stopped, and with the next command.",
+)

@@ -1,0 +1,159 @@
+"""Several builders in one spawn: a list of tasks, copies of each, and runtimes in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_farm.builders.ids import given_name
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.operations.operation import Context
+from agent_farm.operations.spawn_plan import Plan, preflight
+from agent_farm.operations.spawn_request import Spawn, choose_mode
+from agent_farm.operations.spawn_work import find_work
+
+_MOST = 1000
+_SHOWN = 20
+_ITEM = re.compile(r"(\s*)[-*+] \[([ xX])\]\s+(.*)")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# What is said once for all of them.
+_COMMON = frozenset({"tasks", "copies", "runtimes", "dry_run", "yes"})
+
+
+def is_several(asked: Spawn) -> bool:
+    return asked.tasks is not None or asked.copies > 1 or bool(asked.runtimes)
+
+
+def expand(asked: Spawn) -> list[Spawn]:
+    """One request for each builder, in the order in which they start."""
+    if asked.runtimes and asked.runtime is not None:
+        raise UsageError("Flags are mutually exclusive: --runtime, --runtimes", hint="af spawn --help")
+    alone = replace(asked, tasks=None, copies=1, runtimes=())
+    each = [alone] if asked.tasks is None else [_of(alone, fields) for fields in read_tasks(asked.tasks)]
+    copies = asked.copies if asked.copies > 1 or not asked.runtimes else len(asked.runtimes)
+    found = [one for one in each for _ in range(copies)]
+    if asked.runtimes:
+        found = [replace(one, runtime=name) for one, name in zip(found, cycle(asked.runtimes), strict=False)]
+    if len(found) > _MOST:
+        raise UsageError(f"{len(found)} builders at once", why=f"{_MOST} is the most.")
+    return _named_apart(found)
+
+
+def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
+    """All of them are possible, or UsageError with what is wrong with each; nothing is made."""
+    plans, wrong = list[Plan](), list[str]()
+    for number, order in enumerate(orders, 1):
+        try:
+            like = bool(plans) and _differs_in_text_alone(plans[-1].order, order)
+            plans.append(_with_text(context, plans[-1], order) if like else preflight(context, order))
+        except AgentFarmError as error:
+            wrong.append(f"task {number}: {error.sentence}")
+    if wrong:
+        more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        raise UsageError(
+            f"Nothing was spawned: {len(wrong)} of {len(orders)} cannot be",
+            evidence=[*wrong[:_SHOWN], *more],
+            hint="af spawn --help",
+        )
+    return plans
+
+
+def _differs_in_text_alone(one: Spawn, other: Spawn) -> bool:
+    """Then what was found out for the one holds for the other, too."""
+    plain = replace(one, task="", name=None) == replace(other, task="", name=None)
+    return plain and not one.files and one.task is not None and other.task is not None
+
+
+def _with_text(context: Context, plan: Plan, order: Spawn) -> Plan:
+    work, start = find_work(context.farm, choose_mode(order), plan.start, name=order.name)
+    return dataclasses.replace(plan, order=order, work=work, start=start)
+
+
+def read_tasks(text: str) -> list[dict[str, Any]]:
+    """Objects, one on each line; else the open items of a check list; else paragraphs."""
+    if "\0" in text:
+        raise UsageError("The tasks hold a NUL byte", why="No program could be given it.")
+    lines = text.splitlines()
+    if text.lstrip().startswith("{"):
+        found = [_object(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    elif any(_ITEM.match(line) for line in lines):
+        found = [{"task": item} for item in _open_items(lines)]
+    else:
+        found = [{"task": one} for one in _paragraphs(lines)]
+    if not found:
+        raise UsageError("There is no task in it", why="A check list needs an open item: - [ ] Fix the login")
+    return found
+
+
+def _object(number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"Line {number} of the tasks is not valid JSON", why=str(error)) from None
+    if not isinstance(value, dict):
+        raise UsageError(f"Line {number} of the tasks is no JSON object", why=f"It is {line.strip()[:60]}")
+    return value
+
+
+def _open_items(lines: Sequence[str]) -> Iterator[str]:
+    """What is indented below an item belongs to it, done or not; the rest of the text is no task."""
+    task, depth, is_open = list[str](), -1, False
+    for line in [*lines, "-"]:
+        item = _ITEM.match(line)
+        indent = len(line) - len(line.lstrip())
+        if (line.strip() and indent <= depth) or (depth < 0 and item):
+            if is_open and task:
+                yield "\n".join(task).strip()
+            task, depth, is_open = [], -1, False
+        if item and depth < 0:
+            task, depth, is_open = [item[3]], len(item[1]), item[2] == " "
+        elif depth >= 0:
+            task.append(line[depth + 2 :] if line[: depth + 2].isspace() else line.strip())
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """Between empty lines; those within a fence of code divide nothing."""
+    task, fence = list[str](), ""
+    for line in [*lines, ""]:
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        if line.strip() or (fence and task):
+            task.append(line)
+        elif task:
+            yield "\n".join(task)
+            task = []
+    if task:
+        yield "\n".join(task).rstrip()
+
+
+def _of(common: Spawn, fields: dict[str, Any]) -> Spawn:
+    if said := sorted(_COMMON & fields.keys()):
+        raise UsageError(f"{said[0]} is said for all tasks, not for one", hint="af spawn --help")
+    try:
+        own = msgspec.convert(fields, Spawn)
+    except msgspec.ValidationError as error:
+        what = f"A task cannot be asked for like that: {json.dumps(fields)[:80]}"
+        raise UsageError(what, why=str(error)) from None
+    return replace(common, **{name: getattr(own, name) for name in fields})
+
+
+def _named_apart(orders: Sequence[Spawn]) -> list[Spawn]:
+    """`--name fix` of three is fix-1, fix-2 and fix-3."""
+    names = [one.name for one in orders]
+    counts = dict.fromkeys(names, 0)
+    found = []
+    for one in orders:
+        if one.name is None or names.count(one.name) == 1:
+            found.append(one)
+            continue
+        counts[one.name] += 1
+        found.append(replace(one, name=given_name(f"{one.name}-{counts[one.name]}").id))
+    return found

@@ -1,0 +1,211 @@
+"""Builders that wait: for room, or for another one's work; none is lost, none overtakes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Af, end_processes
+from tests.farm.killing import killed
+from tests.farm.traces import end_tmux, traces
+from tests.gitrepo import git
+from tests.waiting import wait_until
+
+
+def spawn(af: Af, *args: str) -> dict[str, Any]:
+    done = af("spawn", "--runtime", "demo", "--json", *args)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def states(af: Af) -> dict[str, str]:
+    builders = json.loads(af("status", "--json").stdout)["builders"]
+    return {one["id"]: one["status"]["state"] for one in builders}
+
+
+@pytest.fixture
+def limited(repo: Path) -> Path:
+    (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 1\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "settings")
+    return repo
+
+
+def test_who_finds_no_room_waits_and_starts_when_another_one_ends(limited: Path, af: Af) -> None:
+    """By the end of its launcher alone: no command is typed meanwhile."""
+    first = spawn(af, "Work", "--name", "first")["builder"]
+    assert af("wait", "first", "--timeout", "300").returncode == 0
+    second = spawn(af, "[[exit:0]]", "--name", "second")["builder"]
+    assert (first["state"], second["state"]) == ("running", "queued")
+    assert second["status"]["reason"] == "place 1 of 1"
+    assert Path(second["prompt_file"]).read_text() == "[[exit:0]]"
+    assert not Path(second["worktree"]).exists()
+    assert traces(limited).ports == {"first"}
+    assert "second" in af("status").stdout
+    assert af("send", "first", "[[exit:0]]").returncode == 0
+    exit = limited / ".agent-farm/runs/second/exit.json"
+    wait_until(exit.exists, what="the second one's end")
+    assert states(af) == {"first": "exited", "second": "exited"}
+    assert list((limited / ".agent-farm/queue").iterdir()) == []
+
+
+def test_one_end_starts_the_next_and_the_order_is_kept(limited: Path, af: Af) -> None:
+    tasks = limited.parent / "tasks"
+    tasks.write_text("\n\n".join(f"Task {number} [[exit:0]]" for number in range(5)))
+    made = spawn(af, "--tasks-file", str(tasks))["builders"]
+    assert [one["title"] for one in made] == [f"Task {number} [[exit:0]]" for number in range(5)]
+    runs = [Path(one["prompt_file"]).parent for one in made]
+    wait_until(lambda: all((run / "exit.json").exists() for run in runs), what="all ends")
+    lives = [life(run) for run in runs]
+    assert [one.begin for one in lives] == sorted(one.begin for one in lives)
+    assert most_at_once(lives) == 1
+
+
+def test_a_task_that_cannot_be_spawned_keeps_all_from_starting(limited: Path, af: Af) -> None:
+    tasks = '{"task": "a"}\n{"task": "b", "base": "nowhere"}\n{"task": "42"}\n'
+    done = af("spawn", "--runtime", "demo", "--tasks-file", "-", input=tasks)
+    assert done.returncode == 2
+    assert "Nothing was spawned: 2 of 3 cannot be" in done.stderr
+    assert "task 2: No such commit: 'nowhere'" in done.stderr
+    assert "task 3: 42 alone is not a task" in done.stderr
+    assert traces(limited).left() == {}
+
+
+def test_who_is_taken_out_of_the_queue_leaves_the_text_alone(limited: Path, af: Af) -> None:
+    spawn(af, "One", "--name", "one")
+    for verb in ("stop", "prune"):
+        spawn(af, "Two", "--name", "two")
+        done = af(verb, "two", "--json")
+        assert done.returncode == 0, done.stdout
+        (gone,) = json.loads(done.stdout)["forgotten"]
+        assert Path(gone["prompt"]).read_text() == "Two"
+        assert traces(limited).records == {"one"}
+        assert list((limited / ".agent-farm/queue").iterdir()) == []
+        assert not (limited / ".agent-farm/runs/two").exists()
+    doctor = af("doctor")
+    assert "problem" not in doctor.stdout, doctor.stdout
+
+
+def test_stopping_all_starts_nobody(limited: Path, af: Af) -> None:
+    for name in ("one", "two", "three"):
+        spawn(af, "Work", "--name", name)
+    assert af("stop", "--all").returncode == 0
+    assert states(af) == {"one": "stopped"}
+
+
+def test_a_builder_that_waits_is_no_half_made_one(limited: Path, af: Af) -> None:
+    spawn(af, "One", "--name", "one")
+    spawn(af, "Two", "--name", "two")
+    assert "problem" not in af("doctor").stdout
+    assert af("send", "two", "hello").returncode == 5
+    for words in (["resume", "two"], ["attach", "two"], ["merge", "two"], ["diff", "two"]):
+        done = af(*words)
+        assert done.returncode in (1, 2), words
+        assert "error: " in done.stderr
+    assert af("conflicts").returncode == 0
+
+
+def test_after_waits_for_the_work_to_land_and_starts_from_there(repo: Path, af: Af) -> None:
+    spawn(af, "[[write:a.txt]]", "--name", "first")
+    assert af("wait", "first", "--timeout", "300").returncode == 0
+    second = spawn(af, "Then this", "--name", "second", "--after", "first")["builder"]
+    assert second["status"]["reason"] == "place 1 of 1; for first to land"
+    assert af("queue").stdout.startswith("second waits (place 1 of 1; for first to land)")
+    assert af("merge", "first").returncode == 0
+    wait_until(lambda: states(af)["second"] in ("working", "idle"), what="the second one's start")
+    worktree = Path(second["worktree"])
+    assert (worktree / "a.txt").exists()
+    assert git(worktree, "merge-base", "HEAD", "main") == git(repo, "rev-parse", "main")
+    third = spawn(af, "At once", "--name", "third", "--after", "first")["builder"]
+    assert (third["state"], third["base"]) == ("running", "main")
+
+
+def test_one_that_cannot_be_started_says_why_and_holds_up_nobody(repo: Path, af: Af) -> None:
+    git(repo, "branch", "old")
+    (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 1\n")
+    spawn(af, "Work", "--name", "one")
+    spawn(af, "Work", "--name", "two", "--base", "old")
+    spawn(af, "Work", "--name", "three")
+    git(repo, "branch", "-D", "old")
+    assert af("stop", "one").returncode == 0
+    wait_until(lambda: states(af)["three"] in ("working", "idle"), what="the third one's start")
+    (two,) = json.loads(af("status", "two", "--json").stdout)["builders"]
+    assert two["status"]["state"] == "queued"
+    assert "cannot be started: No such commit: 'old'" in two["status"]["reason"]
+    assert Path(two["prompt_file"]).read_text() == "Work"
+
+
+@pytest.mark.slow
+def test_killed_at_each_step_of_its_start_it_still_waits_or_runs(limited: Path, af: Af) -> None:
+    """`af queue` is killed before its N-th step; the next one starts it."""
+    for step in range(1, 400):
+        spawn(af, "Work", "--name", "one")
+        spawn(af, f"Later {step}", "--name", "two")
+        registry = limited / ".agent-farm/registry.json"
+        registry.write_text(registry.read_text().replace('"state": "running"', '"state": "stopped"'))
+        end_tmux()
+        done = killed(limited, step, "queue")
+        wait_until(lambda: af("queue").returncode == 0 and states(af)["two"] != "queued", what=f"step {step}")
+        assert (limited / ".agent-farm/runs/two/prompt.md").read_text() == f"Later {step}"
+        assert states(af)["two"] in ("preparing", "working", "idle")
+        assert af("stop", "--all").returncode == 0
+        assert af("prune", "one", "two", "--discard-commits").returncode == 0
+        if done.returncode == 0:
+            break
+    assert step > 20, "the walk ended early"
+
+
+@dataclass(frozen=True)
+class Life:
+    """Of one run: from its launcher's first word to its last one, or for good."""
+
+    begin: float
+    end: float
+
+
+def life(run: Path) -> Life:
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    first = next(event["run"] for event in events)
+    own = [event for event in events if event["run"] == first and event["source"] == "launcher"]
+    ends = [event["at"] for event in own if event["event"] in ("exited", "failed")]
+    return Life(own[0]["at"], ends[0] if ends else float("inf"))
+
+
+def most_at_once(lives: list[Life]) -> int:
+    return max(sum(other.begin <= one.begin < other.end for other in lives) for one in lives)
+
+
+@pytest.mark.slow
+def test_a_hundred_tasks_with_room_for_eight_and_a_reboot(repo: Path, home: Path, af: Af) -> None:
+    (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 8\n")
+    tasks = "\n".join(f"- [ ] Task {number} [[sleep:0.5]] [[exit:0]]" for number in range(100))
+    done = af("spawn", "--runtime", "demo", "--tasks-file", "-", "--json", input=tasks, timeout=600)
+    made = json.loads(done.stdout)["builders"]
+    assert len(made) == 100
+    runs = {one["id"]: repo / ".agent-farm/runs" / one["id"] for one in made}
+
+    def ended() -> set[str]:
+        return {id for id, run in runs.items() if (run / "exit.json").exists()}
+
+    wait_until(lambda: len(ended()) >= 30, timeout=600, what="thirty ends")
+    end_tmux()
+    end_processes(home)
+    before = states(af)
+    assert set(before) == set(runs)
+    assert "lost" in before.values()
+    lost = {id for id, state in before.items() if state == "lost"}
+    begun = {id: life(run) for id, run in runs.items() if (run / "events.jsonl").exists()}
+    assert most_at_once([one for id, one in begun.items()]) <= 8
+    recovered = af("recover", "--yes", "--continue", "[[exit:0]]", timeout=600)
+    assert recovered.returncode == 0, recovered.stderr
+    wait_until(lambda: len(ended()) == 100, timeout=1200, what="all ends")
+    assert set(states(af).values()) == {"exited"}
+    order = [life(run).begin for run in runs.values()]
+    assert order == sorted(order)
+    assert most_at_once([life(run) for id, run in runs.items() if id not in lost]) <= 8
+    assert list((repo / ".agent-farm/queue").iterdir()) == []

@@ -100,7 +100,7 @@ def command_of(
         context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
         return _carry_out(Typed(values, verb, context, request, as_json), chosen)
 
-    return click.Command(
+    return _OnceEach(
         name or way.verb,
         context_settings=context_settings,
         params=[*shown, _json()],
@@ -108,6 +108,19 @@ def command_of(
         help=operation.text,
         epilog=epilog,
     )
+
+
+class _OnceEach(click.Command):
+    """An option that takes one value is refused when it is given two: the last one would win unsaid."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            for param in set(order):
+                takes_one = isinstance(param, click.Option) and not (param.is_flag or param.multiple)
+                if takes_one and order.count(param) > 1:
+                    raise UsageError(f"{param.opts[0]} is given {order.count(param)} times")
+        return super().parse_args(ctx, args)
 
 
 def _is_given(param: click.Parameter, values: Mapping[str, Any]) -> bool:

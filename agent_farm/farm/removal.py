@@ -20,7 +20,7 @@ from agent_farm.farm.locks import lock_of
 from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
 from agent_farm.git.changes import tree_state
-from agent_farm.git.checkout import BuilderTree, linked_tree
+from agent_farm.git.checkout import BuilderTree, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError
 from agent_farm.git.ignoring import ignored_entries
 from agent_farm.git.keeping import (
@@ -34,6 +34,7 @@ from agent_farm.git.keeping import (
     put_away,
     take_out,
 )
+from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.nested import holds_repository
 from agent_farm.git.worktrees import forget_settings
 from agent_farm.launch import as_command
@@ -112,6 +113,8 @@ def settle_removal(farm: Farm, kept: Kept) -> str:
     if current is None:
         return f"{kept.record.id} is settled"
     if current.is_removed:
+        tree = linked_tree(farm.repository, current.worktree)
+        drop_builders_locks(tree, [f"refs/heads/{current.record.branch}"], head=True)
         finish(farm, current)
         return f"{kept.record.id} is removed; af restore {kept.record.id} brings it back"
     _undo(farm, current)
@@ -136,6 +139,7 @@ def _undo(farm: Farm, kept: Kept) -> None:
             why=f"{path} is taken by something else.",
             hint=as_command("ls", "-ld", path),
         )
+    drop_builders_locks(main_checkout(farm.repository), [kept.ref], head=False)
     drop_ref(farm.repository, kept.ref)
     shutil.rmtree(kept.directory)
 

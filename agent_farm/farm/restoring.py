@@ -20,6 +20,7 @@ from agent_farm.farm.own_events import note
 from agent_farm.farm.trash import Kept, list_kept, load_kept
 from agent_farm.git.checkout import BuilderTree, linked_tree
 from agent_farm.git.keeping import admin_of, adopt, attach, bring_back_branch, put_away, take_out
+from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.worktrees import branch_checked_out_at, require_free
 from agent_farm.launch import as_command
 from agent_farm.ports import release_ports, reserve_ports
@@ -57,7 +58,7 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
         _undo(farm, kept, record)
         return [f"{record.id}: its restore was cut short; it is undone"]
     try:
-        _complete(farm, kept, record)
+        _complete(farm, kept, record, again=True)
     except AgentFarmError as error:
         _undo(farm, kept, record)
         return [f"{record.id}: its restore was cut short: {error.what}"]
@@ -105,7 +106,7 @@ def _require_free_branch(farm: Farm, kept: Kept, tip: str | None) -> None:
         )
 
 
-def _complete(farm: Farm, kept: Kept, record: BuilderRecord) -> BuilderRecord:
+def _complete(farm: Farm, kept: Kept, record: BuilderRecord, *, again: bool = False) -> BuilderRecord:
     """Each step may be done again."""
     old, path = kept.record, farm.paths.worktree(kept.record.id)
     if os.path.lexists(kept.worktree):
@@ -115,6 +116,8 @@ def _complete(farm: Farm, kept: Kept, record: BuilderRecord) -> BuilderRecord:
         path.rmdir()
     take_out(farm.repository, kept.worktree, path)
     tree = linked_tree(farm.repository, path)
+    if again:
+        drop_builders_locks(tree, [f"refs/heads/{record.branch}"], head=True)
     _bring_back_branch(farm, kept, tree)
     if kept.run.is_dir() and not farm.paths.run(old.id).exists():
         make_directory(farm.paths.runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -193,7 +194,9 @@ def _raise_cannot_start(cwd: Path, error: OSError) -> NoReturn:
         raise ToolMissing("git is not installed", hint="sudo apt-get install git") from error
     if isinstance(error, PermissionError) and not os.access(cwd, os.X_OK):
         raise GitError(f"The directory {cwd} cannot be entered", why=error.strerror) from error
-    raise ToolMissing("git cannot be run", why=error.strerror, hint="sudo apt-get install git") from error
+    full = error.errno in (errno.EMFILE, errno.ENFILE)
+    hint = "ulimit -n 4096" if full else "sudo apt-get install git"
+    raise ToolMissing("git cannot be run", why=error.strerror, hint=hint) from error
 
 
 def raise_git_error(args: Sequence[Argument], status: int, output: bytes) -> NoReturn:

@@ -30,6 +30,7 @@ from agent_farm.git.entries import (
     remove_file,
 )
 from agent_farm.git.index_lock import index_lock, is_marked, locked_index
+from agent_farm.git.left_locks import drop_landings_locks
 from agent_farm.launch import as_command
 
 _LONGEST = 16_384  # bytes of what says which landing has begun
@@ -118,6 +119,8 @@ def settle_interrupted(checkout: Checkout) -> Settled | None:
     if move is None:
         return None
     kept_lock = is_marked(index_lock(checkout), move.mark)
+    begun = move_file(checkout).lstat().st_mtime_ns
+    drop_landings_locks(checkout, move.branch, move.before, move.after, begun=begun)
     with locked_index(checkout, move.mark):
         settled = settle(checkout, move, at_once=False, kept_lock=kept_lock)
     forget_move(checkout)

@@ -142,3 +142,9 @@ def test_the_server_started_at_a_time_that_people_read(af: Af, repo: Path) -> No
         assert isinstance(json.loads(af("butler", "status", "--json").stdout)["server"]["started_at"], float)
     finally:
         af("butler", "stop", "--now")
+
+
+def test_an_option_that_takes_one_value_is_refused_with_two(repo: Path, af: Af) -> None:
+    done = af("spawn", "-p", "0009", "--project", "0010", "--dry-run")
+    assert done.returncode == 2
+    assert "error: --project is given 2 times" in done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Af
+from tests.farm import shims
 from tests.farm.conftest import Spawned
 from tests.farm.traces import traces
 from tests.gitrepo import git, write_files
@@ -404,3 +405,10 @@ def test_keys_that_a_killed_start_left(
         assert af(*heal).returncode == 0
         kept = [path for path in (repo / ".agent-farm").rglob("*") if path.is_file()]
         assert not [path for path in kept if b"sk-live-SECRET-123" in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_git_that_never_answers_holds_it_up_for_a_moment(af: Af, repo: Path, tmp_path: Path) -> None:
+    done = af("doctor", env=shims.make(tmp_path / "shim", "git", 1, "  exec sleep 600"))
+    assert done.returncode == 124
+    assert "git version took longer than 10 s" in done.stderr

@@ -154,6 +154,45 @@ def test_killed_while_git_runs(
     assert is_whole(builder, owned, "after the walk")
 
 
+# Which call of git is killed, and the locks that git has made by then; of the last its words name the ref.
+LOCKED = [
+    ("prune", " --stdin", ("worktrees/{id}/HEAD.lock", "refs/heads/{branch}.lock")),
+    ("prune", " refs/agent-farm/salvage/", ()),
+    ("restore", " --create-reflog ", ("refs/heads/{branch}.lock",)),
+    ("restore", " symbolic-ref ", ("worktrees/{id}/HEAD.lock",)),
+]
+
+
+@pytest.mark.parametrize(("command", "word", "locks"), LOCKED, ids=[word.strip() for _, word, _ in LOCKED])
+def test_the_locks_of_the_git_that_was_killed_with_it_go(
+    full: tuple[Spawned, belongings.Belongings],
+    af: Af,
+    tmp_path: Path,
+    command: str,
+    word: str,
+    locks: tuple[str, ...],
+) -> None:
+    builder, owned = full
+    flags = DISCARD if command == "prune" else ()
+    numbers = writing_calls(builder, tmp_path, command, *flags)
+    counted = shims.calls(tmp_path / f"counting-{command}", "git")
+    number = next(one for one in numbers if word in f" {counted[one - 1]} ")
+    if command == "restore":
+        assert af("prune", builder.id, *DISCARD).returncode == 0
+    places = [builder.repo / ".git" / lock.format(id=builder.id, branch=builder.branch) for lock in locks]
+    made = [f"  mkdir -p '{place.parent}'; : > '{place}'" for place in places] or [
+        f"""  for word; do case $word in refs/*)
+    mkdir -p "{builder.repo}/.git/${{word%/*}}"; : > "{builder.repo}/.git/$word.lock";; esac; done"""
+    ]
+    env = shims.make(tmp_path / "shim", "git", number, "\n".join([*made, shims.ENDS_BOTH]))
+    assert af(command, builder.id, *flags, env=env).returncode == -signal.SIGKILL
+    assert list((builder.repo / ".git").rglob("[!a]*.lock"))  # those of af's own begin with its name
+    heal(af, word)
+    assert not list((builder.repo / ".git").rglob("[!a]*.lock"))
+    if not is_whole(builder, owned, word):
+        bring_back(builder, owned, word)
+
+
 def test_a_git_that_fails_leaves_the_builder_or_the_removal(
     full: tuple[Spawned, belongings.Belongings], af: Af, tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -255,3 +257,24 @@ def test_an_error_carries_gits_meaning(repo: Path) -> None:
     assert caught.value.what == "git switch failed"
     assert caught.value.why == "invalid reference: nope"
     assert caught.value.status == 128
+
+
+def test_too_many_open_files_are_not_mended_by_installing_git(tmp_path: Path) -> None:
+    program = """
+import contextlib, os, resource, sys
+from pathlib import Path
+from agent_farm.errors import ToolMissing
+from agent_farm.git.git_process import run_git
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+with contextlib.suppress(OSError):
+    while True:
+        os.dup(0)
+try:
+    run_git(Path.cwd(), "version")
+except ToolMissing as error:
+    print(error.why, "|", error.hint)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Too many open files | ulimit -n 4096\n"

@@ -177,6 +177,48 @@ def test_a_kill_at_each_call_of_the_last_step(
     assert (builder.repo / "z").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("command", [("doctor", "--fix"), ("merge",)])
+def test_locks_of_refs_that_a_kill_leaves_are_the_landings_own(
+    builder: Spawned, command: tuple[str, ...]
+) -> None:
+    """git asks the hook when it has them all, of the branch, of HEAD and of ORIG_HEAD."""
+
+    def locks() -> set[str]:
+        found = {path.relative_to(git_dir).as_posix() for path in git_dir.rglob("*.lock")}
+        return found - {"agent-farm-exclude.lock"}  # of af's own, which holds nothing by being there
+
+    before, git_dir = state(builder.repo), builder.repo / ".git"
+    af = "$(cut -d' ' -f4 /proc/$PPID/stat)"
+    hook = git_dir / "hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntest $1 != prepared || kill -9 {af} $PPID\n")
+    hook.chmod(0o755)
+    assert merge(builder).returncode == -9
+    hook.unlink()
+    assert locks() == {"HEAD.lock", "ORIG_HEAD.lock", "refs/heads/main.lock", "index.lock"}
+    if command == ("merge",):
+        done = merge(builder)
+        assert done.returncode == 0, done.stderr
+        assert_landed(builder)
+        return
+    assert builder.af(*command).returncode == 0
+    assert state(builder.repo) == before
+    assert locks() == set()
+
+
+def test_a_lock_of_head_that_is_older_than_the_landing_is_named_and_stays(builder: Spawned) -> None:
+    lock = builder.repo / ".git/HEAD.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    set_trap(builder.repo, KILL_BOTH)
+    assert merge(builder).returncode == -9
+    set_trap(builder.repo, "cat")
+    done = builder.af("doctor", "--fix")
+    assert done.returncode == 1
+    assert f"hint: rm {lock}" in done.stderr
+    assert lock.exists()
+
+
 def test_ctrl_c_in_the_last_step_waits_for_its_end(builder: Spawned) -> None:
     set_trap(builder.repo, INTERRUPT)
     done = merge(builder)

@@ -52,6 +52,24 @@ def test_work_on_another_branch_lands_and_is_named(builder: Spawned) -> None:
     assert (builder.repo / "two.txt").exists()
 
 
+def test_a_filter_sees_the_users_environment_where_files_are_written_and_no_key_where_they_are_read(
+    builder: Spawned, tmp_path: Path
+) -> None:
+    """As docs/safety.md says: git-lfs may have to ask its server when it writes a file out."""
+    seen, key = tmp_path / "seen", {"MY_KEY": "the-users-own"}
+    for verb in ("clean", "smudge"):
+        git(builder.repo, "config", f"filter.own.{verb}", f"env >> '{seen}'; cat")
+    commit_files(builder.worktree, {".gitattributes": "*.own filter=own\n", "a.own": "1\n"}, "own")
+    write_files(builder.worktree, {"a.own": "2\n"})
+    seen.unlink()
+    assert builder.af("status", "--fresh", env=key).returncode == 0
+    assert builder.af("diff", builder.id, env=key).returncode == 0
+    assert "the-users-own" not in seen.read_text()
+    git(builder.worktree, "checkout", "-q", "a.own")
+    assert builder.af("merge", builder.id, env=key).returncode == 0
+    assert "MY_KEY=the-users-own" in seen.read_text()
+
+
 def test_work_on_a_renamed_branch_lands(builder: Spawned) -> None:
     builder.git("branch", "-m", "nicer")
     done = merge(builder, "--json")

@@ -15,8 +15,9 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots
+from agent_farm.git.checkout import Checkout
+from agent_farm.git.left_locks import is_git_at_work
 from agent_farm.launch import as_command
-from agent_farm.processes import working_directories
 from agent_farm.sessions.database import database_problem
 
 _GIT_LOCKS = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock")
@@ -73,7 +74,8 @@ def _unlink(path: Path) -> str:
 def check_git_locks(farm: Farm) -> Iterator[Finding]:
     """git leaves its lock file behind when it is killed, and refuses everything from then on.
 
-    No command says for sure whose it is: an editor may be open for a commit message. So it is not removed.
+    No command says for sure whose it is: an editor may be open for a commit message. So it is not removed,
+    except where what `af` began there is taken up again.
     """
     places = [(farm.repository.common_dir, farm.root)]
     places += [
@@ -81,12 +83,9 @@ def check_git_locks(farm: Farm) -> Iterator[Finding]:
         for record in farm.registry.read().values()
         if not is_locked(farm.paths.builder_lock(record.id))
     ]
-    found = [(git_dir / name, tree) for git_dir, tree in places for name in _GIT_LOCKS]
-    left = [(lock, tree) for lock, tree in found if os.path.lexists(lock)]
-    if not left:
-        return
-    used = working_directories("git")
-    for lock, tree in left:
-        if not any(path == tree or tree in path.parents or path == lock.parent for path in used):
-            what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
-            yield Finding("problem", what, as_command("rm", lock))
+    for git_dir, tree in places:
+        left = [lock for name in _GIT_LOCKS if os.path.lexists(lock := git_dir / name)]
+        if left and not is_git_at_work(Checkout(tree, git_dir, farm.repository.common_dir)):
+            for lock in left:
+                what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
+                yield Finding("problem", what, as_command("rm", lock))

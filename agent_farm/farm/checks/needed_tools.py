@@ -13,6 +13,7 @@ from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
 
 _OLDEST_GIT = (2, 39)
+_GIT_SECONDS = 10.0  # one that does not even say its version answers nothing that follows
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 _CERTIFICATES = (
     "SSL_CERT_FILE",
@@ -24,7 +25,7 @@ _CERTIFICATES = (
 
 
 def check_git(farm: Farm) -> Iterator[Finding]:
-    version = run_git(farm.root, "version").split()[2]
+    version = run_git(farm.root, "version", timeout=_GIT_SECONDS).split()[2]
     numbers = tuple(int(part) for part in version.split(".")[:2])
     if numbers < _OLDEST_GIT:
         yield Finding("problem", f"git {version} is older than 2.39", "sudo apt-get install git")

@@ -1,0 +1,66 @@
+"""Lock files that a killed git left: every git refuses to work beside them, and none takes them away.
+
+From the file alone nobody can say whose it is: an editor may be open for a commit message. Those of a git
+that `af` started are told by the step it was started for: that was written down before, and whoever takes it
+up again holds the lock under which it was begun. They alone are removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_farm.disk import read_plain
+from agent_farm.git.checkout import Checkout
+from agent_farm.paths import WORKTREES_NAME
+from agent_farm.processes import working_directories
+
+_LONGEST = 100  # bytes of a lock that holds a commit's name
+
+
+def is_git_at_work(checkout: Checkout) -> bool:
+    """Whether a git runs there, which may need its lock. Linux only; elsewhere False."""
+    builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
+    return any(
+        path == checkout.git_dir or (path.is_relative_to(checkout.path) and not path.is_relative_to(builders))
+        for path in working_directories("git")
+    )
+
+
+def drop_builders_locks(checkout: Checkout, refs: Sequence[str], *, head: bool) -> None:
+    """Of a step of a removal or a restore; the caller holds the builder's lock. `head`: it changes HEAD."""
+    locks = [checkout.common_dir / f"{ref}.lock" for ref in refs]
+    if head:
+        locks.append(checkout.git_dir / "HEAD.lock")
+    _drop(checkout, locks)
+
+
+def drop_landings_locks(checkout: Checkout, branch: str, before: str, after: str, *, begun: int) -> None:
+    """Of a landing that was cut short; the caller holds the lock of landings, which its git had as well.
+
+    git writes the new commit into the lock of a ref. That of HEAD, which only gets a line in its reflog, is
+    empty: it is this landing's when it is younger than the note of it, made at `begun` (in nanoseconds).
+    """
+    head = checkout.git_dir / "HEAD.lock"
+    written = {
+        checkout.common_dir / f"refs/heads/{branch}.lock": after,
+        checkout.git_dir / "ORIG_HEAD.lock": before,
+        head: "",
+    }
+    locks = [lock for lock, commit in written.items() if _holds(lock, commit)]
+    _drop(checkout, [lock for lock in locks if lock != head or lock.lstat().st_mtime_ns >= begun])
+
+
+def _holds(lock: Path, text: str) -> bool:
+    try:
+        return read_plain(lock, limit=_LONGEST).decode("ascii", "replace").strip() == text
+    except OSError:
+        return False
+
+
+def _drop(checkout: Checkout, locks: Sequence[Path]) -> None:
+    left = [lock for lock in locks if os.path.lexists(lock)]
+    if left and not is_git_at_work(checkout):
+        for lock in left:
+            lock.unlink(missing_ok=True)

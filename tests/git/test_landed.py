@@ -296,18 +296,18 @@ def test_what_cannot_be_compared_is_neither_landed_nor_not(branch: Path) -> None
     on_main(branch)
     main = commit_files(branch, {"long.txt": "main\n"}, "other")
     repository = find_repository(branch)
-    assert have_landed(repository, [tip], [main], timeout=20) is False
-    assert have_landed(repository, [main], [main], timeout=20) is True
+    assert have_landed(repository, [tip], [main], timeout=120) is False
+    assert have_landed(repository, [main], [main], timeout=120) is True
     blob = git(branch, "rev-parse", f"{tip}:long.txt")
     (branch / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    assert have_landed(repository, [tip], [main], timeout=20) is None
+    assert have_landed(repository, [tip], [main], timeout=120) is None
     assert unlanded(branch) == ["one"]
 
 
 def plainly(repo: Path, *branches: str) -> dict[str, bool]:
     repository = find_repository(repo)
     tips = {branch: [git(repo, "rev-parse", branch)] for branch in branches}
-    return landed_plainly(repository, tips, [git(repo, "rev-parse", "main")], timeout=20)
+    return landed_plainly(repository, tips, [git(repo, "rev-parse", "main")], timeout=120)
 
 
 def test_many_at_once_as_far_as_names_tell(branch: Path) -> None:

@@ -168,7 +168,7 @@ def pane_of(adapter: RuntimeAdapter, order: Start, *, stop: bool = True) -> Iter
         yield Pane(tmux, address.pane_id, address.session_id, order, adapter)
     finally:
         if stop:
-            tmux.kill_session(address.session_id, seconds=20)
+            tmux.kill_session(address.session_id, seconds=120)
 
 
 def seconds_alone(adapter: RuntimeAdapter, order: Start) -> float:
@@ -186,7 +186,7 @@ def seconds_alone(adapter: RuntimeAdapter, order: Start) -> float:
         )
         return time.monotonic() - begun
     finally:
-        tmux.kill_session(address.session_id, seconds=20)
+        tmux.kill_session(address.session_id, seconds=120)
 
 
 def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> Start:

@@ -99,7 +99,7 @@ def test_a_conversation_in_a_pane(subject: Subject, pane: Pane) -> None:
 
     conversation = pane.conversation_id
     assert conversation
-    pane.tmux.kill_session(pane.session_id, seconds=20)
+    pane.tmux.kill_session(pane.session_id, seconds=120)
     wait_until(lambda: not subject.left_processes(), what="no process to be left")
     seen_before = len(subject.api.requests)
     again = order_of(subject, "and once more", conversation_id=conversation, resume=True)

@@ -105,7 +105,7 @@ async def test_the_worker_of_a_cancelled_session_is_reset(tmp_path: Path) -> Non
     assert stage.script.resets == stage.script.workers
     record = stage.only_record()
     assert (record["output"], len(record["tool_calls"])) == ("a?", 1)
-    assert record["duration"] == pytest.approx(record["ended_at"] - record["started_at"], abs=0.02)
+    assert 0.1 <= record["duration"] <= record["ended_at"] - record["started_at"] + 0.02
     assert (result.output, result.duration) == ("a?", record["duration"])
     assert result.input_tokens is record["input_tokens"] is None  # not told, so not known
 

@@ -44,7 +44,7 @@ def test_a_dead_pane_goes_with_its_session(tmp_path: Path) -> None:
     server = TmuxServer()
     address = server.start_session("af-farm-1", launch("af-farm-1", "0001"), cwd=tmp_path)
     wait_until(lambda: server.panes().panes["af-farm-1"].dead, what="the end")
-    server.kill_session(address.session_id, seconds=2)
+    server.kill_session(address.session_id, seconds=60)
     assert server.panes().panes == {}
 
 

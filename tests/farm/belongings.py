@@ -44,7 +44,7 @@ def fill(worktree: Path) -> Belongings:
 
 def read(worktree: Path) -> Belongings:
     return Belongings(
-        _files(worktree),
+        files_of(worktree),
         git(worktree, "rev-parse", "HEAD"),
         git(worktree, "branch", "--show-current"),
         git(worktree, "status", "--porcelain", "--untracked-files=all"),
@@ -53,7 +53,8 @@ def read(worktree: Path) -> Belongings:
     )
 
 
-def _files(root: Path) -> dict[str, tuple[str, str]]:
+def files_of(root: Path) -> dict[str, tuple[str, str]]:
+    """Every file below `root` with its mode and the hash of its bytes; git's own directory left out."""
     found = {}
     for directory, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]

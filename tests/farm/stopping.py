@@ -1,4 +1,4 @@
-"""`af spawn` that stops itself just before its N-th step (see stop_at.py)."""
+"""Any `af` command that stops itself just before its N-th step (see stop_at.py)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ from pathlib import Path
 _STOP_AT = Path(__file__).with_name("stop_at.py")
 
 
-def stopped_spawn(
-    repo: Path, which: str, step: int | str, *args: str, task: str = "Fix it"
-) -> subprocess.CompletedProcess[str]:
+def stopped(repo: Path, which: str, step: int | str, *words: str) -> subprocess.CompletedProcess[str]:
     """`step` may also be a word in what the step is about. Standard error names the step.
 
-    The process has a session of its own, as in a terminal.
+    Return code 0 when the command has fewer steps. The process has a session of its own, as in a terminal.
     """
-    words = args or (task,)
     return subprocess.run(
-        [sys.executable, str(_STOP_AT), which, str(step), "spawn", "--runtime", "demo", *words],
+        [sys.executable, str(_STOP_AT), which, str(step), *words],
         cwd=repo,
+        # what is written is counted, and a compiled module would be
         env={**os.environ, "PYTHONPATH": str(_STOP_AT.parents[2]), "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
         start_new_session=True,
-        timeout=60,
+        timeout=300,
     )
+
+
+def killed(repo: Path, step: int | str, *words: str) -> subprocess.CompletedProcess[str]:
+    return stopped(repo, "SIGKILL", step, *words)
+
+
+def stopped_spawn(
+    repo: Path, which: str, step: int | str, *args: str, task: str = "Fix it"
+) -> subprocess.CompletedProcess[str]:
+    return stopped(repo, which, step, "spawn", "--runtime", "demo", *(args or (task,)))
 
 
 def number_of(step: subprocess.CompletedProcess[str]) -> int:

@@ -15,7 +15,7 @@ import pytest
 from agent_farm.processes import processes_of_runs
 from tests.conftest import Af
 from tests.farm.conftest import Spawned, status_of
-from tests.farm.killing import killed
+from tests.farm.stopping import killed
 from tests.gitrepo import git, make_repo
 from tests.waiting import wait_until
 

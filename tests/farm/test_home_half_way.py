@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
-from tests.farm.killing import killed
+from tests.farm.stopping import killed
 from tests.farm.test_home import ports, unfinished
 from tests.gitrepo import git
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import Af
 from tests.farm.conftest import status_of
-from tests.farm.killing import killed
+from tests.farm.stopping import killed
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, make_repo
 from tests.waiting import wait_until

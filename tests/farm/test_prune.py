@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -17,6 +16,7 @@ import pytest
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.git.keeping import rename
 from tests.conftest import Af
+from tests.farm.belongings import files_of
 from tests.farm.conftest import Spawned, status_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, make_repo, write_files
@@ -25,27 +25,12 @@ from tests.waiting import wait_until
 Spawn = Callable[..., Spawned]
 
 
-def content(root: Path) -> dict[str, tuple[str, str]]:
-    """Every file below `root` with its mode and the hash of its bytes; git's own directory left out."""
-    found = {}
-    for directory, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in files:
-            path = Path(directory) / name
-            if name == ".git":
-                continue
-            data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
-            mode = "link" if path.is_symlink() else oct(path.stat().st_mode & 0o777)
-            found[str(path.relative_to(root))] = (mode, hashlib.sha256(data).hexdigest())
-    return found
-
-
 def refused(builder: Spawned, *flags: str) -> str:
     """The evidence of a refusal that changed nothing."""
-    before = (content(builder.worktree), git(builder.repo, "for-each-ref"))
+    before = (files_of(builder.worktree), git(builder.repo, "for-each-ref"))
     done = builder.af("prune", builder.id, *flags)
     assert done.returncode == 4, done.stdout + done.stderr
-    assert (content(builder.worktree), git(builder.repo, "for-each-ref")) == before
+    assert (files_of(builder.worktree), git(builder.repo, "for-each-ref")) == before
     return done.stderr
 
 
@@ -162,7 +147,7 @@ def test_dirty_and_untracked_files_are_waived_and_come_back(spawn: Spawn) -> Non
     (builder.worktree / "run.sh").chmod(0o755)
     builder.git("add", "staged")
     builder.git("rm", "-q", "--cached", "README.md")
-    before, status = content(builder.worktree), builder.git("status", "--porcelain")
+    before, status = files_of(builder.worktree), builder.git("status", "--porcelain")
 
     evidence = refused(builder, "--discard-commits")
     assert "new/deep.txt" in evidence
@@ -170,7 +155,7 @@ def test_dirty_and_untracked_files_are_waived_and_come_back(spawn: Spawn) -> Non
     prune(builder, "--discard-changes")
     restore(builder)
 
-    assert content(builder.worktree) == before
+    assert files_of(builder.worktree) == before
     assert builder.git("status", "--porcelain") == status
 
 
@@ -258,14 +243,14 @@ def test_a_file_in_an_ignored_directory_comes_back_whatever_its_name(spawn: Spaw
     for place in places:
         files = {f"{place}/notes.md": "by hand\n", f"{place}/deep/er.md": "by hand\n"}
         write_files(builder.worktree, files)
-    before = content(builder.worktree)
+    before = files_of(builder.worktree)
 
     done = builder.af("prune", builder.id, "--json")
 
     (removed,) = json.loads(done.stdout)["removed"]
     assert (set(removed["kept"]), removed["left_out"]) == (set(places), [])
     restore(builder)
-    assert content(builder.worktree) == before
+    assert files_of(builder.worktree) == before
 
 
 def test_a_file_named_like_a_tools_directory_comes_back(spawn: Spawn, repo: Path) -> None:
@@ -398,10 +383,10 @@ def test_local_commits_of_a_submodule_survive(spawn: Spawn, repo: Path, tmp_path
     local = commit_files(builder.worktree / "lib", {"local.c": "int z;\n"})
     refused(builder)
     write_files(builder.worktree / "lib", {"unsaved.c": "int w;\n"})
-    before, status = content(builder.worktree), builder.git("status", "--porcelain")
+    before, status = files_of(builder.worktree), builder.git("status", "--porcelain")
     prune(builder, "--discard-changes")
     restore(builder)
-    assert content(builder.worktree) == before
+    assert files_of(builder.worktree) == before
     assert builder.git("status", "--porcelain") == status
     assert git(builder.worktree / "lib", "rev-parse", "HEAD") == local
 

@@ -12,8 +12,7 @@ import pytest
 from tests.conftest import Af
 from tests.farm import belongings, shims
 from tests.farm.conftest import Spawned
-from tests.farm.killing import killed
-from tests.farm.stopping import number_of
+from tests.farm.stopping import killed, number_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git
 

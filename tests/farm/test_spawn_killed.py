@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -163,20 +163,9 @@ def test_git_that_outlives_its_spawn_is_left_alone(tmp_path: Path, af: Af, repo:
     place, gate = tmp_path / "shim", tmp_path / "gate"
     wait_at_gate = f"  kill -9 $PPID\n  while [ ! -e '{gate}' ]; do sleep 0.02; done"
     env = shims.make(place, "git", _number_of("worktree add", tmp_path, af), wait_at_gate)
-    # its output goes to a file: a pipe would stay open for as long as the orphan
-    with (tmp_path / "output").open("w") as output:
-        spawn = subprocess.run(
-            [sys.executable, "-m", "agent_farm", "spawn", "--runtime", "demo", "Fix it"],
-            cwd=repo,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            check=False,
-            timeout=120,
-        )
+    code = _spawn_into_a_file(repo, env, tmp_path)
     try:
-        assert spawn.returncode == -signal.SIGKILL
+        assert code == -signal.SIGKILL
         before = traces(repo)
         assert before.records
         status = af("status", cwd=repo)
@@ -193,8 +182,19 @@ def test_a_tmux_that_outlives_its_spawn_leaves_no_session(tmp_path: Path, af: Af
     place, gate = tmp_path / "shim", tmp_path / "gate"
     wait_at_gate = f"  kill -9 $PPID\n  while [ ! -e '{gate}' ]; do sleep 0.02; done"
     env = shims.make(place, "tmux", _number_of("new-session", tmp_path, af, "tmux"), wait_at_gate)
+    _spawn_into_a_file(repo, env, tmp_path)
+    try:
+        assert af("status", cwd=repo).returncode == 0
+    finally:
+        gate.touch()
+        shims.wait_for_orphans(place)
+    assert not assert_healed(af, repo, "tmux came too late")
+
+
+def _spawn_into_a_file(repo: Path, env: Mapping[str, str], tmp_path: Path) -> int:
+    """A pipe would stay open for as long as the orphan."""
     with (tmp_path / "output").open("w") as output:
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "agent_farm", "spawn", "--runtime", "demo", "Fix it"],
             cwd=repo,
             env={**os.environ, **env},
@@ -202,14 +202,9 @@ def test_a_tmux_that_outlives_its_spawn_leaves_no_session(tmp_path: Path, af: Af
             stdout=output,
             stderr=output,
             check=False,
-            timeout=120,
+            timeout=300,
         )
-    try:
-        assert af("status", cwd=repo).returncode == 0
-    finally:
-        gate.touch()
-        shims.wait_for_orphans(place)
-    assert not assert_healed(af, repo, "tmux came too late")
+    return done.returncode
 
 
 def _number_of(call: str, tmp_path: Path, af: Af, program: str = "git") -> int:

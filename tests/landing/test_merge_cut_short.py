@@ -17,7 +17,7 @@ from agent_farm.disk import file_lock, is_locked
 from agent_farm.paths import FarmPaths
 from tests.farm import shims
 from tests.farm.conftest import Spawned
-from tests.farm.killing import killed
+from tests.farm.stopping import killed
 from tests.gitrepo import commit_files, git, write_files
 from tests.waiting import wait_until
 
@@ -232,9 +232,9 @@ def _signalled_in_the_check(builder: Spawned, number: signal.Signals) -> tuple[i
     assert builder.af("config", "set", "merge.check", f"touch '{begun}'; sleep 600").returncode == 0
     command = [sys.executable, "-m", "agent_farm", "merge", builder.id]
     merging = subprocess.Popen(command, cwd=builder.repo, stderr=subprocess.PIPE, text=True)
-    wait_until(begun.exists, timeout=60, what="the check")
+    wait_until(begun.exists, timeout=300, what="the check")
     merging.send_signal(number)
-    return merging.wait(60), merging.communicate(timeout=60)[1]
+    return merging.wait(60), merging.communicate(timeout=300)[1]
 
 
 def test_ctrl_c_before_the_last_step_says_that_nothing_landed(builder: Spawned, repo: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_git_that_outlives_its_af_holds_up_the_next_merge(builder: Spawned, tm
     assert is_locked(lock)
     assert "cut short" not in builder.af("doctor", "--fix").stdout
     go.touch()
-    wait_until(lambda: not is_locked(lock), timeout=60, what="git, which holds the lock")
+    wait_until(lambda: not is_locked(lock), timeout=300, what="git, which holds the lock")
     set_trap(builder.repo, "cat")
     done = merge(builder)
     assert done.returncode == 0, done.stderr
@@ -305,38 +305,30 @@ def test_a_commit_made_while_the_merge_is_prepared_stays_and_the_merge_is_prepar
     assert git(builder.repo, "status", "--porcelain", "-uall") == ""
 
 
+def begun_merge(builder: Spawned) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "agent_farm", "merge", builder.id]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, cwd=builder.repo, stdout=pipe, stderr=pipe, text=True)
+
+
 def test_a_merge_waits_for_another_git_and_names_the_lock_of_one_that_was_killed(
     builder: Spawned, repo: Path
 ) -> None:
     lock = repo / ".git/index.lock"
     lock.touch()
-    waiting = subprocess.Popen(
-        [sys.executable, "-m", "agent_farm", "merge", builder.id],
-        cwd=repo,
-        env=dict(os.environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(lambda: "agent-farm-merge.json" in traces_in_git(repo), timeout=60, what="the last step")
+    waiting = begun_merge(builder)
+    wait_until(lambda: "agent-farm-merge.json" in traces_in_git(repo), timeout=300, what="the last step")
     lock.unlink()
-    assert waiting.communicate(timeout=60)[0].startswith(f"{builder.id} landed on main")
+    assert waiting.communicate(timeout=300)[0].startswith(f"{builder.id} landed on main")
     assert_landed(builder)
 
 
 def test_a_merge_that_waits_for_another_says_so(builder: Spawned, repo: Path) -> None:
     with file_lock(FarmPaths(repo).merge_lock()):
-        waiting = subprocess.Popen(
-            [sys.executable, "-m", "agent_farm", "merge", builder.id],
-            cwd=repo,
-            env=dict(os.environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        waiting = begun_merge(builder)
         assert waiting.stderr is not None
         assert waiting.stderr.readline() == f"Waiting for another merge into {repo}\n"
-    assert waiting.communicate(timeout=60)[0].startswith(f"{builder.id} landed on main")
+    assert waiting.communicate(timeout=300)[0].startswith(f"{builder.id} landed on main")
 
 
 def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(

@@ -20,6 +20,7 @@ from agent_farm.sessions.schedules import Schedule, ScheduleStore
 from agent_farm.sessions.session import SpawnerResult
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 from tests.sessions.loop import in_loop
+from tests.waiting import wait_until
 
 BERLIN = "Europe/Berlin"
 NOON = datetime(2026, 6, 1, 12, 0, tzinfo=ZoneInfo("UTC")).timestamp()
@@ -120,8 +121,8 @@ async def test_a_schedule_never_runs_beside_itself(tmp_path: Path) -> None:
     clock.now += 60
     assert await scheduler.tick() == []
     bell.go.set()
-    while scheduler.store.fires("often")[0]["outcome"] != "completed":
-        await asyncio.sleep(0)
+    ended = lambda: scheduler.store.fires("often")[0]["outcome"] == "completed"  # noqa: E731
+    await asyncio.to_thread(wait_until, ended, what="the end of the first")
     clock.now += 60
     assert await scheduler.tick() == ["often"]
     await scheduler.finish()

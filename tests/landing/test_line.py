@@ -119,4 +119,5 @@ def test_one_that_is_added_comes_last_and_once() -> None:
 
 def test_the_second_check_is_the_likelier_next_one() -> None:
     first, second = checks_ahead(line_of(0.05, 0.05, 0.6, 0.6), 2)
-    assert (first.content, second.content) == (("a", "b"), ("a", "b", "c"))
+    assert (first.content, second.content) == (("a", "b", "c"), ("a", "b"))
+    assert [one.content for one in checks_ahead(line_of(0.6, 0.6), 3)] == [("a",), ("b",)]  # no repeat beside

@@ -30,8 +30,12 @@ class Ahead(Struct, frozen=True):
 
 
 def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
-    """The next check, and up to `most` in all that follow on the likelier outcomes."""
+    """The next check, and up to `most` in all that follow on the likelier outcomes.
+
+    Nothing is run again while it runs: that would be no second look.
+    """
     landed: tuple[str, ...] = ()
+    begun: set[tuple[str, ...]] = set()
     while most > 0:
         step = next_step(line)
         if isinstance(step, Blame):
@@ -40,8 +44,11 @@ def checks_ahead(line: Line, most: int) -> Iterator[Ahead]:
             landed += step.ids
             line = with_landed(line, step.ids)
         elif isinstance(step, Check):
-            yield Ahead((*landed, *line.held_ids(), *step.group), step)
-            most -= 1
+            content = (*landed, *line.held_ids(), *step.group)
+            if content not in begun:
+                begun.add(content)
+                yield Ahead(content, step)
+                most -= 1
             likely = passing(line, step) >= 0.5
             line = with_green(line, step.group) if likely else with_red(line, step.group)
         else:

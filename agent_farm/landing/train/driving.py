@@ -1,0 +1,242 @@
+"""The queue, worked off: what `line.py` decides is done in a world of commits, checks and builders.
+
+Each step is written down before the next. A move of the target is written down before it is made, and
+`Queue.moving` says after a kill what to look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.landing.train.ahead import checks_ahead
+from agent_farm.landing.train.journal import (
+    Move,
+    Queue,
+    Returned,
+    after_move,
+    at_new_head,
+    found_present,
+    returned,
+    told,
+)
+from agent_farm.landing.train.line import (
+    Blame,
+    Check,
+    Done,
+    Land,
+    next_step,
+    with_clash,
+    with_green,
+    with_red,
+)
+
+
+class Composed(Struct, frozen=True):
+    """A commit that holds the target with some branches merged onto it, and its tree."""
+
+    commit: str
+    tree: str
+
+
+class Clash(Struct, frozen=True):
+    """`id` cannot be merged onto what comes before it."""
+
+    id: str
+    files: tuple[str, ...] = ()
+
+
+class Asked(Struct, frozen=True):
+    """A tree to be checked; `again`: what is known of it already is not enough."""
+
+    at: Composed
+    again: bool
+
+
+class Sealed(Struct, frozen=True):
+    commit: str
+
+
+class World(Protocol):
+    """What the queue needs of git, checks and builders. Everything may be killed at any moment."""
+
+    def head(self) -> str:
+        """The commit of the target; an error where it cannot be landed on at present."""
+
+    def sift(self, queue: Queue) -> Mapping[str, Returned | None]:
+        """Who cannot be merged onto the target, even alone, and why; None for whose work is there already."""
+
+    def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash: ...
+
+    def judge(self, asked: Sequence[Asked]) -> bool:
+        """Whether the first passes; the others are worth checking at the same time."""
+
+    def blame(self, queue: Queue, id: str) -> Returned:
+        """With what the last check of it said."""
+
+    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
+        """The commits that land, the last of them with exactly this tree."""
+
+    def advance(self, queue: Queue, move: Move) -> bool:
+        """Whether the target was still where the move begins, and so has moved."""
+
+    def has_landed(self, queue: Queue, move: Move) -> bool:
+        """Of a move that was cut short, once what was half done has been settled."""
+
+    def touched(self, queue: Queue, head: str) -> tuple[str, ...]:
+        """Whose files the target's way to `head` touches."""
+
+    def give_back(self, queue: Queue, one: Returned) -> str:
+        """Tell its builder; how that went."""
+
+
+class Book(Protocol):
+    """Where the queue is written down: `journal.Store`, and in memory for simulations."""
+
+    def require(self) -> Queue: ...
+
+    def update(self, change: Callable[[Queue], Queue]) -> Queue: ...
+
+
+class TargetIsRed(AgentFarmError):
+    """What others are to land on does not pass itself."""
+
+    code = "target-red"
+
+
+class Checked(Struct, frozen=True):
+    group: tuple[str, ...]
+    again: bool
+    green: bool
+
+
+class Came(Struct, frozen=True):
+    """These are on the target now, which is at `commit`."""
+
+    ids: tuple[str, ...]
+    commit: str
+
+
+class Moved(Struct, frozen=True):
+    """Somebody else has moved the target."""
+
+    head: str
+
+
+class Present(Struct, frozen=True):
+    id: str
+
+
+Event = Checked | Came | Returned | Moved | Present | Check
+
+
+def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
+    """Until nobody waits; every event is told once it is written down."""
+    while True:
+        queue = book.require()
+        if queue.moving is not None:
+            yield from _settle(world, book, queue)
+            continue
+        head = world.head()
+        if head != queue.head:
+            book.update(partial(at_new_head, head=head, touched=world.touched(queue, head)))
+            yield Moved(head)
+            continue
+        untold = next((one for one in queue.returned if one.told is None), None)
+        if untold is not None:
+            outcome = world.give_back(queue, untold)
+            book.update(partial(told, id=untold.id, outcome=outcome))
+            yield structs.replace(untold, told=outcome)
+            continue
+        if not queue.sifted:
+            yield from _sift(world, book, queue)
+            continue
+        step = next_step(queue.line)
+        if isinstance(step, Done):
+            return
+        if isinstance(step, Land):
+            yield from _land(world, book, queue, step)
+        elif isinstance(step, Check):
+            yield from _check(world, book, queue, step, width)
+        elif isinstance(step, Blame):
+            book.update(partial(returned, one=world.blame(queue, step.id)))
+        else:
+            raise TargetIsRed(
+                f"The check fails on {queue.into} itself, at {queue.head[:12]}",
+                why="So nobody's work can be blamed, and nothing can land.",
+            )
+
+
+def _sift(world: World, book: Book, queue: Queue) -> Iterator[Event]:
+    for id, found in world.sift(queue).items():
+        if found is not None:
+            book.update(partial(returned, one=found))
+        else:
+            book.update(partial(found_present, id=id))
+            yield Present(id)
+    seen = queue.line.ids()
+
+    def sifted(now: Queue) -> Queue:
+        return structs.replace(now, sifted=now.head == queue.head and set(now.line.ids()) <= set(seen))
+
+    book.update(sifted)
+
+
+def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> Iterator[Event]:
+    asked: list[Asked] = []
+    for ahead in checks_ahead(queue.line, width):
+        made = world.compose(queue, ahead.content)
+        if isinstance(made, Composed):
+            asked.append(Asked(made, ahead.check.again))
+        elif not asked:
+            book.update(partial(_with_clash, clash=made, content=ahead.content))
+            return
+    yield step
+    green = world.judge(asked)
+    tree = asked[0].at.tree
+
+    def learned(now: Queue) -> Queue:
+        if now.head != queue.head:
+            return now
+        now = structs.replace(now, checks=now.checks + 1, repeats=now.repeats + step.again)
+        line = (with_green if green else with_red)(now.line, step.group)
+        passed = (*now.passed, tree) if green and step.group else now.passed
+        return structs.replace(now, line=line, passed=passed)
+
+    book.update(learned)
+    yield Checked(step.group, step.again, green)
+
+
+def _with_clash(now: Queue, clash: Clash, content: Sequence[str]) -> Queue:
+    before = content[: content.index(clash.id)]
+    if before:
+        return structs.replace(now, line=with_clash(now.line, clash.id, before))
+    return returned(now, Returned(clash.id, "conflict", f"It conflicts with {now.into}", clash.files))
+
+
+def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]:
+    groups = 0
+    while sum(len(group) for group in queue.line.held[:groups]) < len(step.ids):
+        groups += 1
+    sealed = world.seal(queue, step.ids, queue.passed[groups - 1])
+    if isinstance(sealed, Returned):
+        book.update(partial(returned, one=sealed))
+        return
+    move = Move(queue.head, sealed.commit, step.ids)
+    book.update(lambda now: structs.replace(now, moving=move))
+    landed = world.advance(queue, move)
+    book.update(partial(after_move, landed=landed))
+    if landed:
+        yield Came(move.ids, move.after)
+
+
+def _settle(world: World, book: Book, queue: Queue) -> Iterator[Event]:
+    assert queue.moving is not None
+    landed = world.has_landed(queue, queue.moving)
+    book.update(partial(after_move, landed=landed))
+    if landed:
+        yield Came(queue.moving.ids, queue.moving.after)

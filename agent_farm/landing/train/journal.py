@@ -1,0 +1,197 @@
+"""The landing queue on disk: one small file, written whole at each step, by which a killed run goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
+from agent_farm.git.merging import Strategy
+from agent_farm.landing.train.line import (
+    Line,
+    with_landed,
+    with_moved_target,
+    without,
+)
+from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
+
+VERSION = 1
+_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+
+
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One branch as it was put into the queue: later commits of its builder are another landing."""
+
+    id: str
+    tip: _Commit
+    name: str
+    subject: str
+    trailer: str
+
+
+class Move(Struct, frozen=True, forbid_unknown_fields=True):
+    """The target is about to go from `before` to `after`, with `ids`, whose tree has passed."""
+
+    before: str
+    after: str
+    ids: tuple[str, ...]
+
+
+class Landed(Struct, frozen=True, forbid_unknown_fields=True):
+    """`commit` is what the target was moved to, `tree` what the check passed on."""
+
+    id: str
+    commit: str
+    tree: str
+
+
+class Returned(Struct, frozen=True, forbid_unknown_fields=True):
+    """What did not land, and goes back to its builder. `told` is how the message was delivered."""
+
+    id: str
+    kind: Literal["conflict", "red", "refused"]
+    what: str
+    evidence: tuple[str, ...] = ()
+    log: str | None = None
+    told: str | None = None
+
+
+class Queue(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `line` says holds of the branch `into` at the commit `head`.
+
+    `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
+    alone, to see conflicts. `present` are those whose work the target had already.
+    """
+
+    into: str
+    checkout: str
+    strategy: Strategy
+    head: str
+    line: Line
+    entries: dict[str, Entry]
+    passed: tuple[str, ...] = ()
+    sifted: bool = False
+    moving: Move | None = None
+    landed: tuple[Landed, ...] = ()
+    returned: tuple[Returned, ...] = ()
+    present: tuple[str, ...] = ()
+    checks: int = 0
+    repeats: int = 0
+    next_age: int = 0
+    started_at: float = 0.0
+    version: Literal[1] = 1
+
+    @property
+    def is_done(self) -> bool:
+        waits = self.line.waiting or self.line.held or self.moving
+        return not waits and all(one.told is not None for one in self.returned)
+
+
+class Store:
+    """`file` under a lock: another process may add to the queue while it is worked on."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def read(self) -> Queue | None:
+        if not os.path.lexists(self.file):
+            return None
+        try:
+            content = read_own(self.file)
+            with suppress(msgspec.MsgspecError):
+                if msgspec.json.decode(content, type=_Versioned).version > VERSION:
+                    raise NewerFile(f"{self.file} was written by a newer version of af")
+            return msgspec.json.decode(content, type=Queue)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise DamagedFile(
+                f"{self.file} is damaged",
+                why="It names what waits to land. Nothing of that is lost with it: the branches are there.",
+                hint=as_command("mv", self.file, f"{self.file}.damaged"),
+            ) from error
+
+    def require(self) -> Queue:
+        queue = self.read()
+        if queue is None:
+            raise AgentFarmError("The landing was aborted meanwhile", why="Nothing else of it lands.")
+        return queue
+
+    def update(self, change: Callable[[Queue], Queue]) -> Queue:
+        with self._alone():
+            queue = change(self.require())
+            replace_file(self.file, msgspec.json.encode(queue))
+        return queue
+
+    def put(self, make: Callable[[Queue | None], Queue]) -> Queue:
+        """A new queue, or more in the one that is there."""
+        make_directory(self.file.parent)
+        with self._alone():
+            queue = make(self.read())
+            replace_file(self.file, msgspec.json.encode(queue))
+        return queue
+
+    def remove(self) -> None:
+        with self._alone():
+            self.file.unlink(missing_ok=True)
+
+    def _alone(self) -> AbstractContextManager[int]:
+        return file_lock(self.file.with_suffix(".lock"))
+
+
+class _Versioned(Struct):
+    version: int
+
+
+def at_new_head(queue: Queue, head: str, touched: tuple[str, ...]) -> Queue:
+    """Somebody else's commits are on the target."""
+    line = with_moved_target(queue.line, touched)
+    return structs.replace(queue, head=head, line=line, passed=(), sifted=False)
+
+
+def after_move(queue: Queue, *, landed: bool) -> Queue:
+    """The move that was begun has been made, or never was."""
+    move = queue.moving
+    assert move is not None
+    queue = structs.replace(queue, moving=None)
+    if not landed:
+        return queue
+    groups = len(queue.line.held)
+    line = with_landed(queue.line, move.ids)
+    gone = groups - len(line.held)
+    tree = queue.passed[gone - 1]
+    return structs.replace(
+        queue,
+        head=move.after,
+        line=line,
+        passed=queue.passed[gone:],
+        sifted=False,
+        landed=(*queue.landed, *(Landed(id, move.after, tree) for id in move.ids)),
+    )
+
+
+def returned(queue: Queue, one: Returned) -> Queue:
+    """It waits no more. If it was held, what else was held waits again: no tree without it has passed."""
+    line = queue.line
+    passed = queue.passed
+    if one.id in line.held_ids():
+        line, passed = structs.replace(with_moved_target(line, ()), proven=line.proven), ()
+    return structs.replace(queue, line=without(line, one.id), passed=passed, returned=(*queue.returned, one))
+
+
+def told(queue: Queue, id: str, outcome: str) -> Queue:
+    some = tuple(
+        structs.replace(one, told=outcome) if one.id == id and one.told is None else one
+        for one in queue.returned
+    )
+    return structs.replace(queue, returned=some)
+
+
+def found_present(queue: Queue, id: str) -> Queue:
+    return structs.replace(queue, line=without(queue.line, id), present=(*queue.present, id))

@@ -69,6 +69,21 @@ class FarmPaths:
         """Held while a branch is landed on the main checkout, or on a linked worktree of that name."""
         return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
 
+    @property
+    def landing(self) -> Path:
+        """The landing queue: who waits, what has landed, what came back."""
+        return self.state / "landing.json"
+
+    @property
+    def landing_record(self) -> Path:
+        """How often what builders made was red, by which the queue guesses."""
+        return self.state / "landing-record.json"
+
+    @property
+    def landing_lock(self) -> Path:
+        """Held by whoever works the landing queue off."""
+        return self.locks / "landing.lock"
+
     def trial(self, name: str) -> Path:
         """A throw-away worktree of a merge or of checks, which holds the lock of that name."""
         return self.state / "trials" / name

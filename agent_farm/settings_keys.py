@@ -99,6 +99,13 @@ KEYS = (
     ),
     Key("check.seconds", int, 1800, "Time limit of each check", minimum=1, maximum=86_400),
     Key("check.auto", str, "never", "When checks run by themselves: once a turn ends, or never", AUTO),
+    Key(
+        "landing.checks_at_once",
+        int,
+        0,
+        "Checks that `af land` runs side by side; 0: two with four processors or more, else one",
+        maximum=8,
+    ),
     Key("limits.max_builders", int, 0, "Maximum number of running builders; 0 for no limit"),
     Key(
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True

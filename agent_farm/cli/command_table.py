@@ -42,6 +42,7 @@ COMMANDS = {
     "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
     "check": Entry("land", "check", "Landing", "Prove builders' work with the checks of the repository"),
     "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
+    "land": Entry("land", "land", "Landing", "Land builders' work in groups that pass the checks"),
     "conflicts": Entry("land", "conflicts", "Landing", "Preview merge conflicts between builders"),
     "prune": Entry("remove", "prune_command", "Landing", "Remove builders whose work has landed"),
     "restore": Entry("remove", "restore", "Landing", "Bring a pruned builder back"),

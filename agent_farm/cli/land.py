@@ -1,8 +1,10 @@
-"""`af diff`, `af merge`, `af conflicts`."""
+"""`af diff`, `af merge`, `af land`, `af conflicts`."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import click
 
 from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
@@ -11,6 +13,8 @@ from agent_farm.launch import as_command
 from agent_farm.operations.check import AllChecked, Checked
 from agent_farm.operations.conflicts import ForeseenConflicts
 from agent_farm.operations.diff import Difference
+from agent_farm.operations.land_steps import Part
+from agent_farm.operations.landing_queue import CameBack, HasLanded, LandingQueue
 from agent_farm.operations.merge import AllMerged, Chosen, Kept, Merged
 from agent_farm.operations.prune import Removal
 
@@ -108,6 +112,84 @@ merge = command_of(
     Way("merge", _show_merge, _conclude_merge),
     short={"message": "-m", "yes": "-y"},
     metavars={"message": "TEXT"},
+)
+
+
+def _show_landing(part: Part) -> None:
+    if isinstance(part, HasLanded):
+        answer(f"{part.id} landed, checked as tree {part.tree[:10]}")
+    elif isinstance(part, CameBack):
+        _show_returned(part)
+
+
+def _show_returned(one: CameBack) -> None:
+    answer(printable(f"{one.id} did not land: {one.what}"))
+    for line in one.evidence:
+        narrate(f"  {printable(line)}")
+    if one.log:
+        narrate(f"  {printable(one.log)}")
+    if one.told:
+        narrate(f"  its builder was told: {printable(one.told)}")
+    if one.hint:
+        narrate_hint(one.hint)
+
+
+def _conclude_landing(found: LandingQueue) -> None:
+    if found.state == "none" and found.waiting:
+        _show_queue(found)
+        return
+    for note in found.notes:
+        narrate(printable(note))
+    for group in found.flaky:
+        narrate(f"Flaky: the check of {', '.join(group)} was red, and green when it was run again")
+    again = f" and {counted(found.repeats, 'repeat')}" if found.repeats else ""
+    narrate(
+        f"{len(found.landed)} landed, {len(found.returned)} did not: {counted(found.checks, 'check')}{again}."
+    )
+
+
+def _show_queue(found: LandingQueue) -> None:
+    """The whole of it, for --status and --dry-run."""
+    if found.state == "none" and not found.waiting:
+        narrate("There is no landing.")
+        return
+    for group in found.groups:
+        answer(f"check {', '.join(group)}")
+    for one in found.waiting:
+        how = "passed, waits for an older one" if one.held else f"{one.risk:.0%} likely to fail"
+        answer(f"{one.id}  {one.commit[:10]}  {how}")
+    for landed in found.landed:
+        answer(f"{landed.id}  landed as {landed.commit[:10]}")
+    for back in found.returned:
+        _show_returned(back)
+    if found.state == "stopped":
+        narrate_hint("af land --continue")
+
+
+def _show_aborted(found: LandingQueue) -> None:
+    rest = ", ".join(one.id for one in found.waiting)
+    narrate(f"The queue is empty. Not landed: {rest}" if rest else "The queue is empty.")
+
+
+_LANDING = Way("land", _show_landing, _conclude_landing)
+land = command_of(
+    _LANDING,
+    others={
+        "status": Way("land_status", _show_queue),
+        "proceed": Way("land_continue", _show_landing, _conclude_landing),
+        "abort": Way("land_abort", _show_aborted),
+    },
+    also=[
+        click.Option(["--status"], is_flag=True, help="Show the queue."),
+        click.Option(
+            ["--continue", "proceed"], is_flag=True, help="Go on with a landing that was cut short."
+        ),
+        click.Option(["--abort"], is_flag=True, help="Empty the queue; what has landed stays."),
+    ],
+    short={"yes": "-y"},
+    epilog="""\b
+Exit code 0 when all have landed; 1 when one did not, or the queue had to stop.
+""",
 )
 
 

@@ -86,7 +86,7 @@ def merge_commit(
     landings, which git is given as one of `fds`. `head` is what was checked out a moment ago.
     """
     review = review or Review()
-    making = _Making(repository, work, strategy, message, review, hooks is not None and hooks.signs)
+    making = Making(repository, work, strategy, message, review, hooks is not None and hooks.signs)
     for _ in range(_TRIES):
         now = head or checkout.head()
         if now.branch is None:
@@ -112,7 +112,7 @@ def merge_commit(
 
 
 @dataclass(frozen=True, slots=True)
-class _Making:
+class Making:
     """The commit that a branch is to move to, made in the object store."""
 
     repository: Repository
@@ -173,13 +173,14 @@ class _Making:
                 current, current_tree = self.copied(commit, tree, current), tree
         return current
 
-    def copied(self, commit: str, tree: str, parent: str) -> str:
-        """The same author, date and message over another tree."""
+    def copied(self, commit: str, tree: str, parent: str, trailer: str = "") -> str:
+        """The same author, date and message over another tree; with `trailer` below the message."""
         told = ("log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B", commit)
         name, email, date, text = run_git_bytes(self.repository.root, *told, "--").split(b"\0", 3)
         facts = {"NAME": name, "EMAIL": email, "DATE": b"@" + date}
         author = {f"GIT_AUTHOR_{fact}": os.fsdecode(value) for fact, value in facts.items()}
-        return self.commit(tree, [parent], text.rstrip(b"\n") + b"\n", author)
+        message = b"\n\n".join(part for part in (text.rstrip(b"\n"), os.fsencode(trailer)) if part)
+        return self.commit(tree, [parent], message + b"\n", author)
 
     def commit(
         self, tree: str, parents: Sequence[str], message: bytes, author: Mapping[str, str] | None = None
@@ -199,3 +200,6 @@ class _Making:
 
     def tree_of(self, commit: str) -> str:
         return run_git(self.repository.root, "rev-parse", f"{commit}^{{tree}}").strip()
+
+    def parent_of(self, commit: str) -> str:
+        return run_git(self.repository.root, "rev-parse", f"{commit}^").strip()

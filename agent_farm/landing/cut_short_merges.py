@@ -13,6 +13,7 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
 from agent_farm.git.worktrees import every_checkout
 from agent_farm.landing.place import landing_lock, landing_lock_path
+from agent_farm.landing.train.journal import Store
 from agent_farm.landing.trial import remove_trial, trial_lock_path
 
 
@@ -25,6 +26,18 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
                 f"a merge of {move.what} into {move.branch} was cut short in {checkout.path}",
                 heal=partial(_settle, farm, checkout),
             )
+
+
+def check_cut_short_landing(farm: Farm) -> Iterator[Finding]:
+    queue = Store(farm.paths.landing).read()
+    if queue is None or queue.is_done or is_locked(farm.paths.landing_lock):
+        return
+    waits = [*queue.line.held_ids(), *queue.line.ids()]
+    yield Finding(
+        "problem",
+        f"a landing on {queue.into} was cut short; in its queue: {', '.join(waits) or 'nobody'}",
+        remedy="af land --continue",
+    )
 
 
 def check_left_of_merges(farm: Farm) -> Iterator[Finding]:

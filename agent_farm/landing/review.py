@@ -17,21 +17,11 @@ from agent_farm.landing.work import FoundWork, require_none_of_afs
 from agent_farm.launch import as_command
 
 
-class LandingReview(Review):
-    """Hooks, submodules and checks look at what is about to land, in a clean worktree of its own."""
+class HookReview(Review):
+    """The repository's hooks, in a clean worktree of its own; `notes` gets what they print."""
 
-    def __init__(
-        self,
-        farm: Farm,
-        checkout: Checkout,
-        record: BuilderRecord,
-        found: FoundWork,
-        hooks: Hooks,
-        notes: list[str],
-        tell: Tell | None = None,
-    ) -> None:
-        self.farm, self.checkout, self.record, self.found = farm, checkout, record, found
-        self.hooks, self.notes, self.tell = hooks, notes, tell
+    def __init__(self, farm: Farm, checkout: Checkout, hooks: Hooks, notes: list[str]) -> None:
+        self.farm, self.checkout, self.hooks, self.notes = farm, checkout, hooks, notes
         self.trial = Trial(farm, farm.paths.trial(farm.paths.merge_lock(checkout.worktree_name).stem))
 
     def tree(self, head: str, tip: str, tree: str, strategy: Strategy) -> str:
@@ -62,6 +52,23 @@ class LandingReview(Review):
                 "The commit message is empty", why="The repository's hooks left nothing of it."
             )
         return text
+
+
+class LandingReview(HookReview):
+    """Hooks, submodules and checks look at what is about to land."""
+
+    def __init__(
+        self,
+        farm: Farm,
+        checkout: Checkout,
+        record: BuilderRecord,
+        found: FoundWork,
+        hooks: Hooks,
+        notes: list[str],
+        tell: Tell | None = None,
+    ) -> None:
+        super().__init__(farm, checkout, hooks, notes)
+        self.record, self.found, self.tell = record, found, tell
 
     def commit(self, before: str, after: str) -> None:
         require_none_of_afs(self.record, changes_between(self.checkout, before, after))

@@ -75,7 +75,7 @@ class Send(Request):
 
 
 def _send(context: Context, request: Send) -> Iterator[Delivered]:
-    return _deliver_all(context.farm, choose_all(context, request.ids), request.text)
+    return deliver_all(context.farm, choose_all(context, request.ids), request.text)
 
 
 SEND = Operation(
@@ -99,7 +99,7 @@ class MessageBuilder(Request):
 def _message(context: Context, request: MessageBuilder) -> Delivered:
     signature = f"Message from builder {context.caller_id}: " if context.caller == "builder" else ""
     record = choose(context, request.id)
-    (delivered,) = _deliver_all(context.farm, [record], signature + request.text)
+    (delivered,) = deliver_all(context.farm, [record], signature + request.text)
     return delivered
 
 
@@ -143,7 +143,7 @@ SEND_KEYS = Operation(
 )
 
 
-def _deliver_all(farm: Farm, records: Collection[BuilderRecord], text: str) -> Iterator[Delivered]:
+def deliver_all(farm: Farm, records: Collection[BuilderRecord], text: str) -> Iterator[Delivered]:
     require_deliverable(text)
     return _each(farm, records, partial(_deliver, farm, text))
 

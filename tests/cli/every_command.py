@@ -25,6 +25,7 @@ WORDS = {
     "diff": ["diff", ID],
     "merge": ["merge", ID],
     "check": ["check", ID],
+    "land": ["land", ID],
     "conflicts": ["conflicts"],
     "prune": ["prune"],
     "restore": ["restore", ID],

@@ -81,6 +81,7 @@ def examples(id: str) -> Iterator[tuple[str, dict[str, Any], list[str] | None]]:
     yield "diff", {"id": id}, ["diff", id]
     yield "list_builders", {}, None
     yield "landing", {"id": id}, None
+    yield "land_status", {}, ["land", "--status"]
     yield "prompt", {"id": id}, None
     yield "choices", {}, None
     yield "recover", {}, ["recover"]

@@ -70,7 +70,8 @@ class World(Protocol):
     def sift(self, queue: Queue) -> Mapping[str, Returned | None]:
         """Who cannot be merged onto the target, even alone, and why; None for whose work is there already."""
 
-    def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash: ...
+    def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash | Returned:
+        """What would land; or which of them keeps that from being made."""
 
     def judge(self, asked: Sequence[Asked]) -> bool:
         """Whether the first passes; the others are worth checking at the same time."""
@@ -192,7 +193,12 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
         made = world.compose(queue, ahead.content)
         if isinstance(made, Composed):
             asked.append(Asked(made, ahead.check.again))
-        elif not asked:
+        elif asked:
+            continue  # it would have been a check beside another
+        elif isinstance(made, Returned):
+            book.update(partial(returned, one=made))
+            return
+        else:
             book.update(partial(_with_clash, clash=made, content=ahead.content))
             return
     yield step
@@ -202,7 +208,7 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
     def learned(now: Queue) -> Queue:
         if now.head != queue.head:
             return now
-        now = structs.replace(now, checks=now.checks + 1, repeats=now.repeats + step.again)
+        now = structs.replace(now, checks=now.checks + (not step.again), repeats=now.repeats + step.again)
         line = (with_green if green else with_red)(now.line, step.group)
         passed = (*now.passed, tree) if green and step.group else now.passed
         return structs.replace(now, line=line, passed=passed)

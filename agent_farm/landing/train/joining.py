@@ -1,0 +1,70 @@
+"""Who is put into the landing queue, with what is known of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+from msgspec import structs
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import Checkout, Head
+from agent_farm.git.landed import commit_trees
+from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.merging import Strategy
+from agent_farm.landing.checks import declared_checks
+from agent_farm.landing.train.journal import Entry, Queue
+from agent_farm.landing.train.line import Line, Waiting, with_added
+from agent_farm.landing.train.risk import Facts, load_record, risks_of
+from agent_farm.landing.train.world import files_of
+from agent_farm.landing.verdicts import kept_verdict
+from agent_farm.landing.work import FoundWork
+
+Works = Mapping[BuilderRecord, FoundWork]
+
+
+def new_queue(checkout: Checkout, head: Head, strategy: Strategy) -> Queue:
+    assert head.branch is not None
+    return Queue(head.branch, str(checkout.path), strategy, head.commit, Line(), {}, started_at=time.time())
+
+
+def entry_of(record: BuilderRecord, found: FoundWork) -> Entry:
+    work = found.work
+    return Entry(record.id, work.tip, work.name, work.subject, work.trailer)
+
+
+def joined(queue: Queue, entries: Collection[Entry], risks: Mapping[str, float]) -> Queue:
+    """At the end, in this order. One that came back may try again with other commits."""
+    inside = {*queue.line.ids(), *queue.line.held_ids()}
+    new = [one for one in entries if one.id not in inside]
+    waiting = [Waiting(one.id, queue.next_age + place, risks[one.id]) for place, one in enumerate(new)]
+    again = {one.id for one in new}
+    return structs.replace(
+        queue,
+        line=with_added(queue.line, waiting),
+        entries={**queue.entries, **{one.id: one for one in new}},
+        returned=tuple(one for one in queue.returned if one.id not in again or one.told is None),
+        next_age=queue.next_age + len(new),
+        sifted=queue.sifted and not new,
+    )
+
+
+def guessed_risks(
+    farm: Farm, records: Collection[BuilderRecord], entries: Collection[Entry], head: str
+) -> dict[str, float]:
+    """Of each, that its check will be red."""
+    runtimes = {record.id: record.runtime for record in records}
+    tips = {one.id: one.tip for one in entries}
+    files = files_of(farm, head, tips)
+    own = commit_trees(farm.repository, tips.values())
+    merged = merged_trees(farm.repository, [(head, tip) for tip in tips.values()])
+    checks = declared_checks(farm)
+    facts = []
+    for (id, tip), result in zip(tips.items(), merged, strict=True):
+        here = None if result.conflicts else kept_verdict(farm, result.tree, checks)
+        before = kept_verdict(farm, own[tip], checks)
+        known = here or before
+        proof = known.passed if known else None
+        facts.append(Facts(id, runtimes[id], tip, files[id], proof, here is not None))
+    return risks_of(facts, load_record(farm.paths.landing_record))

@@ -1,0 +1,310 @@
+"""The world of the landing queue: this repository, its checks, and the builders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.own_events import note
+from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
+from agent_farm.git.checkout import Checkout
+from agent_farm.git.divergence import merge_base
+from agent_farm.git.entries import changes_between
+from agent_farm.git.landed import commit_trees
+from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
+from agent_farm.git.merge_trees import merged_trees
+from agent_farm.git.merging import Making, MergeConflicts, Review, Work
+from agent_farm.git.patches import changed_paths
+from agent_farm.git.settling import Move as GitMove
+from agent_farm.git.settling import settle_interrupted
+from agent_farm.landing.checks import Check
+from agent_farm.landing.place import Tell, landing_lock
+from agent_farm.landing.review import HookReview
+from agent_farm.landing.submodule_pointers import require_known_pointers
+from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed
+from agent_farm.landing.train.journal import Entry, Move, Queue, Returned
+from agent_farm.landing.train.risk import note_end
+from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
+from agent_farm.landing.work import require_none_of_afs
+from agent_farm.launch import as_command
+from agent_farm.printable import printable
+from agent_farm.shield import Shield
+
+_TAIL_LINES = 40
+_TAIL_BYTES = 6000
+_LONGEST_COMMAND = 100
+
+GiveBack = Callable[[BuilderRecord, Queue, Returned], str]
+
+
+@dataclass
+class FarmWorld:
+    """`give_back` sends a message to a builder and says how that went."""
+
+    farm: Farm
+    checkout: Checkout
+    into: str
+    checks: Sequence[Check]
+    give_back_to: GiveBack
+    tell: Tell
+    notes: list[str] = field(default_factory=list)
+    _made: dict[tuple[str, ...], Composed | Clash | Returned] = field(default_factory=dict)
+    _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
+
+    def head(self) -> str:
+        head = self.checkout.head()
+        if head.branch != self.into:
+            switch = as_command("git", "-C", self.checkout.path, "switch", self.into)
+            raise AgentFarmError(
+                f"{self.checkout.path} is no longer on {self.into}",
+                why="That is where the queue lands. What waits in it stays there.",
+                hint=f"{switch} && af land --continue",
+            )
+        return head.commit
+
+    # who can be merged at all
+
+    def sift(self, queue: Queue) -> Mapping[str, Returned | None]:
+        repository, found = self.farm.repository, dict[str, Returned | None]()
+        entries = [queue.entries[id] for id in queue.line.ids()]
+        records = self.farm.registry.read()
+        results = merged_trees(repository, [(queue.head, entry.tip) for entry in entries])
+        own = commit_trees(repository, [queue.head])[queue.head]
+        for entry, result in zip(entries, results, strict=True):
+            record = records.get(entry.id)
+            if record is None:
+                found[entry.id] = Returned(entry.id, "refused", "it was removed", told="nobody is there")
+            elif result.conflicts:
+                found[entry.id] = _conflict(entry.id, queue.into, result.conflicts)
+            elif result.tree == own:
+                found[entry.id] = None
+            elif refused := self._refused(record, queue.head, result.tree):
+                found[entry.id] = refused
+        return found
+
+    def _refused(self, record: BuilderRecord, head: str, tree: str) -> Returned | None:
+        try:
+            require_none_of_afs(record, changes_between(self.checkout, head, tree))
+            require_known_pointers(self.farm, self.checkout, record, head, tree)
+        except AgentFarmError as error:
+            return Returned(record.id, "refused", error.sentence, error.evidence)
+        return None
+
+    # what is checked, and lands
+
+    def compose(self, queue: Queue, ids: Sequence[str]) -> Composed | Clash | Returned:
+        """Made on what was made before: a longer row starts where a shorter one ended."""
+        current: Composed | Clash | Returned = Composed(
+            queue.head, commit_trees(self.farm.repository, [queue.head])[queue.head]
+        )
+        for number, id in enumerate(ids, 1):
+            assert isinstance(current, Composed)
+            key = (queue.head, *ids[:number])
+            if key not in self._made:
+                self._made[key] = self._merged(queue, queue.entries[id], current)
+            current = self._made[key]
+            if not isinstance(current, Composed):
+                return current
+        return current
+
+    def _merged(self, queue: Queue, entry: Entry, on: Composed) -> Composed | Clash | Returned:
+        hooks = self._hooks()
+        has_own = any(map(hooks.find, ("pre-commit", "pre-merge-commit")))
+        try:
+            with self._review(hooks if has_own else None) as review:
+                making = Making(self.farm.repository, _work(entry), queue.strategy, None, review, False)
+                commit = making.after(on.commit)
+        except MergeConflicts as error:
+            return Clash(entry.id, error.evidence)
+        except HookRefused as error:
+            return Returned(entry.id, "refused", error.sentence, error.evidence)
+        return Composed(commit, commit_trees(self.farm.repository, [commit])[commit])
+
+    @contextmanager
+    def _review(self, hooks: Hooks | None) -> Iterator[Review]:
+        """Whoever shows something to hooks has the place where they see it for itself."""
+        if hooks is None:
+            yield Review()
+            return
+        with landing_lock(self.farm, self.checkout, tell=self.tell):
+            review = HookReview(self.farm, self.checkout, hooks, self.notes)
+            try:
+                yield review
+            finally:
+                review.trial.close()
+
+    def _hooks(self) -> Hooks:
+        return find_hooks(self.checkout, never_below=self.farm.paths.worktrees)
+
+    def judge(self, asked: Sequence[Asked]) -> bool:
+        if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
+            return self._passes(asked[0], self.tell)
+        first = self._begun(asked[0])
+        for one in asked[1:]:
+            if sum(not future.done() for future in self._running.values()) < len(asked):
+                self._begun(one)
+        passed = first.result()
+        del self._running[asked[0].at.tree, asked[0].again]
+        return passed
+
+    def _begun(self, one: Asked) -> Future[bool]:
+        """In a thread that nothing waits for at the end of the program; the check ends with that, too."""
+        key = (one.at.tree, one.again)
+        if key not in self._running:
+            future = self._running[key] = Future[bool]()
+            Thread(target=self._settle_future, args=(future, one), daemon=True).start()
+        return self._running[key]
+
+    def _settle_future(self, future: Future[bool], one: Asked) -> None:
+        try:
+            future.set_result(self._passes(one, None))
+        except BaseException as error:
+            future.set_exception(error)
+
+    def _passes(self, one: Asked, tell: Tell | None) -> bool:
+        reuse: Reuse = "green" if one.again else "all"
+        verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse, tell=tell)
+        assert verdict.tree == one.at.tree
+        return verdict.passed
+
+    def blame(self, queue: Queue, id: str) -> Returned:
+        made = self.compose(queue, [*queue.line.held_ids(), id])
+        verdict = kept_verdict(self.farm, made.tree, self.checks) if isinstance(made, Composed) else None
+        self._note_end(queue, id, failed=True)
+        red = verdict.failed if verdict else None
+        if red is None:
+            return Returned(id, "red", "its check was red twice")
+        what = f"`{_one_line(red.command)}` {red.told} on {queue.into} with its commits merged"
+        return Returned(id, "red", f"{what}, twice", _tail(red), str(red.log))
+
+    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
+        hooks = self._hooks()
+        proof = "".join(f"\nChecked: {_one_line(check.command)} on {tree}" for check in self.checks)
+        current, last = queue.head, ""
+        with self._review(hooks if hooks.directory else None) as review:
+            for id in ids:
+                entry = queue.entries[id]
+                work = _work(entry, entry.trailer + proof)
+                making = Making(self.farm.repository, work, queue.strategy, None, review, hooks.signs)
+                last = id
+                try:
+                    after = making.after(current)
+                    if queue.strategy == "rebase" and after != current:
+                        parent = making.parent_of(after)
+                        after = making.copied(after, making.tree_of(after), parent, work.trailer)
+                except HookRefused as error:
+                    return Returned(id, "refused", error.sentence, error.evidence)
+                current = after
+        made = commit_trees(self.farm.repository, [current])[current]
+        if made != tree:
+            raise AgentFarmError(
+                f"{last} came out as another tree than the one that was checked",
+                why="A hook of the repository that changes files does not do so alike each time."
+                if hooks.directory
+                else f"It is {made}, and the check passed on {tree}.",
+                hint="af land --abort",
+            )
+        return Sealed(current)
+
+    def advance(self, queue: Queue, move: Move) -> bool:
+        hooks = self._hooks()
+        what = ", ".join(move.ids)[:300]
+        with landing_lock(self.farm, self.checkout, tell=self.tell) as lock, Shield() as shield:
+            settle_interrupted(self.checkout)
+            if self.head() != move.before:
+                return False
+            step = GitMove(what, queue.into, move.before, move.after)
+            try:
+                advance(self.checkout, step, hooks=hooks.directory, fds=[lock], shield=shield)
+            except HeadMoved:
+                return False
+            except MergeRefused as error:
+                error.hint = f"{error.hint or as_command('git', 'status')} && af land --continue"
+                raise
+        self._after_landing(queue, move, hooks)
+        return True
+
+    def _after_landing(self, queue: Queue, move: Move, hooks: Hooks) -> None:
+        records = self.farm.registry.read()
+        for id in move.ids:
+            self._note_end(queue, id, failed=False)
+            if id in records:
+                note(self.farm, records[id], "merged", f"into {queue.into}, now {move.after[:12]}")
+        try:
+            self.notes += hooks.run("post-merge", "1" if queue.strategy == "squash" else "0")
+        except HookRefused as error:  # it has landed, whatever this hook says
+            self.notes += [error.what, *error.evidence]
+
+    def has_landed(self, queue: Queue, move: Move) -> bool:
+        with landing_lock(self.farm, self.checkout, tell=self.tell):
+            settle_interrupted(self.checkout)
+            making = Making(self.farm.repository, Work(move.after, "", ""), "merge", None, Review(), False)
+            return making.contains(self.head(), move.after)
+
+    def touched(self, queue: Queue, head: str) -> tuple[str, ...]:
+        ids = [*queue.line.ids(), *queue.line.held_ids()]
+        files = files_of(self.farm, head, {id: queue.entries[id].tip for id in ids})
+        trees = commit_trees(self.farm.repository, [queue.head, head])
+        change = (trees[queue.head], trees[head])
+        theirs = changed_paths(self.farm.repository, [change]).get(change, frozenset())
+        return tuple(id for id in ids if files[id] & theirs)
+
+    def give_back(self, queue: Queue, one: Returned) -> str:
+        record = self.farm.registry.read().get(one.id)
+        if record is None:
+            return "nobody is there"
+        note(self.farm, record, "returned", one.what)
+        return self.give_back_to(record, queue, one)
+
+    def _note_end(self, queue: Queue, id: str, *, failed: bool) -> None:
+        record = self.farm.registry.read().get(id)
+        if record is not None:
+            tip = queue.entries[id].tip if failed else None
+            note_end(self.farm.paths.landing_record, id, record.runtime, failed_tip=tip)
+
+
+def files_of(farm: Farm, head: str, tips: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """What each branch changes since it left what `head` is on."""
+    bases = {id: merge_base(farm.repository, head, tip) for id, tip in tips.items()}
+    trees = commit_trees(farm.repository, [*tips.values(), *(base for base in bases.values() if base)])
+    changes = {id: (trees[base], trees[tips[id]]) for id, base in bases.items() if base}
+    paths = changed_paths(farm.repository, set(changes.values()))
+    return {id: paths.get(changes[id], frozenset()) if id in changes else frozenset() for id in tips}
+
+
+def _work(entry: Entry, trailer: str | None = None) -> Work:
+    return Work(entry.tip, entry.name, entry.subject, entry.trailer if trailer is None else trailer)
+
+
+def _conflict(id: str, into: str, files: Sequence[str]) -> Returned:
+    return Returned(id, "conflict", f"It conflicts with {into}", tuple(files))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= _LONGEST_COMMAND else f"{line[: _LONGEST_COMMAND - 1]}…"
+
+
+def _tail(result: CheckResult) -> tuple[str, ...]:
+    """The last lines of its log, as a message may hold them."""
+    if result.changed:
+        return result.changed
+    lines = _last_bytes(result.log).decode("utf-8", "replace").splitlines()
+    return tuple(printable(line) for line in lines[-_TAIL_LINES:])
+
+
+def _last_bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as content:
+            content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL_BYTES))
+            return content.read(_TAIL_BYTES)
+    except OSError:
+        return b""

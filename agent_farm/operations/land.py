@@ -1,0 +1,252 @@
+"""`land`, `land_status`, `land_continue`, `land_abort`: the landing queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, cast
+
+from msgspec import Meta, structs
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import FINISHED
+from agent_farm.disk import file_lock, is_locked
+from agent_farm.errors import AgentFarmError, LockTaken, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.git.checkout import Checkout, Head, checkout_at
+from agent_farm.git.landed import have_landed
+from agent_farm.git.merging import Strategy
+from agent_farm.git.settling import settle_interrupted
+from agent_farm.landing.place import landing_lock, landing_place, require_base
+from agent_farm.landing.train.joining import entry_of, guessed_risks, joined, new_queue
+from agent_farm.landing.train.journal import Queue, Store
+from agent_farm.landing.work import find_work
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import BuilderIds, Yes, choose_all
+from agent_farm.operations.land_steps import Part, agree, require_checks, work_off
+from agent_farm.operations.landing_queue import (
+    LandingQueue,
+    shown,
+)
+from agent_farm.operations.operation import Context, Nothing, Operation, Request
+
+_READY = {*FINISHED, "idle"}
+_SECONDS = 20.0
+
+
+class Land(Request):
+    ids: Annotated[
+        BuilderIds,
+        Meta(description="Ids of builders; default: all whose turn has ended, with commits to land here"),
+    ] = ()
+    strategy: Annotated[
+        Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
+    ] = None
+    here: Annotated[
+        bool, Meta(description="Land on the branch that is checked out, even if it is not the base")
+    ] = False
+    dry_run: Annotated[bool, Meta(description="Say the order and the first groups, and do nothing")] = False
+    yes: Yes = False
+
+
+class LandContinue(Request):
+    yes: Yes = False
+
+
+def _run(context: Context, request: Land) -> Iterator[Part]:
+    farm = context.farm
+    checks = require_checks(farm)
+    strategy = request.strategy or cast(Strategy, farm.settings.text("merge.strategy"))
+    if strategy == "ff":
+        raise UsageError(
+            "The queue cannot land fast-forwards only",
+            why="Of several branches only the first is one.",
+            hint="af land --strategy rebase",
+        )
+    checkout = landing_place(farm)
+    head = checkout.head()
+    if head.branch is None:
+        raise AgentFarmError(f"{checkout.path} is on no branch", hint=as_command("git", "branch"))
+    records = _chosen(context, request, checkout, head)
+    works = {record.id: find_work(farm, record) for record in records}
+    entries = [entry_of(record, works[record.id]) for record in records]
+    risks = guessed_risks(farm, records, entries, head.commit)
+
+    def queue_of(before: Queue | None) -> Queue:
+        fresh = before is None or before.is_done
+        return joined(
+            new_queue(checkout, head, strategy) if before is None or fresh else before, entries, risks
+        )
+
+    if request.dry_run:
+        yield shown(queue_of(None), "none")
+        return
+    agree(context, checks, yes=request.yes)
+    for record in records:
+        if left := works[record.id].left_behind:
+            context.tell(f"{record.id} has uncommitted files, which do not land: {', '.join(left[:5])}")
+    store = Store(farm.paths.landing)
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(farm.paths.landing_lock, wait=0))
+        except LockTaken:
+            yield _added(context, store, queue_of, checkout, head)
+            return
+        before = store.read()
+        if before is not None and not before.is_done:
+            raise _cut_short(before)
+        store.put(queue_of)
+        yield from work_off(context, store, checks)
+
+
+def _cut_short(queue: Queue) -> AgentFarmError:
+    waits = [*queue.line.held_ids(), *queue.line.ids()]
+    return AgentFarmError(
+        f"A landing on {queue.into} was cut short",
+        why=f"In its queue: {', '.join(waits)}" if waits else None,
+        hint="af land --continue",
+    )
+
+
+def _added(
+    context: Context, store: Store, make: Callable[[Queue | None], Queue], checkout: Checkout, head: Head
+) -> LandingQueue:
+    """To the queue that another af works off; it looks into the file before each step."""
+    running = store.read()
+    if running is not None and (running.into, running.checkout) != (head.branch, str(checkout.path)):
+        raise LockTaken(
+            f"A landing on {running.into} in {running.checkout} is under way",
+            why="One runs at a time.",
+            hint="af land --status",
+        )
+    queue = store.put(make)
+    context.tell("A landing is under way; it has these in its queue now.")
+    return shown(queue, "running")
+
+
+def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> list[BuilderRecord]:
+    """Oldest first where none is named, else as named."""
+    farm = context.farm
+    if request.ids:
+        named = choose_all(context, request.ids)
+        for record in named:
+            require_base(farm, record, checkout, head, here=request.here)
+        return named
+    records = list(farm.records().values())
+    statuses = read_statuses(farm, records)
+    found = []
+    for record in records:
+        if statuses[record.id].state not in _READY:
+            continue
+        try:
+            require_base(farm, record, checkout, head, here=request.here)
+            work = find_work(farm, record)
+        except AgentFarmError as error:
+            context.tell(f"{record.id} is left out: {error.what}")
+            continue
+        if have_landed(farm.repository, [work.work.tip], [head.commit], timeout=_SECONDS) is not True:
+            found.append(record)
+    if not found:
+        raise AgentFarmError(
+            "Nobody has anything to land here",
+            why="Without ids, those land whose turn has ended and who have commits for the branch here.",
+            hint="af status",
+        )
+    return found
+
+
+def _status(context: Context, request: Nothing) -> Iterator[Part]:
+    farm = context.farm
+    queue = Store(farm.paths.landing).read()
+    if queue is None:
+        yield LandingQueue("none", None)
+        return
+    running = is_locked(farm.paths.landing_lock)
+    yield shown(queue, "running" if running else "done" if queue.is_done else "stopped")
+
+
+def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
+    farm = context.farm
+    checks = require_checks(farm)
+    with ExitStack() as held:
+        _hold(held, farm)
+        store = Store(farm.paths.landing)
+        queue = store.read()
+        if queue is None:
+            raise AgentFarmError("There is no landing to go on with", hint="af land")
+        agree(context, checks, yes=request.yes)
+        # what was red on the branch itself may have been mended outside of it
+        store.update(lambda now: structs.replace(now, line=structs.replace(now.line, target_runs=0)))
+        yield from work_off(context, store, checks)
+
+
+def _hold(held: ExitStack, farm: Farm) -> None:
+    try:
+        held.enter_context(file_lock(farm.paths.landing_lock, wait=0))
+    except LockTaken as error:
+        raise LockTaken("A landing is under way", hint="af land --status") from error
+
+
+def _abort(context: Context, request: Nothing) -> Iterator[Part]:
+    """What has landed has landed; where another af works the queue off, that ends at its next step."""
+    farm = context.farm
+    store = Store(farm.paths.landing)
+    queue = store.read()
+    if queue is None:
+        raise AgentFarmError("There is no landing to abort", hint="af land")
+    store.remove()
+    checkout = checkout_at(farm.repository, Path(queue.checkout))
+    if queue.moving is not None and not is_locked(farm.paths.landing_lock):
+        with landing_lock(farm, checkout, tell=context.tell):
+            settle_interrupted(checkout)
+    yield shown(queue, "none")
+
+
+def _last(parts: Sequence[Part]) -> LandingQueue:
+    return [part for part in parts if isinstance(part, LandingQueue)][-1]
+
+
+LAND = Operation(
+    "land",
+    "Land builders' work in groups that pass the checks, on the branch that is checked out here",
+    Land,
+    LandingQueue,
+    _run,
+    _last,
+    effect="changes",
+    outside=True,
+    details="Each check runs on exactly the tree that lands. What conflicts, or is red alone, goes back to"
+    " its builder as a message, and the queue goes on. Killed, it goes on with `land_continue`.",
+)
+LAND_STATUS = Operation(
+    "land_status",
+    "Show the landing queue",
+    Nothing,
+    LandingQueue,
+    _status,
+    _last,
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+LAND_CONTINUE = Operation(
+    "land_continue",
+    "Go on with a landing that was cut short",
+    LandContinue,
+    LandingQueue,
+    _continue,
+    _last,
+    effect="changes",
+    outside=True,
+)
+LAND_ABORT = Operation(
+    "land_abort",
+    "Empty the landing queue: what has landed stays, nothing else lands",
+    Nothing,
+    LandingQueue,
+    _abort,
+    _last,
+    effect="changes",
+)

@@ -1,0 +1,91 @@
+"""The landing queue at work: what `land` and `land_continue` do alike, told as it happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import structs
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.consent import require_consent
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import checkout_at
+from agent_farm.landing.checks import Check, declared_checks, settings_of
+from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, drive
+from agent_farm.landing.train.journal import Queue, Returned, Store
+from agent_farm.landing.train.line import Check as CheckStep
+from agent_farm.landing.train.world import FarmWorld
+from agent_farm.operations.landing_queue import (
+    CameBack,
+    HasLanded,
+    LandingQueue,
+    came_back,
+    message_of,
+    shown,
+)
+from agent_farm.operations.operation import Context
+from agent_farm.operations.send import deliver_all
+
+_MANY_CORES = 4
+
+Part = LandingQueue | HasLanded | CameBack
+
+
+def require_checks(farm: Farm) -> tuple[Check, ...]:
+    checks = declared_checks(farm)
+    if not checks:
+        raise AgentFarmError(
+            "There is no check",
+            why="The queue lands what a check passes on. af merge lands without one.",
+            hint='af config set check.command "make test"',
+        )
+    return checks
+
+
+def agree(context: Context, checks: Sequence[Check], *, yes: bool) -> None:
+    wanted = context.farm.settings.requests(settings_of(checks))
+    require_consent(context.farm.root, wanted, yes=yes, ask=context.ask)
+
+
+def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:
+    """Under the lock of whoever works the queue off."""
+    farm, queue = context.farm, store.require()
+    checkout = checkout_at(farm.repository, Path(queue.checkout))
+    world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
+    yield shown(queue, "running")
+    for event in drive(world, store, _at_once(farm)):
+        yield from _parts(event, context, store)
+    queue = store.require()
+    yield structs.replace(shown(queue, "done"), notes=tuple(world.notes))
+
+
+def _at_once(farm: Farm) -> int:
+    wanted = farm.settings.number("landing.checks_at_once")
+    return wanted or (2 if len(os.sched_getaffinity(0)) >= _MANY_CORES else 1)
+
+
+def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
+    if isinstance(event, Returned):
+        yield came_back(event)
+    elif isinstance(event, Came):
+        landed = store.require().landed[-len(event.ids) :]
+        yield from (HasLanded(one.id, one.commit, one.tree) for one in landed)
+    elif isinstance(event, CheckStep):
+        what = ", ".join(event.group) or "the branch itself"
+        context.tell(f"Checking {what}{' once more' if event.again else ''}")
+    elif isinstance(event, Checked):
+        context.tell("  green" if event.green else "  red")
+    elif isinstance(event, Moved):
+        context.tell(f"Somebody has committed: it goes on from {event.head[:12]}")
+    elif isinstance(event, Present):
+        context.tell(f"{event.id} has nothing to land")
+
+
+def _give_back(farm: Farm, record: BuilderRecord, queue: Queue, one: Returned) -> str:
+    """The same builder mends it; its commits are still its own."""
+    (delivered,) = deliver_all(farm, [record], message_of(queue, one))
+    return f"{delivered.outcome}: {delivered.reason}" if delivered.reason else delivered.outcome

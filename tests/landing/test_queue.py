@@ -1,0 +1,231 @@
+"""`af land`: groups that pass land as they were checked, what is red alone goes back, the queue goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm.conftest import Spawned
+from tests.gitrepo import commit_files, git, write_files
+
+Spawn = Callable[..., Spawned]
+Committed = Callable[..., Spawned]
+
+RED = "! ls bad* 2>/dev/null"
+
+
+@pytest.fixture
+def ran(repo: Path) -> Path:
+    """The trees that the check ran on; it is red where a file's name begins with `bad`."""
+    file = repo.parent / "ran"
+    file.touch()
+    (repo / ".git/info").mkdir(exist_ok=True)
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("agent-farm.toml\n")
+    set_check(repo, file)
+    return file
+
+
+def set_check(repo: Path, ran: Path, more: str = RED) -> None:
+    command = f"git rev-parse HEAD^{{tree}} >> '{ran}'; {more}"
+    write_files(repo, {"agent-farm.toml": f'[check]\ncommand = """{command}"""\n'})
+
+
+@pytest.fixture
+def committed(spawn: Spawn) -> Committed:
+    def make(**files: str) -> Spawned:
+        builder = spawn("--shell")
+        commit_files(builder.worktree, {f"{name}.txt": text for name, text in files.items()}, "work")
+        return builder
+
+    return make
+
+
+def land(af: Af, *words: str) -> dict[str, Any]:
+    done = af("land", *words, "--yes", "--json")
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert "error" not in found, found
+    assert done.returncode == (1 if found["returned"] else 0), done.stderr
+    return found
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["id"] for row in rows]
+
+
+def test_good_ones_land_together_as_the_tree_that_was_checked(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one, two = committed(one="1\n"), committed(two="2\n")
+    found = land(af, one.id, two.id)
+    assert ids(found["landed"]) == [one.id, two.id]
+    assert (found["checks"], found["repeats"], found["state"]) == (1, 0, "done")
+    tree = git(repo, "rev-parse", "HEAD^{tree}")
+    assert ran.read_text().split() == [tree]
+    assert (repo / "one.txt").exists()
+    assert (repo / "two.txt").exists()
+    assert git(repo, "status", "--porcelain") == ""
+    message = git(repo, "log", "-1", "--format=%B")
+    assert f"Builder: {two.id}\nChecked: " in message
+    assert message.endswith(f" on {tree}")
+    assert git(repo, "log", "--format=%s", "--first-parent").splitlines()[2] == "first"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["squash", "rebase"])
+def test_each_strategy_leaves_one_line(
+    committed: Committed, af: Af, repo: Path, ran: Path, strategy: str
+) -> None:
+    one, two = committed(one="1\n"), committed(two="2\n")
+    commit_files(repo, {"theirs.txt": "x\n"}, "theirs")
+    found = land(af, one.id, two.id, "--strategy", strategy)
+    assert len(found["landed"]) == 2
+    assert git(repo, "log", "--merges", "--format=%s") == ""
+    for commit, builder in (("HEAD~1", one), ("HEAD", two)):
+        assert f"Builder: {builder.id}\nChecked: " in git(repo, "log", "-1", "--format=%B", commit)
+    assert land(af, one.id, "--strategy", strategy)["present"] == [one.id]
+
+
+def test_the_red_one_goes_back_and_the_others_land(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    good, bad, other = committed(one="1\n"), committed(bad="x\n"), committed(three="3\n")
+    found = land(af, good.id, bad.id, other.id)
+    assert sorted(ids(found["landed"])) == sorted([good.id, other.id])
+    (back,) = found["returned"]
+    assert (back["id"], back["kind"]) == (bad.id, "red")
+    assert back["evidence"] == ["bad.txt"]
+    assert "Your work did not land on main" in af("capture", bad.id).stdout
+    assert "bad.txt" in Path(back["log"]).read_text()
+    assert not (repo / "bad.txt").exists()
+    assert found["repeats"] == 1
+    assert git(repo, "rev-parse", "HEAD^{tree}") in ran.read_text().split()
+    # it mends it, and lands
+    git(bad.worktree, "mv", "bad.txt", "good.txt")
+    git(bad.worktree, "commit", "-q", "-m", "mended")
+    assert ids(land(af, bad.id)["landed"]) == [bad.id]
+
+
+def test_a_conflict_goes_back_with_its_files(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one, two = committed(same="1\n"), committed(same="2\n")
+    found = land(af, one.id, two.id)
+    assert ids(found["landed"]) == [one.id]
+    (back,) = found["returned"]
+    assert (back["id"], back["kind"], back["evidence"]) == (two.id, "conflict", ["same.txt"])
+    assert len(ran.read_text().split()) == 1
+
+
+def test_a_flaky_check_blames_nobody_and_is_told(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one = committed(one="1\n")
+    flag = repo.parent / "flag"
+    set_check(repo, ran, f"test -e '{flag}' || {{ touch '{flag}'; false; }}")
+    found = land(af, one.id)
+    assert (ids(found["landed"]), found["flaky"], found["repeats"]) == ([one.id], [[one.id]], 1)
+
+
+@pytest.mark.slow
+def test_a_red_target_blames_nobody(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    commit_files(repo, {"bad.md": "x\n"}, "broken")
+    one = committed(one="1\n")
+    before = git(repo, "rev-parse", "HEAD")
+    done = af("land", one.id, "--yes")
+    assert done.returncode == 1
+    assert "The check fails on main itself" in done.stderr
+    assert git(repo, "rev-parse", "HEAD") == before
+    assert json.loads(af("land", "--status", "--json").stdout)["state"] == "stopped"
+    git(repo, "rm", "-q", "bad.md")
+    git(repo, "commit", "-q", "-m", "mended")
+    assert ids(land(af, "--continue")["landed"]) == [one.id]
+
+
+def test_a_file_that_a_person_edits_stops_the_queue(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one = committed(one="1\n")
+    write_files(repo, {"one.txt": "a person's\n"})
+    done = af("land", one.id, "--yes")
+    assert done.returncode == 1
+    assert "uncommitted changes in files that the merge writes" in done.stderr
+    assert "af land --continue" in done.stderr
+    assert (repo / "one.txt").read_text() == "a person's\n"
+    again = af("land", one.id, "--yes")
+    assert "was cut short" in again.stderr
+    (repo / "one.txt").unlink()
+    assert ids(land(af, "--continue")["landed"]) == [one.id]
+
+
+@pytest.mark.slow
+def test_other_uncommitted_work_stays(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one = committed(one="1\n")
+    write_files(repo, {"README.md": "being edited\n"})
+    assert ids(land(af, one.id)["landed"]) == [one.id]
+    assert (repo / "README.md").read_text() == "being edited\n"
+
+
+def test_without_ids_those_land_whose_turn_has_ended(
+    spawn: Spawn, committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one, idle = committed(one="1\n"), spawn()
+    spawn("--shell")  # has nothing
+    one.stop()
+    found = land(af)
+    assert ids(found["landed"]) == [one.id, idle.id]
+    done = af("land", "--yes")
+    assert (done.returncode, "Nobody has anything to land" in done.stderr) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_groups_and_does_nothing(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one, two = committed(one="1\n"), committed(two="2\n")
+    found = json.loads(af("land", one.id, two.id, "--dry-run", "--json").stdout)
+    assert found["groups"] == [[one.id, two.id]]
+    assert ids(found["waiting"]) == [one.id, two.id]
+    assert f"check {one.id}, {two.id}\n" in af("land", one.id, two.id, "--dry-run").stdout
+    assert ran.read_text() == ""
+    assert json.loads(af("land", "--status", "--json").stdout)["state"] == "none"
+
+
+def test_without_a_check_nothing_lands(committed: Committed, af: Af) -> None:
+    one = committed(one="1\n")
+    done = af("land", one.id)
+    assert (done.returncode, "hint: af config set check.command" in done.stderr) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_hook_that_refuses_sends_its_work_back(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    hook = repo / ".git/hooks/commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    one, two = committed(one="1\n"), committed(two="2\n")
+    hook.write_text(f'#!/bin/sh\n! grep -q "Builder: {one.id}" "$1" || {{ echo no ticket; exit 1; }}\n')
+    hook.chmod(0o755)
+    found = land(af, one.id, two.id)
+    assert ids(found["landed"]) == [two.id]
+    (back,) = found["returned"]
+    assert (back["id"], back["kind"], back["evidence"]) == (one.id, "refused", ["no ticket"])
+
+
+@pytest.mark.slow
+def test_two_checks_side_by_side_land_the_same(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    with (repo / "agent-farm.toml").open("a") as settings:
+        settings.write("[landing]\nchecks_at_once = 2\n")
+    good, bad, other = committed(one="1\n"), committed(bad="x\n"), committed(three="3\n")
+    found = land(af, good.id, bad.id, other.id)
+    assert sorted(ids(found["landed"])) == sorted([good.id, other.id])
+    assert ids(found["returned"]) == [bad.id]
+
+
+@pytest.mark.slow
+def test_abort_leaves_what_has_landed(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one = committed(one="1\n")
+    write_files(repo, {"one.txt": "in the way\n"})
+    assert af("land", one.id, "--yes").returncode == 1
+    assert f"Not landed: {one.id}" in af("land", "--abort").stderr
+    assert af("land", "--abort").returncode == 1
+    (repo / "one.txt").unlink()
+    assert ids(land(af, one.id)["landed"]) == [one.id]

@@ -146,7 +146,7 @@ class FarmWorld:
 
     def judge(self, asked: Sequence[Asked]) -> bool:
         if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
-            return self._passes(asked[0], self.tell)
+            return self._passes(asked[0])
         first = self._begun(asked[0])
         for one in asked[1:]:
             if sum(not future.done() for future in self._running.values()) < len(asked):
@@ -165,13 +165,14 @@ class FarmWorld:
 
     def _settle_future(self, future: Future[bool], one: Asked) -> None:
         try:
-            future.set_result(self._passes(one, None))
+            future.set_result(self._passes(one))
         except BaseException as error:
             future.set_exception(error)
 
-    def _passes(self, one: Asked, tell: Tell | None) -> bool:
+    def _passes(self, one: Asked) -> bool:
+        """What it prints is in its log: of several checks, nobody could tell which one speaks."""
         reuse: Reuse = "green" if one.again else "all"
-        verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse, tell=tell)
+        verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse)
         assert verdict.tree == one.at.tree
         return verdict.passed
 

@@ -17,6 +17,7 @@ from agent_farm.operations.land_steps import Part
 from agent_farm.operations.landing_queue import CameBack, HasLanded, LandingQueue
 from agent_farm.operations.merge import AllMerged, Chosen, Kept, Merged
 from agent_farm.operations.prune import Removal
+from agent_farm.operations.sync import Synced
 
 
 def _ask_diff(typed: dict[str, Any]) -> dict[str, Any]:
@@ -213,3 +214,12 @@ Exit code 0 when there are none; 1 when there are, or when a pair cannot be comp
 branch is gone.
 """,
 )
+
+
+def _show_synced(found: Synced) -> None:
+    where = f"{found.base} at {found.base_commit[:10]}"
+    moved = found.before != found.after
+    answer(printable(f"{found.id} moved onto {where}" if moved else f"{found.id} stands on {where} already"))
+
+
+sync = command_of(Way("sync", _show_synced))

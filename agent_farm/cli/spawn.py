@@ -189,6 +189,12 @@ spawn = command_of(
             help="Start when the work of this builder has landed, from where it landed.",
             shell_complete=complete_ids,
         ),
+        "stack": click.Option(
+            ["--stack"],
+            metavar="ID",
+            help="Start on the work of this builder now; af sync moves it once that has landed.",
+            shell_complete=complete_ids,
+        ),
         "tasks": None,
         "copies": option_of("spawn", "copies", "-n", "N"),
         "runtimes": click.Option(

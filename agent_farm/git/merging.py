@@ -111,6 +111,15 @@ def merge_commit(
     )
 
 
+def replay(repository: Repository, work: Work, onto: str, since: Sequence[str]) -> str:
+    """The tip of copies, on `onto`, of the commits that none of `since` contains; or MergeConflicts.
+
+    Work that contains `onto` stays as it is.
+    """
+    making = Making(repository, work, "rebase", None, Review(), signed=False)
+    return work.tip if making.contains(work.tip, onto) else making.replayed(onto, *since)
+
+
 @dataclass(frozen=True, slots=True)
 class Making:
     """The commit that a branch is to move to, made in the object store."""
@@ -158,10 +167,12 @@ class Making:
             raise MergeConflicts(what, evidence=result.conflicts)
         return result.tree
 
-    def replayed(self, head: str) -> str:
-        """The work's commits copied onto `head`; the ones whose change is there already are left out."""
+    def replayed(self, head: str, *since: str) -> str:
+        """The work's commits copied onto `head`; the ones whose change is there already are left out, and all
+        that `since` contain."""
         order = ("rev-list", "--reverse", "--topo-order", "--no-merges", "--parents")
-        rows = run_git(self.repository.root, *order, f"{head}..{self.work.tip}").splitlines()
+        left_out = (f"^{commit}" for commit in since)
+        rows = run_git(self.repository.root, *order, f"{head}..{self.work.tip}", *left_out).splitlines()
         current, current_tree = head, self.tree_of(head)
         for commit, *parents in map(str.split, rows):
             if not parents:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import tree_state
 from agent_farm.git.landed import have_landed
 from agent_farm.git.remotes import upstreams_of
+
+if TYPE_CHECKING:
+    from agent_farm.farm.trash import Kept
 
 _SECONDS = 20.0
 
@@ -27,17 +32,38 @@ def arrived_base(farm: Farm, id: str, base: str) -> str | None:
     return None
 
 
+def base_of(farm: Farm, id: str) -> str | None:
+    """Where the work of `id` is to land; None of one that nobody remembers."""
+    record = farm.registry.read().get(id)
+    if record is None:
+        kept = _removed(farm, id)
+        return kept.record.base if kept else None
+    return record.base
+
+
+def commits_of(farm: Farm, id: str) -> set[str]:
+    """What it stands on, whether it has landed or not."""
+    return _work_of(farm, id, whole=False)[0]
+
+
 def _commit(farm: Farm, ref: str) -> str:
     return farm.repository.resolve_commit(ref)
 
 
-def _work_of(farm: Farm, id: str) -> tuple[set[str], str]:
-    """The commits it stands on, and where it began; also of one that was removed since."""
+def _removed(farm: Farm, id: str) -> Kept | None:
+    from agent_farm.farm.trash import list_kept
+
+    return next((one for one in list_kept(farm) if one.record.id == id), None)
+
+
+def _work_of(farm: Farm, id: str, *, whole: bool = True) -> tuple[set[str], str]:
+    """The commits it stands on, and where it began; also of one that was removed since.
+
+    None while there are files that no commit has, if the `whole` of its work is asked about.
+    """
     record = farm.registry.read().get(id)
     if record is None:
-        from agent_farm.farm.trash import list_kept
-
-        kept = next((one for one in list_kept(farm) if one.record.id == id), None)
+        kept = _removed(farm, id)
         if kept is None:
             return set(), ""
         return {tip for tip in (kept.head, kept.tip) if tip}, kept.record.base_commit
@@ -48,7 +74,7 @@ def _work_of(farm: Farm, id: str) -> tuple[set[str], str]:
         state = tree_state(tree) if tree else None
     except AgentFarmError:
         return set(), ""
-    if state is not None and (state.dirty or state.untracked or state.operation):
+    if whole and state is not None and (state.dirty or state.untracked or state.operation):
         return set(), ""
     tips = {state.head if state else None, farm.repository.branch_commit(record.branch)}
     return {tip for tip in tips if tip}, record.base_commit

@@ -103,7 +103,9 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     """As if it were asked for now, by one who stands where it was asked for."""
     order = load_order(farm, record.id)
     request = convert(order.request, Spawn)
-    request = replace(request, after=None, name=None, base=base if request.branch is None else None)
+    if request.branch is None and request.stack is None:
+        request = replace(request, base=base)
+    request = replace(request, after=None, name=None)
     issue = None
     if order.issue is not None:
         from agent_farm.forge.issues import Issue

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Request
 from agent_farm.errors import ToolMissing, UsageError
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`order` was asked for by one who stands in `directory`; `after` is the builder that it waits for."""
+    """`order` was asked for by one who stands in `directory`. `after` is the builder that it waits for,
+    `stack` the one on whose work it stands.
+    """
 
     order: Spawn
     directory: Path
@@ -51,6 +54,7 @@ class Plan:
     carry: bool
     notes: tuple[str, ...] = ()
     after: str | None = None
+    stack: str | None = None
 
 
 def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Plan:
@@ -65,9 +69,9 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         raise ToolMissing("tmux cannot be used", why=problem)
     if order.branch is not None and order.base is not None:
         raise UsageError("Flags are mutually exclusive: --branch, --base", hint="af spawn --help")
-    base, after = _base(context, order)
+    ground = _ground(context, order)
     fetch = order.fetch or farm.settings.flag("spawn.fetch")
-    start = choose_start(farm, base, order.branch, fetch=fetch)
+    start = choose_start(farm, ground.base, order.branch, fetch=fetch)
     work, start = find_work(farm, mode, start, name=order.name, issue=issue)
     given = (context.directory or farm.root) / order.role if order.role else None
     role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
@@ -92,21 +96,49 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         farm.repository.checkout,
         farm.settings.text("worktree.setup"),
         carry,
-        (*_notes(order, start), *(() if carry else _uncommitted_notes(farm, work))),
-        after,
+        (*_notes(order, start), *ground.notes, *(() if carry else _uncommitted_notes(farm, work))),
+        ground.after,
+        ground.stack,
     )
 
 
-def _base(context: Context, order: Spawn) -> tuple[str | None, str | None]:
-    """Where it is to begin, and the builder whose work has to land there first, if it has not."""
-    if order.after is None:
-        return order.base, None
-    if order.branch is not None:
-        raise UsageError("Flags are mutually exclusive: --after, --branch", hint="af spawn --help")
-    first = choose(context, order.after)
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """Where it is to begin: the work of `after` has to land there first, it stands on that of `stack`."""
+
+    base: str | None
+    after: str | None = None
+    stack: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _ground(context: Context, order: Spawn) -> _Ground:
+    given = {"--after": order.after, "--stack": order.stack, "--branch": order.branch}
+    named = [flag for flag, value in given.items() if value is not None]
+    if order.stack is not None and order.base is not None:
+        named.append("--base")
+    if len(named) > 1:
+        raise UsageError(f"Flags are mutually exclusive: {', '.join(named)}", hint="af spawn --help")
+    id = order.after if order.after is not None else order.stack
+    if id is None:
+        return _Ground(order.base)
+    first = choose(context, id)
     base = order.base or first.base
     landed = arrived_base(context.farm, first.id, base)
-    return landed or base, None if landed else first.id
+    if landed:
+        return _Ground(landed)
+    return _Ground(base, after=first.id) if order.after is not None else _on_top_of(context.farm, first)
+
+
+def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
+    """Of the commits that it has by now, on whatever branch; its files are its own."""
+    tree = farm.tree_if_there(first)
+    state = tree_state(tree) if tree else None
+    if state is None or state.head is None:
+        raise UsageError(f"{first.id} has nothing yet to stand on", hint=as_command("af", "status", first.id))
+    changed = len({*state.dirty, *state.untracked})
+    note = f"{first.id} has {changed} uncommitted file{'s' * (changed != 1)}; they are not in its commits"
+    return _Ground(state.branch or state.head, stack=first.id, notes=(note,) if changed else ())
 
 
 def _notes(order: Spawn, start: Start) -> tuple[str, ...]:

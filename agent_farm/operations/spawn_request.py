@@ -67,6 +67,10 @@ class Spawn(Request):
         str | None,
         Meta(description="Start when the work of this builder has landed, from where it landed"),
     ] = None
+    stack: Annotated[
+        str | None,
+        Meta(description="Start on the work of this builder now; sync moves it once that has landed"),
+    ] = None
     no_queue: Annotated[
         bool, Meta(description="Be refused, and not wait, when limits.max_builders run already")
     ] = False

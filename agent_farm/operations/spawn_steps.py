@@ -164,7 +164,7 @@ def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Record
             hint="git stash",
         )
     record = replace(_record(farm, plan, config, ()), state="queued")
-    base = None if plan.order.branch else plan.start.base
+    base = None if plan.order.branch or plan.stack else plan.start.base
     order = replace(plan.order, base=base, after=plan.after, role=str(plan.role) if plan.order.role else None)
     store_order(
         farm,
@@ -207,6 +207,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         spec=plan.work.spec,
         issue=plan.work.issue,
         after=plan.after,
+        stack=plan.stack,
         files=config.context_files,
         ports=ports,
         conversation_id=plan.chosen.adapter.new_conversation_id(),

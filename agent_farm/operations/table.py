@@ -26,6 +26,7 @@ MODULES = {
     "land_continue": "land",
     "land_abort": "land",
     "conflicts": "conflicts",
+    "sync": "sync",
     "check": "check",
     "stop": "stop",
     "resume": "resume",

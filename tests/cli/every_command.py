@@ -27,6 +27,7 @@ WORDS = {
     "check": ["check", ID],
     "land": ["land", ID],
     "conflicts": ["conflicts"],
+    "sync": ["sync", ID],
     "prune": ["prune"],
     "restore": ["restore", ID],
     "sessions": ["sessions"],

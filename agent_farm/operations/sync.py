@@ -1,0 +1,108 @@
+"""`sync`: a builder's commits are moved onto what they are to land on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
+from agent_farm.farm.locks import hold
+from agent_farm.farm.own_events import note
+from agent_farm.git.merging import MergeConflicts
+from agent_farm.landing.stacking import Ground, find_ground, move_onto
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import SomeBuilders, choose_each, each, exit_code_of, failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.send import deliver_all
+
+
+class Sync(Request):
+    ids: SomeBuilders
+
+
+class Synced(Answer):
+    """`base` is what it stands on now; `before` and `after` are equal when it stood there already."""
+
+    id: str
+    base: str
+    base_commit: str
+    before: str
+    after: str
+
+
+class AllSynced(Answer):
+    synced: tuple[Synced, ...]
+    failed: Annotated[tuple[Failure, ...], Meta(description="Those that are as they were, and why")] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+def _run(context: Context, request: Sync) -> Iterator[Synced | Failure]:
+    records, unknown = choose_each(context, request.ids)
+    yield from unknown
+    yield from each(records, lambda record: _sync(context.farm, record), alone=not unknown)
+
+
+def _sync(farm: Farm, record: BuilderRecord) -> Synced:
+    with hold(farm, record.id) as record:
+        status = read_status(farm, record)
+        if not (status.is_finished or status.state == "idle"):
+            raise UsageError(
+                f"{record.id} is {status.state}",
+                why="Its files are moved only while nobody works on them.",
+                hint=as_command("af", "wait", record.id),
+            )
+        ground = find_ground(farm, record)
+        try:
+            before, after = move_onto(farm, record, ground)
+        except MergeConflicts as error:
+            _tell_builder(farm, record, ground, error)
+            raise MergeConflicts(
+                f"{record.id} conflicts with {ground.base}; it is as it was",
+                why="It was told, and can rebase by itself." if status.state == "idle" else None,
+                evidence=error.evidence,
+                hint=as_command("af", "attach", record.id),
+            ) from None
+        farm.registry.put(replace(record, base=ground.base, base_commit=ground.commit, stack=None))
+        note(farm, record, "synced", f"onto {ground.base} at {ground.commit[:10]}")
+        return Synced(id=record.id, base=ground.base, base_commit=ground.commit, before=before, after=after)
+
+
+def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: MergeConflicts) -> None:
+    """Best effort: whoever asked is told anyway."""
+    files = ", ".join(error.evidence)
+    command = as_command("git", "rebase", "--onto", ground.commit, record.base_commit)
+    text = f"Your commits conflict with {ground.base}, which they are to land on, in: {files}. "
+    text += f"Nothing was changed. Rebase them ({command}), resolve the conflicts and run the tests."
+    with suppress(AgentFarmError, OSError):
+        list(deliver_all(farm, [record], text))
+
+
+def _collect(parts: Sequence[Synced | Failure]) -> AllSynced:
+    return AllSynced(
+        synced=tuple(part for part in parts if isinstance(part, Synced)), failed=failures_of(parts)
+    )
+
+
+SYNC = Operation(
+    "sync",
+    "Move builders' own commits onto what they are to land on",
+    Sync,
+    AllSynced,
+    _run,
+    _collect,
+    effect="changes",
+    repeats=True,
+    outside=True,
+    details="A stacked builder moves to where the work below it has landed, any other one to its base as it "
+    "is now. Only while it is idle, with every file committed; conflicts leave it as it was, and it is told.",
+)

@@ -1,0 +1,93 @@
+"""Stacked builders: they begin on the work of another one, and are moved when that has landed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Af
+from tests.farm.conftest import Spawned
+from tests.gitrepo import commit_files, git
+
+Spawn = Callable[..., Spawned]
+
+
+@pytest.fixture
+def pair(spawn: Spawn, repo: Path) -> tuple[Spawned, Spawned]:
+    """One builder with a commit of its own, and one that stands on it with another commit."""
+    below = spawn("[[write:a.txt]]", "--name", "below")
+    above = spawn("[[write:b.txt]]", "--name", "above", "--stack", "below")
+    return below, above
+
+
+def record(af: Af, id: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(af("status", id, "--json").stdout)["builders"][0]
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
+def test_it_moves_to_where_the_work_below_it_has_landed(
+    pair: tuple[Spawned, Spawned], repo: Path, af: Af, strategy: str
+) -> None:
+    below, above = pair
+    assert (record(af, "above")["stack"], record(af, "above")["base"]) == ("below", below.branch)
+    assert (above.worktree / "a.txt").exists()
+    commit_files(repo, {"main.txt": "by a person\n"})
+    assert af("merge", "below", "--strategy", strategy, "--prune").returncode == 0
+    done = af("sync", "above")
+    assert done.returncode == 0, done.stderr
+    assert f"above moved onto main at {git(repo, 'rev-parse', 'main')[:10]}" in done.stdout
+    assert above.git("rev-parse", "HEAD~1") == git(repo, "rev-parse", "main")
+    assert above.git("diff", "--name-only", "main", "HEAD") == "b.txt"
+    assert above.git("status", "--porcelain") == ""
+    now = record(af, "above")
+    assert (now["stack"], now["base"]) == (None, "main")
+    assert "stands on main" in af("sync", "above").stdout
+
+
+def test_it_waits_for_the_work_below_it(pair: tuple[Spawned, Spawned], af: Af) -> None:
+    _, above = pair
+    tip = above.tip
+    done = af("sync", "above")
+    assert done.returncode == 1
+    assert "below, on whose work above stands, has not landed on main" in done.stderr
+    assert "hint: af merge below" in done.stderr
+    assert above.tip == tip
+
+
+def test_conflicts_leave_it_as_it_was_and_it_is_told(
+    pair: tuple[Spawned, Spawned], repo: Path, af: Af
+) -> None:
+    _, above = pair
+    tip = above.tip
+    assert af("merge", "below").returncode == 0
+    commit_files(repo, {"b.txt": "by a person\n"})
+    done = af("sync", "above")
+    assert done.returncode == 1
+    assert "above conflicts with main; it is as it was" in done.stderr
+    assert "b.txt" in done.stderr
+    assert above.tip == tip
+    assert above.git("status", "--porcelain") == ""
+    assert record(af, "above")["stack"] == "below"
+    assert "Your commits conflict with main" in af("capture", "above", "--history", "200").stdout
+
+
+def test_what_is_not_committed_is_not_moved(pair: tuple[Spawned, Spawned], af: Af) -> None:
+    _, above = pair
+    assert af("merge", "below").returncode == 0
+    (above.worktree / "mine.txt").write_text("mine\n")
+    done = af("sync", "above")
+    assert done.returncode == 4
+    assert "mine.txt" in done.stderr
+    assert (above.worktree / "mine.txt").read_text() == "mine\n"
+
+
+def test_any_builder_moves_to_its_base_as_it_is_now(spawn: Spawn, repo: Path, af: Af) -> None:
+    builder = spawn("[[write:a.txt]]")
+    tip = commit_files(repo, {"main.txt": "by a person\n"})
+    assert af("sync", builder.id).returncode == 0
+    assert builder.git("rev-parse", "HEAD~1") == tip
+    assert record(af, builder.id)["base_commit"] == tip

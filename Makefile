@@ -35,7 +35,7 @@ test-all: setup-dev
 
 test-runtimes: setup-dev
 	sh tests/install_runtimes.sh
-	AF_REQUIRE_RUNTIMES=1 $(PYTEST) -m runtimes $(ARGS)
+	AF_REQUIRE_RUNTIMES=1 $(PYTEST) -n $(WORKERS) --dist worksteal -m runtimes $(ARGS)
 
 lint: setup-dev
 	$(BIN)/ruff check .

@@ -192,22 +192,21 @@ def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
 
 
 def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Subject) -> None:
-    """One of three pairs has to hold, each measured one after the other: a busy machine slows both."""
+    """The quickest of up to five pairs: a busy machine slows both, and not each time alike."""
     if subject.name == "lego":
         pytest.skip("an executable has no session without a prompt")
-    told = []
-    for _ in range(3):
+    ours, alone = list[float](), list[float]()
+    for _ in range(5):
         begun = time.monotonic()
         with pane_of(subject.adapter, order_of(subject, None)) as pane:
             wait_until(lambda: pane.label == "ready", what="an input line")
-            ours = time.monotonic() - begun
-        if ours <= READY_SECONDS:
+            ours.append(time.monotonic() - begun)
+        if min(ours) <= READY_SECONDS:
             return
-        alone = seconds_alone(subject.adapter, order_of(subject, None, role="", server=None))
-        told.append(f"{ours:.2f} s, alone {alone:.2f} s")
-        if ours <= alone + READY_OVER_OWN:
+        alone.append(seconds_alone(subject.adapter, order_of(subject, None, role="", server=None)))
+        if min(ours) <= min(alone) + READY_OVER_OWN:
             return
-    raise AssertionError(told)
+    raise AssertionError(f"{ours} s, alone {alone} s")
 
 
 def test_an_idle_start_says_so_and_takes_a_message(subject: Subject) -> None:

@@ -16,6 +16,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, start_of_work
+from agent_farm.landing.check_scripts import scripts_of
 from agent_farm.landing.checks import Check, declared_checks
 from agent_farm.landing.flags import Asked, flags_of
 from agent_farm.landing.verdicts import CheckResult, Reuse, Tell, verdict_of
@@ -96,7 +97,7 @@ def _judged(
         return judged("empty", "it has committed nothing")
     if not diff:
         return judged("empty", "its commits change nothing")
-    plain = msgspec.structs.replace(plain, flags=_flags(record, checks, diff))
+    plain = msgspec.structs.replace(plain, flags=_flags(farm, record, checks, target, diff))
     if found.left_behind:
         return judged("uncommitted", f"not committed: {_some(found.left_behind)}", found.left_behind)
     merged = merged_trees(farm.repository, [(target.commit, tip)])[0]
@@ -111,10 +112,13 @@ def _judged(
     return judged("red", f"the check {red.name} {red.told}") if red else judged("proven", None)
 
 
-def _flags(record: BuilderRecord, checks: Sequence[Check], diff: str) -> tuple[Flag, ...]:
+def _flags(
+    farm: Farm, record: BuilderRecord, checks: Sequence[Check], target: Target, diff: str
+) -> tuple[Flag, ...]:
     if len(diff) > _MOST_DIFF:
         return (Flag("too-large", "", 0, f"the diff has {len(diff)} characters, and was not searched"),)
-    return flags_of(diff, Asked(record.files, tuple(check.command for check in checks)))
+    scripts = scripts_of(farm, target.commit, [check.command for check in checks])
+    return flags_of(diff, Asked(record.files, scripts))
 
 
 def _facts(result: CheckResult) -> CheckFacts:

@@ -7,7 +7,7 @@ import pytest
 from agent_farm.landing.flags import Asked, flags_of
 from agent_farm.landing.flags.parsed_diff import parse_diff
 
-NO_FILES = Asked(commands=("make test && sh tools/check.sh",))
+NO_FILES = Asked(scripts=frozenset({"Makefile", "tools/check.sh", "tests/run.py", "tests/test_a.py"}))
 
 
 def diff(
@@ -127,6 +127,7 @@ def test_what_decides_the_checks() -> None:
     assert kinds(makefile) == ["only-checks"]
     assert kinds(makefile + code) == ["check-changed"]
     assert kinds(diff("tools/check.sh", added="echo hello")) == ["only-checks"]
+    assert kinds(diff("tests/run.py", added="x = 1") + code) == ["check-changed"]
     assert kinds(diff("pyproject.toml", added='addopts = "-q"') + code) == ["check-changed"]
     assert kinds(diff("pyproject.toml", added='dependencies = ["x"]') + code) == []
     assert "test-skipped" in kinds(diff("pytest.ini", added="addopts = --deselect tests/test_a.py") + code)

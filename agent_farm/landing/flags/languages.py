@@ -110,6 +110,11 @@ def is_test(path: str) -> bool:
     return _TEST_PATHS.search(path) is not None
 
 
+def has_tests(path: str) -> bool:
+    """By its name alone: a helper in a directory of tests is none."""
+    return is_test(path.rpartition("/")[2]) and not path.endswith("conftest.py")
+
+
 def tests_of(path: str) -> Language | None:
     """How tests are read in that file; None where it holds none."""
     language = language_of(path)

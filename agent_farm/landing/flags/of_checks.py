@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agent_farm.builders.proof import Flag
-from agent_farm.consent import named_paths
-from agent_farm.landing.flags.languages import is_test
+from agent_farm.landing.flags.languages import has_tests
 from agent_farm.landing.flags.parsed_diff import FileChange
 from agent_farm.landing.flags.rule import Asked, new_lines
 
@@ -60,9 +59,8 @@ def changed_checks(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
 
 def decides(file: FileChange, asked: Asked) -> bool:
     """How things are checked lies in it, at least in the lines that changed."""
-    names = {path for command in asked.commands for path in named_paths(command)}
     for path in {file.path, file.former}:
-        if _CHECK_FILES.search(path) or (path in names and not is_test(path)):
+        if _CHECK_FILES.search(path) or (path in asked.scripts and not has_tests(path)):
             return True
     changed = (line for line in file.lines if line.sign != " ")
     return bool(_MIXED_FILES.search(file.path)) and any(_ABOUT_CHECKS.search(line.text) for line in changed)

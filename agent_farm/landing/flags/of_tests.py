@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent_farm.builders.proof import Flag
-from agent_farm.landing.flags.languages import Language, is_test, tests_of
+from agent_farm.landing.flags.languages import Language, has_tests, is_test, tests_of
 from agent_farm.landing.flags.parsed_diff import FileChange, Line
 from agent_farm.landing.flags.rule import Asked, cut, new_lines, shown
 
@@ -31,7 +31,7 @@ def gone_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
             yield Flag("test-deleted", file.path, 0, cut(f"gone: {names}"))
         elif file.is_gone and is_test(file.former) and not _is_moved(file, files):
             yield Flag("test-deleted", file.path, 0, "the file is gone")
-        elif not file.is_gone and is_test(file.former) and not is_test(file.path):
+        elif not file.is_gone and has_tests(file.former) and not has_tests(file.path):
             yield Flag("test-deleted", file.path, 0, f"was {file.former}, which tests are looked for in")
 
 
@@ -77,7 +77,12 @@ def weakened_tests(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
         if language is None or file.is_gone:
             continue
         yield from new_lines(file, language.hollow, "test-weakened", "cannot fail")
-        removed = [line for line in file.removed if language.asserts.search(line.text)]
+        moved = {line.text.strip() for other in files if other is not file for line in other.added}
+        removed = [
+            line
+            for line in file.removed
+            if language.asserts.search(line.text) and line.text.strip() not in moved
+        ]
         added = [line for line in file.added if language.asserts.search(line.text)]
         lost = _exact(removed, language) - _exact(added, language)
         if len(removed) > len(added):

@@ -15,10 +15,10 @@ _LENGTH = 100  # of what a flag says
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the work was to be: `files` are those that the task names, `commands` those of the checks."""
+    """What the work was to be: `files` are those that the task names, `scripts` those that checks run."""
 
     files: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    scripts: frozenset[str] = frozenset()
 
 
 Rule = Callable[[Sequence[FileChange], Asked], Iterable[Flag]]

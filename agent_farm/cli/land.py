@@ -197,6 +197,9 @@ Exit code 0 when all have landed; 1 when one did not, or the queue had to stop.
 def _show_foreseen(found: ForeseenConflicts) -> None:
     for one in found.conflicts:
         answer(printable(f"{one.one}  {one.other}  {', '.join(one.files)}"))
+        for hunk in one.hunks:
+            lines = (f"{hunk.file}:{hunk.line}", *hunk.text.split("\n"))
+            answer(printable("\n".join(f"  {line}".rstrip() for line in lines)))
     for pair in found.unknown:
         answer(printable(f"{pair.one}  {pair.other}  ? not compared: {pair.reason}"))
     if not found.conflicts and not found.unknown:
@@ -205,6 +208,11 @@ def _show_foreseen(found: ForeseenConflicts) -> None:
         narrate(f"No conflicts among {builders} and {bases}.")
     elif not found.conflicts:
         narrate("No conflicts among those that could be compared.")
+    if found.rework and len(found.order) > 1:
+        ready = [id for id in found.order if id not in found.rework]
+        narrate(f"Fewest conflicts in this order: {' '.join(found.order)}")
+        if ready:
+            narrate_hint(as_command("af", "merge", *ready))
 
 
 conflicts = command_of(

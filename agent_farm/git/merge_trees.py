@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.git.git_process import ask_git, paths_of, run_git
 from agent_farm.git.repository import Repository
 
+_MOST_MARKED = 2_000_000  # bytes of a file that is searched for marks
 _NOBODY = {
     f"GIT_{role}_{fact}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -67,16 +68,43 @@ def loose_commit(repository: Repository, tree: str, *parents: str) -> str:
     return run_git(repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
 
 
-def merge_tree_conflicts(
+def merge_results(
     repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = None
-) -> list[tuple[str, ...] | None]:
-    """For each pair of branches or commits the files that would conflict; None where one does not exist."""
+) -> list[MergeResult | None]:
+    """For each pair of branches or commits what a merge gives; None where one of both does not exist."""
     commits = resolve_commits(repository, {name for pair in pairs for name in pair}, timeout=timeout)
     known = list(dict.fromkeys((commits[one], commits[other]) for one, other in pairs))
     asked = [(one, other) for one, other in known if one and other]
     results = dict(zip(asked, merged_trees(repository, asked, timeout=timeout), strict=True))
-    answers: list[tuple[str, ...] | None] = []
+    answers: list[MergeResult | None] = []
     for one, other in pairs:
         first, second = commits[one], commits[other]
-        answers.append(results[first, second].conflicts if first and second else None)
+        answers.append(results[first, second] if first and second else None)
     return answers
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that git could not merge, with its marks; `line` is where they begin in what it wrote."""
+
+    file: str
+    line: int
+    text: str
+
+
+def conflict_hunks(repository: Repository, result: MergeResult) -> Iterator[Hunk]:
+    """Of the files that hold marks; a file that one side deleted, or a binary one, has none."""
+    for file in result.conflicts:
+        status, output, _ = ask_git(repository.root, "cat-file", "blob", f"{result.tree}:{file}")
+        if status == 0 and len(output) <= _MOST_MARKED:
+            yield from _marked(file, output.decode("utf-8", "replace").split("\n"))
+
+
+def _marked(file: str, lines: Sequence[str]) -> Iterator[Hunk]:
+    begun = None
+    for number, line in enumerate(lines):
+        if line.startswith("<<<<<<< ") and begun is None:
+            begun = number
+        elif line.startswith(">>>>>>> ") and begun is not None:
+            yield Hunk(file, begun + 1, "\n".join(lines[begun : number + 1]))
+            begun = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -13,9 +13,13 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.merge_trees import merge_tree_conflicts
+from agent_farm.git.merge_trees import MergeResult, conflict_hunks, merge_results
+from agent_farm.git.snapshots import snapshot
+from agent_farm.landing.order import Order, landing_order
 from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+
+_MOST_HUNKS = 50  # of one pair
 
 
 class Conflicts(Request):
@@ -23,6 +27,18 @@ class Conflicts(Request):
         tuple[str, ...],
         Meta(description="Ids of builders, or prefixes that only one has each; default: all"),
     ] = ()
+    uncommitted: Annotated[
+        bool, Meta(description="Compare what lies in the worktrees: uncommitted and untracked files as well")
+    ] = False
+    hunks: Annotated[bool, Meta(description="Answer with the lines that conflict, with git's marks")] = False
+
+
+class ConflictHunk(Answer):
+    """`line` is where it begins in the file as git has merged it."""
+
+    file: str
+    line: int
+    text: str
 
 
 class Conflict(Answer):
@@ -31,6 +47,7 @@ class Conflict(Answer):
     one: str
     other: str
     files: tuple[str, ...]
+    hunks: tuple[ConflictHunk, ...] = ()
 
 
 class Uncompared(Answer):
@@ -42,11 +59,16 @@ class Uncompared(Answer):
 
 
 class ForeseenConflicts(Answer):
-    """`compared` are the builders that were looked at."""
+    """`compared` are the builders that were looked at.
+
+    `order` is one of landing in which as few as possible meet a conflict; `rework` are those that do.
+    """
 
     conflicts: tuple[Conflict, ...]
     unknown: tuple[Uncompared, ...]
     compared: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    rework: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -69,24 +91,50 @@ def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
     farm = context.farm
     named = {record.id: record for record in (choose(context, id) for id in request.ids)}
     records = [record for record in (named or farm.records()).values() if record.state != "queued"]
-    own = [_side(farm, record) for record in records]
+    own = [_side(farm, record, whole=request.uncommitted) for record in records]
     bases = [_Side(record.base, record.base, record.base) for record in records]
     pairs = [*combinations(own, 2), *zip(own, bases, strict=True)]
     asked = [pair for pair in pairs if not _problems(pair)]
-    found = merge_tree_conflicts(farm.repository, [(one.ref, other.ref) for one, other in asked])
+    found = merge_results(farm.repository, [(one.ref, other.ref) for one, other in asked])
     answers = list(zip(asked, found, strict=True))
     refused = (Uncompared(*_names(pair), _problems(pair)) for pair in pairs if _problems(pair))
-    gone = _uncompared(farm, [pair for pair, files in answers if files is None])
+    gone = _uncompared(farm, [pair for pair, result in answers if result is None])
+    conflicts = [(pair, result) for pair, result in answers if result and result.conflicts]
+    order = _order(records, conflicts)
     return ForeseenConflicts(
-        conflicts=tuple(Conflict(*_names(pair), files) for pair, files in answers if files),
+        conflicts=tuple(_conflict(farm, pair, result, request) for pair, result in conflicts),
         unknown=(*refused, *gone),
         compared=tuple(record.id for record in records),
+        order=order.ids,
+        rework=order.rework,
     )
 
 
-def _side(farm: Farm, record: BuilderRecord) -> _Side:
+def _conflict(farm: Farm, pair: _Pair, result: MergeResult, request: Conflicts) -> Conflict:
+    hunks = islice(conflict_hunks(farm.repository, result), _MOST_HUNKS) if request.hunks else ()
+    shown = tuple(ConflictHunk(hunk.file, hunk.line, _with_names(hunk.text, *_names(pair))) for hunk in hunks)
+    return Conflict(*_names(pair), result.conflicts, shown)
+
+
+def _with_names(text: str, one: str, other: str) -> str:
+    """git's marks name commits."""
+    _, *lines, _ = text.split("\n")
+    return "\n".join([f"<<<<<<< {one}", *lines, f">>>>>>> {other}"])
+
+
+def _order(records: Sequence[BuilderRecord], conflicts: Sequence[tuple[_Pair, MergeResult]]) -> Order:
+    """A base is no builder: whoever conflicts with it has to rework first."""
+    ids = [record.id for record in records]
+    names = [_names(pair) for pair, _ in conflicts]
+    between = [(one, other) for one, other in names if other in ids]
+    return landing_order(ids, between, {one for one, other in names if other not in ids})
+
+
+def _side(farm: Farm, record: BuilderRecord, *, whole: bool) -> _Side:
     try:
         tree = farm.tree_if_there(record)
+        if tree and whole:
+            return _Side(record.id, snapshot(farm.repository, tree), record.branch)
         out = tree.checked_out() if tree else CheckedOut(record.branch, None)
     except AgentFarmError as error:
         return _Side(record.id, "", record.branch, error.what)
@@ -112,7 +160,7 @@ def _uncompared(farm: Farm, pairs: Sequence[_Pair]) -> Iterator[Uncompared]:
 
 CONFLICTS = Operation(
     "conflicts",
-    "Preview which builders' committed work conflicts, with each other and with their base",
+    "Preview which builders' work conflicts, with each other and with their base",
     Conflicts,
     ForeseenConflicts,
     single(_foresee),

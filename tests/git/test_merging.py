@@ -8,7 +8,7 @@ import pytest
 
 from agent_farm.git.checkout import linked_tree, main_checkout
 from agent_farm.git.landed import unlanded_commits
-from agent_farm.git.merge_trees import merge_tree_conflicts
+from agent_farm.git.merge_trees import merge_results
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit
 from agent_farm.git.repository import find_repository
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
@@ -154,7 +154,8 @@ def test_conflicts_of_many_pairs_are_foreseen_at_once(forked: Path) -> None:
     commit_files(forked, {"new": "alone\n"})
     git(forked, "checkout", "-q", "main")
     pairs = [("main", "work"), ("work", "clash"), ("nope", "work"), ("work", "alone"), ("main", "work")]
-    assert merge_tree_conflicts(find_repository(forked), pairs) == [(), ("new", "shared"), None, ("new",), ()]
+    found = [result and result.conflicts for result in merge_results(find_repository(forked), pairs)]
+    assert found == [(), ("new", "shared"), None, ("new",), ()]
 
 
 def test_a_diff_shows_commits_changes_and_new_files_and_leaves_the_index(forked: Path) -> None:

@@ -1,0 +1,63 @@
+"""An order of landing in which as few as possible meet a conflict, of what conflicts in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+_STEPS = 20_000  # of the exact search; farms for which they do not suffice get a good order, if not the best
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`ids` in which to land; those in `rework` meet a conflict when it is their turn."""
+
+    ids: tuple[str, ...]
+    rework: tuple[str, ...]
+
+
+def landing_order(
+    ids: Sequence[str], pairs: Collection[tuple[str, str]], blocked: Collection[str] = ()
+) -> Order:
+    """`pairs` conflict with each other, `blocked` with what they are to land on.
+
+    First a largest set of which no two conflict, in the given order; then the others, those first that
+    conflict with fewest of what has landed by then.
+    """
+    beside: dict[str, set[str]] = {id: set() for id in ids}
+    for one, other in pairs:
+        beside[one].add(other)
+        beside[other].add(one)
+    free = _Search(beside).largest(frozenset(id for id in ids if id not in blocked))
+    first = [id for id in ids if id in free]
+    rest = sorted((id for id in ids if id not in free), key=lambda id: (len(beside[id]), ids.index(id)))
+    return Order((*first, *rest), tuple(rest))
+
+
+class _Search:
+    """Largest sets without a conflict: by trying whoever conflicts most, in and out."""
+
+    def __init__(self, beside: Mapping[str, set[str]]) -> None:
+        self.beside = beside
+        self.steps = 0
+
+    def largest(self, among: frozenset[str]) -> frozenset[str]:
+        self.steps += 1
+        apart = {id: self.beside[id] & among for id in among}
+        lone = frozenset(id for id, others in apart.items() if len(others) <= 1)
+        if lone:  # one with a single rival never makes it worse
+            chosen: set[str] = set()
+            for id in sorted(lone):
+                if not apart[id] & chosen:
+                    chosen.add(id)
+            taken = chosen.union(*(apart[id] for id in chosen))
+            return frozenset(chosen) | self.largest(among - taken)
+        if not among:
+            return among
+        if self.steps > _STEPS:
+            least = min(sorted(among), key=lambda id: len(apart[id]))
+            return self.largest(among - apart[least] - {least}) | {least}
+        most = max(sorted(among), key=lambda id: len(apart[id]))
+        with_it = self.largest(among - apart[most] - {most}) | {most}
+        without = self.largest(among - {most})
+        return with_it if len(with_it) >= len(without) else without

@@ -83,6 +83,14 @@ class DamagedFile(AgentFarmError):
 class NewerFile(DamagedFile):
     code = "newer-file"
 
+    @classmethod
+    def of(cls, file: object, version: int, own: int) -> NewerFile:
+        return cls(
+            f"{file} has version {version}; this af reads version {own}",
+            why="A newer af wrote it.",
+            hint="pip install --upgrade codev-agent-farm",
+        )
+
 
 class ForeignFile(DamagedFile):
     code = "foreign-file"

@@ -29,6 +29,14 @@ LEAVING = 60.0  # seconds that what is ending may take
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")
 
 
+def pytest_configure() -> None:
+    """How long an example takes is the machine's doing; what never ends is ended by the test's own limit."""
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever drives a browser is slow."""

@@ -104,11 +104,7 @@ class Registry:
         if type(version) is not int or version < VERSION:
             raise self._damaged(f"Its version is {version!r:.20}; the first there was is {VERSION}.")
         if version != VERSION:
-            raise NewerFile(
-                f"{self.path} has version {version}; this af reads version {VERSION}",
-                why="A newer af wrote it.",
-                hint="pip install --upgrade codev-agent-farm",
-            )
+            raise NewerFile.of(self.path, version, VERSION)
         builders = document.get("builders")
         if not isinstance(builders, dict):
             raise self._damaged("It has no builders.")

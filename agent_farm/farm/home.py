@@ -17,15 +17,15 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import structs
+from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from agent_farm.builders.events import load_exit
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
 from agent_farm.disk import file_lock, load_json, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
 from agent_farm.git.reconnecting import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.launch import as_command
@@ -84,15 +84,31 @@ def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
         return _change_home(repository, paths, home, was_moved)
 
 
+_Place = Annotated[str, Meta(pattern=r"\A/[^\0]*\Z")]
+_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9-]+\Z")]
+
+
+class _Document(Struct):
+    """home.json; it names directories that are looked into, and sessions that are ended."""
+
+    version: int
+    farm: str
+    root: _Place
+    namespace: str
+    former: tuple[_Name, ...]
+    begun: tuple[_Place, ...] = ()
+
+
 def load_home(paths: FarmPaths) -> Home | None:
     """None where nothing can be read: such a file is written again."""
     try:
-        document: Any = load_json(paths.home)
-        former = tuple(str(name) for name in document["former"])
-        begun = tuple(Path(place) for place in document.get("begun", ()))
-        return Home(Path(document["root"]), str(document["farm"]), str(document["namespace"]), former, begun)
-    except (OSError, DamagedFile, KeyError, TypeError, ValueError):
+        document = convert(load_json(paths.home), _Document)
+    except (OSError, DamagedFile, ValidationError):
         return None
+    if document.version > VERSION:
+        raise NewerFile.of(paths.home, document.version, VERSION)
+    begun = tuple(Path(place) for place in document.begun)
+    return Home(Path(document.root), document.farm, document.namespace, document.former, begun)
 
 
 def _store_home(paths: FarmPaths, home: Home) -> None:

@@ -11,6 +11,7 @@ from agent_farm.builders.events import Event, load_events
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.own_files import read_own
 
 
 class Capture(Request):
@@ -115,7 +116,7 @@ def _prompt(context: Context, request: OneBuilder) -> Told:
 
 def _text_of(file: Path) -> str | None:
     try:
-        return file.read_bytes().decode("utf-8", "replace")
+        return read_own(file).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
 

@@ -24,6 +24,7 @@ from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
 from agent_farm.operations.builders import BuilderId, Yes, choose, each, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.operations.shown import BuilderShown, show_started
+from agent_farm.own_files import read_own
 
 
 class Resume(Request):
@@ -213,7 +214,7 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *
 
 def _prompt_again(farm: Farm, record: BuilderRecord) -> str:
     try:
-        return farm.run(record.id).prompt.read_text(encoding="utf-8")
+        return read_own(farm.run(record.id).prompt).decode()
     except FileNotFoundError:
         raise AgentFarmError(
             f"The prompt of {record.id} was never written",

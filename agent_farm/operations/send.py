@@ -14,13 +14,14 @@ from msgspec import Meta
 from agent_farm.builders.events import read_report
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
-from agent_farm.errors import AgentFarmError, NotDelivered
+from agent_farm.errors import AgentFarmError, DamagedFile, NotDelivered
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.operations.builders import BuilderId, SomeBuilders, choose, choose_all
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.own_files import open_own, read_own
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
@@ -241,7 +242,7 @@ def _watch(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter, typed: st
 
 def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
     """An event of this run, this kind and this very text: another one may be submitted meanwhile."""
-    with open(events, "rb") as file:
+    with open_own(events) as file:
         file.seek(offset)
         for line in file:
             try:
@@ -257,8 +258,8 @@ def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> H
     """A CLI puts its first prompt into the line itself; a dialog is told of before it is drawn."""
     run = farm.run(record.id)
     try:
-        prompted = bool(json.loads(run.launch.read_bytes()).get("prompted"))
-    except (OSError, ValueError, AttributeError):
+        prompted = bool(json.loads(read_own(run.launch)).get("prompted"))
+    except (OSError, DamagedFile, ValueError, AttributeError, RecursionError):
         prompted = False
 
     def reason() -> str | None:

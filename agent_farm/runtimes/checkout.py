@@ -7,7 +7,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_farm.disk import read_plain
+
 _SECONDS = 5.0
+_LONGEST = 16_384  # bytes of a file that holds one path
 _CALLERS = ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _ASK = ("git", "config", "--null", "--get-regexp", r"^(user|author|committer)\.(name|email)$")
 
@@ -28,13 +31,17 @@ def git_directories(worktree: Path) -> tuple[Path, ...]:
             return ()
         if link.is_dir():
             return (link,)
-        own = (worktree / link.read_text().removeprefix("gitdir:").strip()).resolve()
-        common = (own / (own / "commondir").read_text().strip()).resolve()
-        back = (own / (own / "gitdir").read_text().strip()).resolve()
-    except (OSError, UnicodeDecodeError, ValueError):
+        own = (worktree / _line(link).removeprefix("gitdir:").strip()).resolve()
+        common = (own / _line(own / "commondir")).resolve()
+        back = (own / _line(own / "gitdir")).resolve()
+    except (OSError, ValueError):
         return ()
     belongs = own.parent == common / "worktrees" and back == link.resolve()
     return (own, common) if belongs else ()
+
+
+def _line(file: Path) -> str:
+    return os.fsdecode(read_plain(file, limit=_LONGEST)).strip()
 
 
 def main_checkout(worktree: Path) -> Path | None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent_farm.inside import NotReadable, read_plain
+
 _STRING = r'"(?:\\.|[^"\\])*"'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TRAILING = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
@@ -35,8 +37,8 @@ def table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def load_json(path: Path) -> Mapping[str, Any]:
     """Empty where there is none; one that cannot be read cannot be read by the CLI either."""
-    with suppress(OSError, ValueError, RecursionError):
-        loaded = parse_jsonc(path.read_text(encoding="utf-8"))
+    with suppress(OSError, NotReadable, ValueError, RecursionError):
+        loaded = parse_jsonc(read_plain(path).decode())
         return loaded if isinstance(loaded, Mapping) else {}
     return {}
 
@@ -45,8 +47,8 @@ def load_toml(path: Path) -> Mapping[str, Any]:
     """As `load_json`."""
     import tomllib
 
-    with suppress(OSError, ValueError, RecursionError):
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+    with suppress(OSError, NotReadable, ValueError, RecursionError):
+        return tomllib.loads(read_plain(path).decode())
     return {}
 
 

@@ -108,14 +108,21 @@ def load_address(files: ServerFiles) -> ServerAddress | None:
                 port=int(document["port"]),
                 token_file=files.token,  # the file names it for other programs
                 started_at=float(document["started_at"]),
-                pid=document["pid"],
-                supervisor=document.get("supervisor"),
+                pid=_process(document["pid"]),
+                supervisor=_process(document.get("supervisor")),
                 stopping=bool(document.get("stopping")),
             )
     raise DamagedFile(
         f"{files.address} is damaged or newer than this version",
         hint=as_command("mv", files.address, f"{files.address}.old"),
     )
+
+
+def _process(number: object) -> int | None:
+    """One that is signalled to end the server: others than processes have small and negative numbers."""
+    if number is not None and (type(number) is not int or number < 2):
+        raise ValueError(f"{number!r} is no process")
+    return number
 
 
 def store_address(files: ServerFiles, address: ServerAddress) -> None:

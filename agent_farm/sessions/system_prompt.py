@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.inside import read_plain
 
 INCLUDE = re.compile(r"<!--\s*@include\s+(\S+)\s*-->")
 SHARED_SNIPPETS = ("shared/BUTLER_SKILLS.md", "shared/MCP_LOGGING.md")
@@ -42,7 +43,7 @@ def _read(roster: Path, name: str, where: str) -> str:
     if not path.is_relative_to(roster.resolve()):
         raise IncludeError(f"@include {name} in {where} leaves the roster", why=f"The roster is {roster}.")
     try:
-        return path.read_text(encoding="utf-8")
+        return read_plain(path).decode()
     except FileNotFoundError:
         raise NotFound(
             f"@include {name} in {where} does not exist", why=f"Looked for {roster / name}."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.errors import ForeignFile
+from agent_farm.errors import DamagedFile, ForeignFile
 from agent_farm.server.address import load_token, require_token, server_files
 from agent_farm.server.logins import Logins
 from agent_farm.server.tokens import Tokens, builder_token_file, mint_builder_token
@@ -119,6 +119,17 @@ def test_the_address_of_a_server_names_no_file_to_read(repo: Path) -> None:
     address = load_address(files)
     assert address is not None
     assert address.token_file == files.token
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 1, "2", 2.5, True])
+def test_the_address_of_a_server_signals_nothing_but_a_process(repo: Path, pid: object) -> None:
+    """-1 would be every process of the user."""
+    from agent_farm.server.address import load_address
+
+    document = {"version": 1, "pid": 7, "port": 2, "started_at": 0, "supervisor": pid}
+    write_files(repo, {".agent-farm/server.json": json.dumps(document)})
+    with pytest.raises(DamagedFile):
+        load_address(server_files(repo))
 
 
 def test_a_fifo_in_the_state_holds_up_nothing(af: Af, repo: Path) -> None:

@@ -257,6 +257,32 @@ def test_one_may_say_that_it_was_moved(spawn: Spawn, af: Af, repo: Path) -> None
     assert af("diff", builder.id, "--stat", cwd=moved).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"root": "/a\0b"}, {"root": "../elsewhere"}, {"begun": ["/\0"]}, {"former": ["../x"]}, {"farm": 7}],
+)
+def test_what_cannot_be_a_home_is_written_again(af: Af, repo: Path, change: dict[str, object]) -> None:
+    """It names directories that are looked into: an archive that somebody unpacked may hold any."""
+    assert af("spawn", "--shell", "--runtime", "demo").returncode == 0
+    file = repo / ".agent-farm/home.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, **change}))
+    done = af("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(file.read_text())["root"] == os.fspath(repo)
+
+
+def test_a_home_that_a_newer_af_wrote_is_refused_by_name_and_kept(af: Af, repo: Path) -> None:
+    assert af("spawn", "--shell", "--runtime", "demo").returncode == 0
+    file = repo / ".agent-farm/home.json"
+    newer = json.dumps({**json.loads(file.read_text()), "version": 99, "place": "elsewhere"})
+    file.write_text(newer)
+    done = af("status")
+    assert done.returncode == 1
+    assert f"{file} has version 99" in done.stderr
+    assert file.read_text() == newer
+
+
 def test_a_farm_cut_short_while_it_follows_is_followed_again(spawn: Spawn, repo: Path) -> None:
     builder = spawn().stop()
     before = unfinished(builder)

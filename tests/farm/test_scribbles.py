@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -65,6 +66,27 @@ def test_no_command_fails(spawn: Spawn, af: Af, scribbles: list[str]) -> None:
     assert_no_bug(af, builder.id, "stop", builder.id)
     done = af("prune", builder.id)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_up_no_command(spawn: Spawn, af: Af) -> None:
+    """Nobody writes into it: whoever opened it as a file would wait for ever."""
+    builder = spawn("Fix")
+    run = builder.repo / ".agent-farm/runs" / builder.id
+    ways = {
+        "launch.json": [("send", builder.id, "hello")],
+        "events.jsonl": [("send", builder.id, "hello"), ("status",), ("logs", builder.id)],
+        "role.md": [("stop", builder.id), ("resume", builder.id)],
+        "prompt.md": [("stop", builder.id), ("resume", builder.id)],
+    }
+    for name, commands in ways.items():
+        kept = (run / name).rename(run / "kept")
+        os.mkfifo(run / name)
+        for words in commands:
+            done = af(*words, timeout=200)
+            assert done.returncode in (0, 1, 2, 5), f"{name}: {words}: {done.stderr}"
+            assert "bug" not in done.stderr, f"{name}: {words}: {done.stderr}"
+        (run / name).unlink(missing_ok=True)
+        kept.rename(run / name)
 
 
 def assert_no_bug(af: Af, id: str, *words: str) -> None:

@@ -13,6 +13,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.waiting import start_later
 from agent_farm.git.checkout import checkout_at
 from agent_farm.landing.checks import Check, declared_checks, settings_of
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, drive
@@ -59,6 +60,8 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
     yield shown(queue, "running")
     for event in drive(world, store, _at_once(farm)):
         yield from _parts(event, context, store)
+        if isinstance(event, Came):
+            start_later(farm)  # somebody may have waited for them
     queue = store.require()
     yield structs.replace(shown(queue, "done"), notes=tuple(world.notes))
 

@@ -97,9 +97,11 @@ class Protocol:
             reference = Template(prompts.protocol_path(self.name), self.read)
             known["protocol_reference"] = reference.render(self.read("protocol.md"), known)
         text = template.render(self.template, known)
+        path = prompts.protocol_path(self.name)
         missing = [
             subject_text if subject not in template.used else None,
             prompts.args_block(self.args) if "args" not in template.used else None,
+            None if "protocol_reference" in known or path in text else f"The protocol itself is in {path}",
         ]
         return "\n\n".join([text, *(part for part in missing if part)])
 

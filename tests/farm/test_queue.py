@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Af, end_processes
-from tests.farm.killing import killed
+from tests.farm.stopping import killed
 from tests.farm.traces import end_tmux, traces
 from tests.gitrepo import git
 from tests.waiting import wait_until

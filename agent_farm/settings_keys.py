@@ -110,7 +110,13 @@ KEYS = (
     Key(
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
     ),
-    Key("notify.on", list, NOTIFIED, "States that trigger notify.command", choices=(*NOTIFIED, "idle")),
+    Key(
+        "notify.on",
+        list,
+        NOTIFIED,
+        "States that trigger notify.command",
+        choices=(*NOTIFIED, "limited", "idle"),
+    ),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),
     Key(
         "forge.command",

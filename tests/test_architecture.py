@@ -27,7 +27,7 @@ ROOMS_OF_FLOOR = {
     "value": {
         "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
         "ports", "printable", "processes", "settings", "settings_file", "settings_keys", "settings_text",
-        "shield",
+        "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
@@ -39,7 +39,7 @@ HEAVY = (
     "starlette", "sqlite3",
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
-STDLIB_ONLY = ("pane", "descendants", "runtimes.demo_agent", "runtimes.guard")
+STDLIB_ONLY = ("pane", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "pane", "runtimes.claude_worker", "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
@@ -163,13 +163,13 @@ def test_what_runs_in_a_pane_needs_the_standard_library_alone(place: str) -> Non
 
 
 def test_the_pane_sees_nothing_of_the_package_but_its_own_room() -> None:
-    """And how descendants are ended, which needs nothing itself."""
+    """And how descendants are ended and a usage limit is known, which need nothing themselves."""
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {name}"
         for module, path in modules().items()
         if room(module) == "pane"
         for line, name in imports(path)
-        if own(name) is not None and room(str(own(name))) not in ("pane", "descendants")
+        if own(name) is not None and room(str(own(name))) not in ("pane", "descendants", "usage_limits")
     ]
     assert wrong == []
 

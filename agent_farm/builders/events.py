@@ -14,7 +14,8 @@ from typing import Any
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import MOST_BYTES, open_own, read_own
 
-REPORTED = frozenset({"preparing", "working", "waiting", "idle", "exited", "failed"})
+REPORTED = frozenset({"preparing", "working", "waiting", "limited", "idle", "exited", "failed"})
+_IN_A_TURN = ("working", "waiting", "limited")
 
 _TAIL_BYTES = 16384
 _FARTHEST_BYTES = 1 << 20
@@ -113,7 +114,7 @@ def _open_turn(events: list[Event]) -> Event | None:
         ends = event.state == "idle" and open_turn is not None and open_turn.run == event.run
         if ends or event.state == "exited":
             open_turn = None
-        elif event.state in ("working", "waiting") and (event.source == "hook" or not any_turn):
+        elif event.state in _IN_A_TURN and (event.source == "hook" or not any_turn):
             open_turn, any_turn = event, True
     return open_turn
 
@@ -121,7 +122,7 @@ def _open_turn(events: list[Event]) -> Event | None:
 def _open_question(events: list[Event]) -> Event | None:
     """A turn that asked and then ended waits for the answer, after a restart, too; the next turn is one."""
     told = (event for event in reversed(events) if event.source != "launcher")
-    turn = dropwhile(lambda event: event.state not in ("working", "waiting"), told)
+    turn = dropwhile(lambda event: event.state not in _IN_A_TURN, told)
     since = takewhile(lambda event: event.state != "idle" and not event.is_submission, turn)
     return next((event for event in since if event.event == QUESTION), None)
 

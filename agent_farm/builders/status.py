@@ -15,6 +15,7 @@ State = Literal[
     "preparing",
     "working",
     "waiting",
+    "limited",
     "idle",
     "interrupted",
     "exited",
@@ -25,7 +26,7 @@ State = Literal[
 ]
 STATES: tuple[State, ...] = get_args(State)
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
-ALIVE = frozenset({"preparing", "working", "waiting", "idle", "interrupted"})
+ALIVE = frozenset({"preparing", "working", "waiting", "limited", "idle", "interrupted"})
 # Nothing goes on until a person does something, the most urgent first.
 NEEDS_YOU = ("waiting", "interrupted", "failed", "lost", "unknown")
 CUT_SHORT = "its turn was cut short"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent_farm.builders.status import Status
     from agent_farm.farm.farm import Farm
 
-_ORDER = ("waiting", "idle", "working", "preparing")
+_ORDER = ("waiting", "idle", "limited", "working", "preparing")
 
 
 def choose_builder(farm: Farm) -> BuilderRecord:

@@ -18,6 +18,7 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 STATE_STYLES = {
     "waiting": "yellow",
     "interrupted": "yellow",
+    "limited": "cyan",
     "working": "green",
     "preparing": "cyan",
     "creating": "cyan",

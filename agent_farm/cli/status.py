@@ -31,6 +31,7 @@ EPILOG = """\b
 States:  creating preparing working idle   at work, or its turn ended
          waiting                           needs you; the line below it says why
          interrupted                       back after its turn was cut short
+         limited                           at a usage limit; the line below it says until when
          exited failed stopped lost        finished
          unknown                           tmux could not be asked
 Sources: hook launcher process screen

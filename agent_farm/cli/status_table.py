@@ -15,7 +15,7 @@ from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
-_ORDER = (*NEEDS_YOU, "idle", "working", "preparing", "creating", "queued")
+_ORDER = (*NEEDS_YOU, "idle", "limited", "working", "preparing", "creating", "queued")
 _TITLE_WANTED = 32  # as long as this has no room, other columns give way
 _INDENT, _GAP = "  ", "  "
 
@@ -92,9 +92,9 @@ def _row(builder: Builder, now: float) -> _Row:
 
 
 def _reason(builder: Builder) -> list[str]:
-    """What a person is needed for, on a line of its own."""
+    """What a person is needed for, or until when nobody is, on a line of its own."""
     status = builder.status
-    if status.state not in NEEDS_YOU or not status.reason or status.reason == CUT_SHORT:
+    if status.state not in (*NEEDS_YOU, "limited") or not status.reason or status.reason == CUT_SHORT:
         return []
     return [printable(" ".join(status.reason.split()))]
 

@@ -90,7 +90,7 @@ def start_runtime(
         **_launch_document(farm, record, launch),
         "copies": [{"from": str(source), "to": str(target)} for source, target in (copies or {}).items()],
         "setup": setup,
-        "hooks": chosen.adapter.cli.hooks.to_json(prompted=prompt is not None),
+        "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),
         "prompted": prompt is not None,
     }
     replace_file(run.launch, json.dumps(document, indent=1) + "\n")

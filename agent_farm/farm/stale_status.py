@@ -16,12 +16,14 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import Found
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
-from agent_farm.runtimes.cli import Screen
+from agent_farm.runtimes.cli import Cli, Screen
 from agent_farm.tmux.screen import ScreenRules, last_match, plain, read_screen
 from agent_farm.tmux.server import TmuxServer
+from agent_farm.usage_limits import limit_in
 
 # A CLI at work writes to its pane all the time, if only to turn a spinner.
 STALE_SECONDS = 4.0
+_LONGEST = 300
 
 
 def may_be_stale(status: Status, found: Found, now: float) -> bool:
@@ -39,16 +41,16 @@ def correct_stale(
     now: float,
 ) -> dict[str, Status]:
     """The states of these builders as their screens show them; those that show nothing else are left out."""
-    patterns = {}
+    clis = {}
     for record in records:
         adapter = _adapter(farm, record.runtime)
         if adapter is not None and _can_be_read(adapter, statuses[record.id]):
-            patterns[record.id] = adapter.cli.screen
-    screens = _screens([record for record in records if record.id in patterns], found)
+            clis[record.id] = adapter.cli
+    screens = _screens([record for record in records if record.id in clis], found)
     read = {
-        id: _status(captured, patterns[id], statuses[id], now)
+        id: _status(captured, clis[id], statuses[id], now)
         for id, captured in screens.items()
-        if patterns[id].shows_work or _is_still(found[id], statuses[id], now)
+        if clis[id].screen.shows_work or _is_still(found[id], statuses[id], now)
     }
     return {id: status for id, status in read.items() if status is not None}
 
@@ -86,12 +88,20 @@ def label_screen(captured: str, patterns: Screen) -> tuple[str, str | None]:
     error = last_match(patterns.failed, text)
     ended = last_match(patterns.interrupted, text)
     if error and (ended is None or ended.start() < error.start()):
-        return "failed", " ".join(error[0].split())
+        return "failed", _paragraph(text, error.start())
     return ("ready" if reading.ready else "unknown"), None
 
 
-def _status(captured: str, patterns: Screen, reported: Status, now: float) -> Status | None:
-    label, line = label_screen(captured, patterns)
+def _paragraph(text: str, begin: int) -> str:
+    """A message goes on in further lines, up to an empty one."""
+    return " ".join(text[begin:].partition("\n\n")[0].split())[:_LONGEST]
+
+
+def _status(captured: str, cli: Cli, reported: Status, now: float) -> Status | None:
+    label, line = label_screen(captured, cli.screen)
+    limit = limit_in(line, cli.limited) if label == "failed" and line else None
+    if limit:
+        return Status("limited", "screen", now, reason=limit)
     if label == "dialog" and reported.state == "waiting":
         return None
     if label in ("dialog", "failed"):

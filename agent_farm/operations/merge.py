@@ -23,7 +23,7 @@ from agent_farm.operations.operation import Answer, Context, Failure, Operation,
 from agent_farm.operations.prune import Removal
 from agent_farm.shield import Shield
 
-_AT_WORK = ("working", "preparing", "waiting")
+_AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
 class Merge(Request):

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from agent_farm.pane.journal import current_state, digest_of_prompt, record_event, write_json
+from agent_farm.usage_limits import limit_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def main(argv: list[str]) -> None:
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, run, payload)
-    if event["state"] in ("waiting", "idle") and before != event["state"] and launch.get("notify"):
+    if event["state"] in ("waiting", "limited", "idle") and before != event["state"] and launch.get("notify"):
         _notify(directory, launch, event)
 
 
@@ -81,13 +82,20 @@ def _load_payload() -> dict[str, object]:
 def _event(run: str, name: str, payload: Mapping[str, object], hooks: Mapping[str, Any]) -> dict[str, object]:
     """`hooks` is what the runtime's description says of its payloads: runtimes/cli.py."""
     state = _state(name, payload, hooks)
+    reason = _reason(payload, hooks) if state == "waiting" else None
+    if (
+        reason
+        and name not in hooks.get("unsure", ())
+        and (limit := limit_in(reason, hooks.get("limited", "")))
+    ):
+        state, reason = "limited", limit
     event: dict[str, object] = {
         "at": time.time(),
         "run": run,
         "source": "hook",
         "event": name,
         "state": state,
-        "reason": _reason(payload, hooks) if state == "waiting" else None,
+        "reason": reason,
         "conversation_id": _first(payload, hooks.get("conversation", ())),
     }
     detail = {field: value for field in _DETAILS if (value := _first(payload, (field,)))}

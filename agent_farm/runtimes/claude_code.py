@@ -302,6 +302,7 @@ CLAUDE_CODE = Cli(
         working=r"esc to interrupt|^ *[·✢✳✶✻✽*] \S.*…",
         shows_work=True,
     ),
+    limited=r"hit your (?!monthly spend)(?:[\w-]+ ){0,3}limit\b(?:.*?\bresets (?P<until>[^·•.]+))?",
 )
 
 

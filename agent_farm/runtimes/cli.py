@@ -144,12 +144,6 @@ class Hooks:
         """Those that have to be hooked, each once."""
         return tuple(dict.fromkeys((*self.also, *(event.partition(":")[0] for event in self.states))))
 
-    def to_json(self, *, prompted: bool) -> dict[str, object]:
-        """For launch.json."""
-        document = asdict(self)
-        ready = document.pop("ready_states")
-        return {**document, "states": {**self.states, **({} if prompted else ready)}}
-
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -217,6 +211,8 @@ class Cli:
     `config` is the form of a file with MCP servers, `config_file` its name. `notices_dead_mcp` says whether
     it tells when its server is dead or refuses the token; else that is asked before a headless start.
     `temporary` is the variable of the directory for what it leaves behind, by mode; that is emptied.
+    `limited` is how it says that a usage limit is reached that time lifts: a regular expression, with a group
+    `until` for the time or `after` for the duration that it names (usage_limits.py).
     `hides_git_identity`: its commands do not see who the user is to git. `reads_beside`: headless it can be
     let read a directory without being let write there. `worker` is a program of ours around it, headless,
     with what goes to its standard input; without one it gets the prompt there.
@@ -258,6 +254,7 @@ class Cli:
 
     hooks: Hooks = Hooks()
     screen: Screen = Screen()
+    limited: str = ""
     own_words: OwnWords = INPUT_LINE
     notices_dead_mcp: bool = True
     hides_git_identity: bool = False
@@ -273,6 +270,13 @@ class Cli:
     def own_variables(self, env: Environment, model: str | None) -> tuple[str, ...]:
         """Those it may have, for this model."""
         return self.pick_keys(env, model) if self.pick_keys else self.every_variable
+
+    def hooks_to_json(self, *, prompted: bool) -> dict[str, object]:
+        """For launch.json: what the hooks' report has to know."""
+        document = asdict(self.hooks)
+        ready = document.pop("ready_states")
+        states = {**self.hooks.states, **({} if prompted else ready)}
+        return {**document, "states": states, "limited": self.limited}
 
     def is_at_home(self, env: Environment) -> bool:
         """Whether it is started with a private configuration home."""

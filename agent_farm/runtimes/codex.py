@@ -235,6 +235,7 @@ CODEX = Cli(
         failed=r"^■ (?!Conversation interrupted).*",
         interrupted=r"^■ Conversation interrupted",
     ),
+    limited=r"hit your usage limit(?:.*?try again at (?P<until>[^.]+))?",
 )
 
 

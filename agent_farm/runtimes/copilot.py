@@ -215,6 +215,10 @@ COPILOT = Cli(
         failed=r"^ *[✗×] .*",
         interrupted=r"^ *● Operation (?:cancelled|aborted) by user",
     ),
+    limited=(
+        r"(?:hit|reached|exceeded) (?:a|the|your)(?: \w+)? rate limit\b"
+        r"(?:.*?(?:reset on (?P<until>[^.]+?)(?: or switch|\.|$)|try again in (?P<after>[^.]+)))?"
+    ),
     notices_dead_mcp=False,
     reads_beside=False,
 )

@@ -103,6 +103,7 @@ DEMO = Cli(
         dialog=r"^demo\? 1 yes",
         working=r"^● [^\n]*\n+demo>[^\n]*\s*\Z",
     ),
+    limited=r"usage limit reached(?:, resets (?P<until>.+))?",
     tells_version=False,
     check_prompt='[[mcp:farm_check {"word": "demo"}]]',
 )

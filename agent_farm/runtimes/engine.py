@@ -9,7 +9,8 @@ from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.plain_text import argument_for
-from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.runtimes.result import Failure, RuntimeResult
+from agent_farm.usage_limits import limit_in
 
 
 class CliAdapter(RuntimeAdapter):
@@ -43,7 +44,7 @@ class CliAdapter(RuntimeAdapter):
             scratch=start.place,
             timeout=start.timeout,
         )
-        return await run_lines(command, self.cli.events(start))
+        return _told_limits(self.cli, await run_lines(command, self.cli.events(start)))
 
 
 def fill(cli: Cli, template: str, start: Start) -> tuple[str, ...]:
@@ -74,6 +75,15 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
 
         env |= identity_environment(start.cwd, start.env)
     return {**env, **cli.environment(start), **(start.server.environment() if start.server else {})}
+
+
+def _told_limits(cli: Cli, result: RuntimeResult) -> RuntimeResult:
+    """An error that speaks of a usage limit is one."""
+    failure = result.failure
+    if failure is None or failure.kind not in ("api-error", "failed"):
+        return result
+    limit = limit_in(failure.message, cli.limited)
+    return replace(result, failure=Failure("limited", limit)) if limit else result
 
 
 def _at_home(cli: Cli, start: Start) -> Start:

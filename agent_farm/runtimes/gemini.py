@@ -271,6 +271,10 @@ GEMINI = Cli(
         failed=r"^ *✕ .*",
         interrupted=r"^ *ℹ Request cancelled",
     ),
+    limited=(
+        r"usage limit reached for(?:.*?access resets at (?P<until>[^.]+))?"
+        r"|exhausted your (?:daily quota|capacity)(?:.*?will reset after (?P<after>\w+))?"
+    ),
     notices_dead_mcp=False,
     hides_git_identity=True,  # its commands run with GIT_CONFIG_GLOBAL=/dev/null
 )

@@ -305,6 +305,7 @@ OPENCODE = Cli(
         dialog=r"Permission required|Allow once",
         working=r"esc (?:again )?(?:to )?interrupt",
     ),
+    limited=r"usage limit reached(?:.*?will reset in (?P<after>[^.]+))?|free usage exceeded",
     notices_dead_mcp=False,
     hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
 )

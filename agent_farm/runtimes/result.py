@@ -14,6 +14,7 @@ FailureKind = Literal[
     "refused-argument",
     "mcp-unreachable",
     "api-error",
+    "limited",
     "turn-limit",
     "time-limit",
     "killed",

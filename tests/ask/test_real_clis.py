@@ -154,8 +154,7 @@ def test_chat_talks_to_the_model_and_to_no_server(user: Stage, api: FakeApi, cli
     wait_until(lambda: user.left() == [], what="the directory to go")
 
 
-# opencode tries for more than a minute before it says so
-@pytest.mark.parametrize("cli", [cli for cli in CLIS if cli.binary != "opencode"], ids=_id)
+@each_cli
 def test_refused_request_is_an_error_in_the_clis_own_words(
     user: Stage, api: FakeApi, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

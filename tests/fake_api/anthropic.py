@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from typing import Any
 
@@ -26,7 +27,7 @@ _KINDS = {429: "rate_limit_error", 401: "authentication_error", 529: "overloaded
 
 def answer(handler: Any, body: dict[str, Any]) -> None:
     asked = _asked(body)
-    if handler.held_or_failed(asked.prompt, asked.result, _error):
+    if handler.held_or_failed(asked.prompt, asked.result, _error, _limit):
         return
     action = decide(asked)
     if is_missing_mcp(action) and any(tool.name == "ToolSearch" for tool in asked.tools):
@@ -139,6 +140,14 @@ def _results(messages: list[dict[str, Any]]) -> int:
         elif message["role"] == "user" and _REMINDER.sub("", flat(message["content"])).strip():
             break
     return count
+
+
+def _limit(seconds: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Of a subscription."""
+    kind = "anthropic-ratelimit-unified"
+    ends = str(int(time.time()) + seconds)
+    told = {"status": "rejected", "reset": ends, "representative-claim": "five_hour", "5h-reset": ends}
+    return _error(429), {f"{kind}-{name}": value for name, value in {**told, "5h-status": "rejected"}.items()}
 
 
 def _error(code: int) -> dict[str, Any]:

@@ -65,4 +65,5 @@ def _asked(body: dict[str, Any]) -> Asked:
 
 
 def _error(code: int) -> dict[str, Any]:
-    return {"error": {"message": f"fake error {code}", "type": "server_error", "code": "fake"}}
+    kind = "server_error" if code >= 500 else "invalid_request_error"
+    return {"error": {"message": f"fake error {code}", "type": kind, "code": "fake"}}

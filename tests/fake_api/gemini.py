@@ -23,7 +23,7 @@ _STATUS = {429: "RESOURCE_EXHAUSTED", 401: "UNAUTHENTICATED", 400: "INVALID_ARGU
 
 def answer(handler: Any, body: dict[str, Any], *, stream: bool) -> None:
     asked = _asked(body)
-    if handler.held_or_failed(asked.prompt, asked.result, _error):
+    if handler.held_or_failed(asked.prompt, asked.result, _error, _limit):
         return
     action = decide(asked)
     schema = _answer_schema(body)
@@ -101,6 +101,20 @@ def _results(contents: list[dict[str, Any]]) -> int:
         elif content.get("role") == "user":
             break
     return count
+
+
+def _limit(seconds: int) -> tuple[dict[str, Any], dict[str, str]]:
+    error = _error(429)["error"]
+    error["message"] = (
+        f"You have exhausted your capacity on this model. Your quota will reset after {seconds}s."
+    )
+    kind = "type.googleapis.com/google.rpc"
+    reason = {"reason": "QUOTA_EXHAUSTED", "domain": "cloudcode-pa.googleapis.com", "metadata": {}}
+    error["details"] = [
+        {"@type": f"{kind}.ErrorInfo", **reason},
+        {"@type": f"{kind}.RetryInfo", "retryDelay": f"{seconds}s"},
+    ]
+    return {"error": error}, {}
 
 
 def _error(code: int) -> dict[str, Any]:

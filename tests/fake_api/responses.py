@@ -32,7 +32,7 @@ def answer(handler: Any, body: dict[str, Any]) -> None:
         if item.get("type") == "additional_tools":  # newer models: the tools travel inside the input
             offered += item.get("tools") or []
     asked = _asked(given, offered)
-    if handler.held_or_failed(asked.prompt, asked.result, _error):
+    if handler.held_or_failed(asked.prompt, asked.result, _error, _limit):
         return
     item = _item(_action(asked, given, offered), given, offered)
     response = _response(body, item)
@@ -220,5 +220,14 @@ def _is_result(item: dict[str, Any]) -> bool:
     return kind.endswith("_output") and kind != "tool_search_output"
 
 
+def _limit(seconds: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Of a ChatGPT plan, or of opencode's."""
+    ends = {"resets_at": int(time.time()) + seconds, "plan_type": "plus"}
+    error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", **ends}
+    go = {"type": "GoUsageLimitError", "metadata": {"workspace": "w", "limitName": "5 hour"}}
+    return {"error": error, **go}, {"retry-after": str(seconds)}
+
+
 def _error(code: int) -> dict[str, Any]:
-    return {"error": {"message": f"fake error {code}", "type": "server_error", "code": "fake"}}
+    kind = "server_error" if code >= 500 else "invalid_request_error"
+    return {"error": {"message": f"fake error {code}", "type": kind, "code": "fake"}}

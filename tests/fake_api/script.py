@@ -9,6 +9,7 @@
 [[call:TOOL {…}]]  call TOOL, or the MCP tool that ends with _TOOL, with these arguments
 [[sleep:S]]        wait S seconds before answering, which keeps the CLI working
 [[error:CODE]]     answer with HTTP CODE and the provider's own error body
+[[limit:SECONDS]]  answer that a limit is reached, which ends so many seconds later
 [[loop:CMD]]       run CMD through the shell tool again and again, without end
 [[say:TEXT]]       answer TEXT; without any directive: "FAKE-OK n=<user turns>"
 

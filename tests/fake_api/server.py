@@ -167,13 +167,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.api.requests.append(Recorded(self.command, self.path, headers, body, time.time()))
 
     # what providers answer with
-    def held_or_failed(self, prompt: str, result: str | None, error: Any) -> bool:
-        """Carry out [[sleep]] and [[error]]; True when that was the answer."""
+    def held_or_failed(self, prompt: str, result: str | None, error: Any, limit: Any = None) -> bool:
+        """Carry out [[sleep]], [[error]] and [[limit]]; True when that was the answer."""
         wanted = directives(prompt) if result is None else {}
         time.sleep(float(wanted.get("sleep", 0)))
         code = int(wanted.get("error") or self.api.fail_with or 0)
         if code:
             self.send_json(error(code), code)
+        elif limit and "limit" in wanted:
+            body, headers = limit(int(wanted["limit"]))
+            self.send_json(body, 429, headers)
+            return True
         return bool(code)
 
     def send_json(self, answer: Any, code: int = 200, headers: dict[str, str] | None = None) -> None:

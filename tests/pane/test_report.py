@@ -16,7 +16,7 @@ import pytest
 
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.pane.pane_argv import report_argv
-from agent_farm.runtimes.cli import Hooks
+from agent_farm.runtimes.cli import Cli, Hooks
 from tests.pane.stage import Stage, notice
 from tests.waiting import wait_until
 
@@ -28,9 +28,10 @@ STATES = {
     "Stop": "idle",
     "SessionStart:resume": "idle",
 }
-HOOKS = Hooks(STATES, submitted="UserPromptSubmit", kind=("notification_type", "source")).to_json(
-    prompted=True
-)
+HOOKS = Cli(
+    "some",
+    hooks=Hooks(STATES, submitted="UserPromptSubmit", kind=("notification_type", "source")),
+).hooks_to_json(prompted=True)
 
 
 def report(

@@ -159,7 +159,7 @@ def pane_of(adapter: RuntimeAdapter, order: Start, *, stop: bool = True) -> Iter
         "shell": ["/bin/bash", "--norc", "-i"],
         "notify": None,
         "at_end": None,
-        "hooks": adapter.cli.hooks.to_json(prompted=order.prompt is not None),
+        "hooks": adapter.cli.hooks_to_json(prompted=order.prompt is not None),
     }
     (order.place / "launch.json").write_text(json.dumps(document))
     tmux = TmuxServer()

@@ -16,6 +16,7 @@ export const STATES = [
   "lost",
   "unknown",
   "idle",
+  "limited",
   "working",
   "preparing",
   "creating",
@@ -40,6 +41,7 @@ export function byUrgency(a, b) {
 
 const ICONS = {
   creating: "preparing",
+  limited: "preparing",
   queued: "preparing",
   running: "working",
   completed: "exited",

@@ -1,0 +1,21 @@
+"""A usage limit, in the words of the CLI that ran into it. Panes import it, so it stays small."""
+
+from __future__ import annotations
+
+import re
+
+
+def limit_in(text: str, words: str) -> str | None:
+    """What `text` says of a limit, the time before it; None where the regular expression `words` finds none.
+
+    Of its groups, `until` is the time at which the limit ends, `after` how long that still takes.
+    """
+    said = " ".join(text.split())
+    found = re.search(words, said, re.IGNORECASE) if words else None
+    if found is None:
+        return None
+    ends = found.groupdict()
+    for preposition, group in (("until", "until"), ("for", "after")):
+        if ends.get(group):
+            return f"{preposition} {ends[group].strip()}: {said}"
+    return said

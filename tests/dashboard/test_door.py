@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.operations.table import load_all
+from agent_farm.paths import FarmPaths
+from agent_farm.server.tokens import mint_builder_token
 from tests.conftest import Af
 from tests.dashboard.stage import Answer, Dashboard, listening_at
 
@@ -88,6 +90,19 @@ def test_no_cookie_opens_anything(dashboard: Dashboard) -> None:
     for name in ("login", "agent-farm.login", "af-repo"):
         cookie = own | {"Cookie": f"{name}={token}"}
         assert dashboard.ask("GET", "/api/status", headers=cookie).status == 401
+
+
+@pytest.mark.parametrize("named", ["", "?runtime_session_id=task-a"])
+def test_a_builders_token_opens_neither_page_nor_sessions(
+    dashboard: Dashboard, shop: Path, named: str
+) -> None:
+    token = mint_builder_token(FarmPaths(shop).runs, "task-a")
+    shown = {"Authorization": f"Bearer {token}"}
+    gets = ("/api/status", "/api/sessions")
+    posts = ("/api/spawn", "/api/merge", "/api/tickets", "/run", "/stop")
+    for method, path in [*(("GET", one) for one in gets), *(("POST", one) for one in posts)]:
+        answer = dashboard.ask(method, path + named, {} if method == "POST" else None, headers=shown)
+        assert answer.status in (401, 403), (method, path, answer.status)
 
 
 def test_a_login_is_good_at_its_own_port_alone(dashboard: Dashboard, shop: Path) -> None:

@@ -30,7 +30,7 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
 
 def check_cut_short_landing(farm: Farm) -> Iterator[Finding]:
     queue = Store(farm.paths.landing).read()
-    if queue is None or queue.is_done or is_locked(farm.paths.landing_lock):
+    if queue is None or queue.closed or is_locked(farm.paths.landing_lock):
         return
     waits = [*queue.line.held_ids(), *queue.line.ids()]
     yield Finding(

@@ -20,12 +20,13 @@ from agent_farm.git.landed import have_landed
 from agent_farm.git.merging import Strategy
 from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock, landing_place, require_base
+from agent_farm.landing.proving import require_checks
 from agent_farm.landing.train.joining import entry_of, guessed_risks, joined, new_queue
 from agent_farm.landing.train.journal import Queue, Store
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.land_steps import Part, agree, require_checks, work_off
+from agent_farm.operations.land_steps import Part, agree, work_off
 from agent_farm.operations.landing_queue import (
     LandingQueue,
     shown,
@@ -46,6 +47,9 @@ class Land(Request):
     ] = None
     here: Annotated[
         bool, Meta(description="Land on the branch that is checked out, even if it is not the base")
+    ] = False
+    include_uncommitted: Annotated[
+        bool, Meta(description="Land what is not committed, too; the worktree itself stays as it is")
     ] = False
     dry_run: Annotated[bool, Meta(description="Say the order and the first groups, and do nothing")] = False
     yes: Yes = False
@@ -71,33 +75,37 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
         raise AgentFarmError(f"{checkout.path} is on no branch", hint=as_command("git", "branch"))
     records = _chosen(context, request, checkout, head)
     works = {record.id: find_work(farm, record) for record in records}
-    entries = [entry_of(record, works[record.id]) for record in records]
+    entries = [
+        entry_of(farm, record, works[record.id], whole=request.include_uncommitted) for record in records
+    ]
     risks = guessed_risks(farm, records, entries, head.commit)
 
     def queue_of(before: Queue | None) -> Queue:
-        fresh = before is None or before.is_done
-        return joined(
-            new_queue(checkout, head, strategy) if before is None or fresh else before, entries, risks
-        )
+        if before is None or before.closed:
+            before = new_queue(checkout, head, strategy)
+        return joined(before, entries, risks)
 
     if request.dry_run:
         yield shown(queue_of(None), "none")
         return
     agree(context, checks, yes=request.yes)
     for record in records:
-        if left := works[record.id].left_behind:
+        if (left := works[record.id].left_behind) and not request.include_uncommitted:
             context.tell(f"{record.id} has uncommitted files, which do not land: {', '.join(left[:5])}")
     store = Store(farm.paths.landing)
     with ExitStack() as held:
         try:
             held.enter_context(file_lock(farm.paths.landing_lock, wait=0))
         except LockTaken:
-            yield _added(context, store, queue_of, checkout, head)
-            return
-        before = store.read()
-        if before is not None and not before.is_done:
-            raise _cut_short(before)
-        store.put(queue_of)
+            if _is_added(context, store, queue_of, checkout, head):
+                yield shown(store.require(), "running")
+                return
+            held.enter_context(file_lock(farm.paths.landing_lock))
+        else:
+            before = store.read()
+            if before is not None and not before.closed:
+                raise _cut_short(before)
+            store.put(queue_of)
         yield from work_off(context, store, checks)
 
 
@@ -110,20 +118,24 @@ def _cut_short(queue: Queue) -> AgentFarmError:
     )
 
 
-def _added(
+def _is_added(
     context: Context, store: Store, make: Callable[[Queue | None], Queue], checkout: Checkout, head: Head
-) -> LandingQueue:
-    """To the queue that another af works off; it looks into the file before each step."""
+) -> bool:
+    """To the queue that another af works off, which looks into it before each step, unless that has ended."""
     running = store.read()
-    if running is not None and (running.into, running.checkout) != (head.branch, str(checkout.path)):
+    elsewhere = running and (running.into, running.checkout) != (head.branch, str(checkout.path))
+    if running is not None and not running.closed and elsewhere:
         raise LockTaken(
             f"A landing on {running.into} in {running.checkout} is under way",
             why="One runs at a time.",
             hint="af land --status",
         )
     queue = store.put(make)
+    if running is None or queue.started_at != running.started_at:
+        context.tell("Waiting for a landing that is about to end")
+        return False
     context.tell("A landing is under way; it has these in its queue now.")
-    return shown(queue, "running")
+    return True
 
 
 def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> list[BuilderRecord]:
@@ -164,7 +176,7 @@ def _status(context: Context, request: Nothing) -> Iterator[Part]:
         yield LandingQueue("none", None)
         return
     running = is_locked(farm.paths.landing_lock)
-    yield shown(queue, "running" if running else "done" if queue.is_done else "stopped")
+    yield shown(queue, "running" if running else "done" if queue.closed else "stopped")
 
 
 def _continue(context: Context, request: LandContinue) -> Iterator[Part]:

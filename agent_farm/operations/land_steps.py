@@ -11,12 +11,12 @@ from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import ConsentNeeded
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.checkout import checkout_at
-from agent_farm.landing.checks import Check, declared_checks, settings_of
-from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, drive
+from agent_farm.landing.checks import Check, settings_of
+from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.journal import Queue, Returned, Store
 from agent_farm.landing.train.line import Check as CheckStep
 from agent_farm.landing.train.world import FarmWorld
@@ -36,17 +36,6 @@ _MANY_CORES = 4
 Part = LandingQueue | HasLanded | CameBack
 
 
-def require_checks(farm: Farm) -> tuple[Check, ...]:
-    checks = declared_checks(farm)
-    if not checks:
-        raise AgentFarmError(
-            "There is no check",
-            why="The queue lands what a check passes on. af merge lands without one.",
-            hint='af config set check.command "make test"',
-        )
-    return checks
-
-
 def agree(context: Context, checks: Sequence[Check], *, yes: bool) -> None:
     wanted = context.farm.settings.requests(settings_of(checks))
     require_consent(context.farm.root, wanted, yes=yes, ask=context.ask)
@@ -58,10 +47,20 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
     checkout = checkout_at(farm.repository, Path(queue.checkout))
     world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
     yield shown(queue, "running")
-    for event in drive(world, store, _at_once(farm)):
-        yield from _parts(event, context, store)
-        if isinstance(event, Came):
-            start_later(farm)  # somebody may have waited for them
+    try:
+        for event in drive(world, store, _at_once(farm)):
+            yield from _parts(event, context, store)
+            if isinstance(event, Came):
+                start_later(farm)  # somebody may have waited for them
+    except ConsentNeeded as error:  # something that a check names came with what has landed
+        error.hint = "af land --continue --yes"
+        raise
+    except TargetIsRed as error:
+        error.evidence = world.last_words()
+        raise
+    except KeyboardInterrupt:
+        context.tell("Interrupted. The queue is kept: af land --continue")
+        raise
     queue = store.require()
     yield structs.replace(shown(queue, "done"), notes=tuple(world.notes))
 

@@ -53,7 +53,7 @@ class Memory:
             raise Killed
         if self.chance.random() < self.persons:
             self.commit_by_a_person()
-        if self.later and self.chance.random() < 0.1:
+        if self.later and not self.require().closed and self.chance.random() < 0.1:
             self.add(self.later.pop())
 
     def commit_by_a_person(self) -> None:
@@ -195,4 +195,4 @@ def require_sound(memory: Memory, ids: Sequence[str], *, ended: bool) -> None:
     assert set(back) <= set(memory.given_back)
     if ended:
         assert sorted(landed + back) == sorted(set(ids) - set(memory.later))
-        assert queue.is_done
+        assert queue.closed

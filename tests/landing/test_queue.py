@@ -229,3 +229,64 @@ def test_abort_leaves_what_has_landed(committed: Committed, af: Af, repo: Path, 
     assert af("land", "--abort").returncode == 1
     (repo / "one.txt").unlink()
     assert ids(land(af, one.id)["landed"]) == [one.id]
+
+
+@pytest.mark.slow
+def test_uncommitted_work_lands_on_request(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one = committed(one="1\n")
+    write_files(one.worktree, {"one.txt": "changed\n", "new.txt": "new\n"})
+    before, tip = one.git("status", "--porcelain"), one.tip
+    found = land(af, one.id, "--include-uncommitted", "--strategy", "squash")
+    assert ids(found["landed"]) == [one.id]
+    assert (repo / "one.txt").read_text() + (repo / "new.txt").read_text() == "changed\nnew\n"
+    assert (one.git("status", "--porcelain"), one.tip) == (before, tip)
+
+
+@pytest.mark.slow
+def test_a_file_that_a_check_names_is_agreed_to_again(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    """A builder's own Makefile runs in its check; what runs on the next ones is the person's to agree to."""
+    commit_files(repo, {"Makefile": "test:\n\ttrue\n"}, "make")
+    write_files(repo, {"agent-farm.toml": '[check]\ncommand = "make test"\n'})
+    one, two = committed(one="1\n"), committed(two="2\n")
+    commit_files(one.worktree, {"Makefile": "test:\n\ttrue # other\n"})
+    commit_files(two.worktree, {"Makefile": "test:\n\ttrue # another\n"})
+    found = land(af, one.id, two.id)
+    assert ids(found["landed"]) == [one.id]
+    commit_files(two.worktree, {"three.txt": "3\n"})
+    done = af("land", two.id)
+    assert (done.returncode, "nobody has agreed" in done.stderr) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_signed_landing_is_signed_once_it_lands(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    signed = repo.parent / "signed"
+    gpg = repo.parent / "gpg"
+    gpg.write_text(
+        f"#!/bin/sh\necho x >> {signed}\ncat > /dev/null\n"
+        "echo '[GNUPG:] SIG_CREATED D' >&2\necho '-----BEGIN PGP SIGNATURE-----'\n"
+        "echo\necho '-----END PGP SIGNATURE-----'\n"
+    )
+    gpg.chmod(0o755)
+    git(repo, "config", "gpg.program", str(gpg))
+    one, two = committed(one="1\n"), committed(two="2\n")
+    git(repo, "config", "commit.gpgSign", "true")
+    assert len(land(af, one.id, two.id)["landed"]) == 2
+    assert signed.read_text().count("x") == 2
+    for commit in ("HEAD", "HEAD~1"):
+        assert "gpgsig" in git(repo, "cat-file", "commit", commit)
+
+
+def test_a_queue_that_cannot_be_read_is_named(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one = committed(one="1\n")
+    file = repo / ".agent-farm/landing.json"
+    for content, word in (("{", "is damaged"), ('{"version": 2}', "newer version")):
+        file.write_text(content)
+        for words in (["land", one.id, "--yes"], ["land", "--status"], ["land", "--abort"], ["doctor"]):
+            done = af(*words)
+            assert done.returncode == 1
+            assert word in done.stdout + done.stderr, words
+        assert file.read_text() == content

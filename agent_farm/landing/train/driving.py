@@ -20,6 +20,7 @@ from agent_farm.landing.train.journal import (
     Returned,
     after_move,
     at_new_head,
+    closed,
     found_present,
     returned,
     told,
@@ -158,7 +159,9 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
             continue
         step = next_step(queue.line)
         if isinstance(step, Done):
-            return
+            if book.update(closed).closed:
+                return
+            continue
         if isinstance(step, Land):
             yield from _land(world, book, queue, step)
         elif isinstance(step, Check):

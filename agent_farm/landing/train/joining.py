@@ -8,11 +8,15 @@ from collections.abc import Collection, Mapping
 from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.git.changes import operation_of
 from agent_farm.git.checkout import Checkout, Head
+from agent_farm.git.git_process import run_git
 from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
+from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.checks import declared_checks
 from agent_farm.landing.train.journal import Entry, Queue
 from agent_farm.landing.train.line import Line, Waiting, with_added
@@ -20,8 +24,7 @@ from agent_farm.landing.train.risk import Facts, load_record, risks_of
 from agent_farm.landing.train.world import files_of
 from agent_farm.landing.verdicts import kept_verdict
 from agent_farm.landing.work import FoundWork
-
-Works = Mapping[BuilderRecord, FoundWork]
+from agent_farm.launch import as_command
 
 
 def new_queue(checkout: Checkout, head: Head, strategy: Strategy) -> Queue:
@@ -29,9 +32,27 @@ def new_queue(checkout: Checkout, head: Head, strategy: Strategy) -> Queue:
     return Queue(head.branch, str(checkout.path), strategy, head.commit, Line(), {}, started_at=time.time())
 
 
-def entry_of(record: BuilderRecord, found: FoundWork) -> Entry:
-    work = found.work
-    return Entry(record.id, work.tip, work.name, work.subject, work.trailer)
+def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool = False) -> Entry:
+    """`whole`: with what is not committed."""
+    work, tip = found.work, found.work.tip
+    if whole and found.left_behind:
+        tip = _with_uncommitted(farm, record, tip)
+    return Entry(record.id, tip, work.name, work.subject, work.trailer)
+
+
+def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
+    """A commit of the user's own, since it stays in the history."""
+    tree = farm.tree(record)
+    operation = operation_of(tree)
+    if operation is not None:
+        raise AgentFarmError(
+            f"A {operation} is under way in the worktree of {record.id}",
+            why="What is not committed there is half of it.",
+            hint=as_command("git", "-C", tree.path, "status"),
+        )
+    whole = f"{snapshot(farm.repository, tree)}^{{tree}}"
+    message = f"Uncommitted work of {record.id}\n".encode()
+    return run_git(farm.root, "commit-tree", whole, "-p", tip, input=message).strip()
 
 
 def joined(queue: Queue, entries: Collection[Entry], risks: Mapping[str, float]) -> Queue:

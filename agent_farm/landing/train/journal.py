@@ -68,7 +68,8 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     """What `line` says holds of the branch `into` at the commit `head`.
 
     `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
-    alone, to see conflicts. `present` are those whose work the target had already.
+    alone, to see conflicts. `present` are those whose work the target had already. `closed`: it was worked
+    off, and whoever comes now begins another one.
     """
 
     into: str
@@ -87,12 +88,8 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     repeats: int = 0
     next_age: int = 0
     started_at: float = 0.0
+    closed: bool = False
     version: Literal[1] = 1
-
-    @property
-    def is_done(self) -> bool:
-        waits = self.line.waiting or self.line.held or self.moving
-        return not waits and all(one.told is not None for one in self.returned)
 
 
 class Store:
@@ -183,6 +180,12 @@ def returned(queue: Queue, one: Returned) -> Queue:
     if one.id in line.held_ids():
         line, passed = structs.replace(with_moved_target(line, ()), proven=line.proven), ()
     return structs.replace(queue, line=without(line, one.id), passed=passed, returned=(*queue.returned, one))
+
+
+def closed(queue: Queue) -> Queue:
+    """Unless somebody was added at the last moment."""
+    waits = queue.line.waiting or any(one.told is None for one in queue.returned)
+    return queue if waits else structs.replace(queue, closed=True)
 
 
 def told(queue: Queue, id: str, outcome: str) -> Queue:

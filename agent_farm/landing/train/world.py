@@ -107,7 +107,7 @@ class FarmWorld:
         )
         for number, id in enumerate(ids, 1):
             assert isinstance(current, Composed)
-            key = (queue.head, *ids[:number])
+            key = (queue.head, *(queue.entries[one].tip for one in ids[:number]))
             if key not in self._made:
                 self._made[key] = self._merged(queue, queue.entries[id], current)
             current = self._made[key]
@@ -178,13 +178,21 @@ class FarmWorld:
 
     def blame(self, queue: Queue, id: str) -> Returned:
         made = self.compose(queue, [*queue.line.held_ids(), id])
-        verdict = kept_verdict(self.farm, made.tree, self.checks) if isinstance(made, Composed) else None
+        red = self._red(made.tree) if isinstance(made, Composed) else None
         self._note_end(queue, id, failed=True)
-        red = verdict.failed if verdict else None
         if red is None:
             return Returned(id, "red", "its check was red twice")
         what = f"`{_one_line(red.command)}` {red.told} on {queue.into} with its commits merged"
         return Returned(id, "red", f"{what}, twice", _tail(red), str(red.log))
+
+    def last_words(self) -> tuple[str, ...]:
+        """Of the check that was red on the target itself."""
+        red = self._red(commit_trees(self.farm.repository, [head := self.head()])[head])
+        return (*_tail(red), str(red.log)) if red else ()
+
+    def _red(self, tree: str) -> CheckResult | None:
+        verdict = kept_verdict(self.farm, tree, self.checks)
+        return verdict.failed if verdict else None
 
     def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
         hooks = self._hooks()

@@ -20,35 +20,26 @@ be added within a version, never removed or changed. MCP and HTTP answer with th
 the same name there, and `GET` or `POST /api/<verb>`. What each field means is [below](#fields).
 
 """
-# Where a verb is an option of another's command.
+# Where a verb is an option of another's command, or has a name of its own there.
 OPTIONS = {
     "send_keys": "af send --keys",
     "expire": "af prune --expire",
     "doctor_fix": "af doctor --fix",
     "removed": "af restore --list",
+    "trigger": "af run`, `af trigger",
+    "sessions_list": "af sessions",
+    "sessions_get": "af sessions ID",
+    "schedule_create": "af schedule add",
+    "schedule_update": "af schedule enable`, `af schedule disable",
+    "schedule_delete": "af schedule remove",
+    "list_sources": "af sources list",
+    "ask_sources": "af ask",
 }
 # The most fields of an object that is shown in a line; larger ones have a table of their own below.
 MOST_FIELDS = 9
 # Commands that no verb stands behind: what they print.
 OTHERS = {
-    "`af run`, `af trigger`, `af schedule run`": '`{"version": 1, "result": {…}}`; its `failure` is the kind '
-    'of the error or null. Exit code 124 with `"failure": "time-limit"`',
-    "`af sessions`": '`{"version": 1, "sessions": [{…, "success": true\\|false\\|null, '
-    '"failure": kind\\|null}]}`',
-    "`af sessions ID`": '`{"version": 1, "session": {…}}`',
-    "`af trigger --no-wait`, `af schedule run --no-wait`": '`{"version": 1, "session_id"}`',
-    "`af butler start`, `status`": '`{"version": 1, "server": {…}}`; `start` adds `started`',
-    "`af butler stop`": '`{"version": 1, "stopped": true\\|false}`',
-    "`af schedule list`, `add`, `remove`": '`{"version": 1, "schedules": [{…}]}`, `"schedule": {…}`, '
-    '`"removed": name`',
-    "`af schedule history`": '`{"version": 1, "fires": [{"due", "claimed_at", "outcome"}]}`',
-    "`af credentials list`, `set`, `unset`": '`{"version": 1, "credentials": [{"name", "updated_at"}]}`, '
-    '`"set": name`, `"unset": name`',
     "`af dash --no-browser`": '`{"version": 1, "address"}`',
-    "`af ask`": '`{"version": 1, "answer": text}`',
-    "`af sources add`, `show`": '`{"version": 1, "source": {…}}`',
-    "`af sources list`, `update`": '`{"version": 1, "sources": [{…}]}`',
-    "`af sources remove`": '`{"version": 1, "removed": name, "kept": path}`',
     "an error of any command": '`{"version": 1, "error": {"code", "what", "why", "hint"}}`',
 }
 EXIT_CODES = """\

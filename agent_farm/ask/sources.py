@@ -70,17 +70,10 @@ class Source:
             f"its clone {self.path} is gone" if self.kind == "git" else f"{self.path} does not exist any more"
         )
 
-    def shown(self) -> dict[str, Any]:
-        """As it is listed: without a password."""
-        facts = {
-            "name": self.name,
-            "type": self.kind,
-            "path": str(self.path),
-            "url": without_password(self.url) if self.url else None,
-            "branch": self.branch,
-            "commit": self.commit,
-        }
-        return {**{key: value for key, value in facts.items() if value}, "problem": self.problem}
+    @property
+    def shown_url(self) -> str | None:
+        """Without a password."""
+        return without_password(self.url) if self.url else None
 
 
 class SourcesManager:

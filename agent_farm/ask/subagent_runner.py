@@ -97,9 +97,7 @@ class SubagentRunner:
         raise UsageError(
             "Name the sources to ask about with -s" if known else "There are no sources to ask about yet",
             hint=f'af ask -s {known[0].name} "question"' if known else "af sources add NAME PATH|URL",
-            evidence=[
-                f"{source.name}  {source.kind}  {source.shown().get('url', source.path)}" for source in known
-            ],
+            evidence=[f"{source.name}  {source.kind}  {source.shown_url or source.path}" for source in known],
         )
 
     @contextmanager

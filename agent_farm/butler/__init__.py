@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent_farm.sessions.butlers import Butler as Butler
     from agent_farm.sessions.butlers import load_butler as load_butler
-    from agent_farm.sessions.credentials import CredentialStore as CredentialStore
+    from agent_farm.sessions.credential_store import CredentialStore as CredentialStore
     from agent_farm.sessions.database import Database as Database
     from agent_farm.sessions.memory import fetch_memory_context as fetch_memory_context
     from agent_farm.sessions.memory import store_session_episode as store_session_episode
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Butler": "butlers",
-    "CredentialStore": "credentials",
+    "CredentialStore": "credential_store",
     "Database": "database",
     "Endpoint": "runner",
     "MockSpawner": "mock",

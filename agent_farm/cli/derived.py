@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -59,6 +60,7 @@ def command_of(
     way: Way,
     *,
     name: str | None = None,
+    help: str | None = None,
     others: Mapping[str, Way] | None = None,
     params: Mapping[str, click.Parameter | None] | None = None,
     also: Sequence[click.Parameter] = (),
@@ -68,7 +70,7 @@ def command_of(
     epilog: str | None = None,
     context_settings: dict[str, Any] | None = None,
 ) -> click.Command:
-    """The command of a verb, called like it unless it has a `name`.
+    """The command of a verb, called like it unless it has a `name`, told of in its words or in `help`.
 
     `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own;
     `words`, `short` and `metavars` name what is derived otherwise than after its field.
@@ -105,7 +107,7 @@ def command_of(
         context_settings=context_settings,
         params=[*shown, _json()],
         callback=carry_out,
-        help=operation.text,
+        help=help or operation.text,
         epilog=epilog,
     )
 
@@ -159,6 +161,8 @@ def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None =
         naming_agrees=True,
         tell=lambda text: narrate(printable(text)),
         directory=current_directory(),
+        environ=os.environ,
+        inside=os.environ.get("AF_SESSION"),
     )
 
 

@@ -47,10 +47,6 @@ def json_option(command: F) -> F:
     )
 
 
-def yes_option(command: F) -> F:
-    return click.option("--yes", "-y", is_flag=True, help="Approve without being asked.")(command)
-
-
 def text_of(data: bytes, where: str) -> str:
     try:
         return data.decode()

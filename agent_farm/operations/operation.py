@@ -7,10 +7,10 @@ MCP a tool's parameters, HTTP a body. `run` yields parts as they come (one for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -18,11 +18,17 @@ from agent_farm.consent import Ask
 from agent_farm.errors import AgentFarmError, error_of
 from agent_farm.farm.farm import Farm
 
+if TYPE_CHECKING:
+    from agent_farm.sessions.running_butlers import RunningButlers
+
 Effect = Literal["reads", "changes", "destroys"]
 CallerKind = Literal["architect", "session", "builder"]
+Door = Literal["terminal", "mcp", "http"]
 
 ARCHITECT: frozenset[CallerKind] = frozenset({"architect"})
+SESSIONS: frozenset[CallerKind] = frozenset({"architect", "session"})
 EVERYBODY: frozenset[CallerKind] = frozenset({"architect", "session", "builder"})
+DOORS: frozenset[Door] = frozenset({"terminal", "mcp", "http"})
 
 
 # Inherited at run time; mypy would have each of their subclasses say it again.
@@ -76,6 +82,9 @@ class Context:
     `directory` is where the caller stands, if not in the farm's main checkout. `ask` puts the question of
     consent and is None where nobody can answer. A person who types a runtime's name agrees to it
     (`naming_agrees`); a program does not. With `whole_ids` a prefix means no builder.
+
+    `butlers` are there in the farm's server alone. `butler` is the one whose session calls. `environ` and
+    `inside` are of the shell that asks: its variables, and the session whose process it is.
     """
 
     place: Farm | Callable[[], Farm]
@@ -86,6 +95,10 @@ class Context:
     whole_ids: bool = False
     tell: Callable[[str], None] = field(default=lambda text: None)
     directory: Path | None = None
+    butlers: RunningButlers | None = None
+    butler: str | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    inside: str | None = None
 
     @property
     def farm(self) -> Farm:
@@ -124,6 +137,9 @@ class Operation(Generic[R, A]):
     `waits`: its request has a `timeout`; with 0 it looks once and raises TimedOut where it is not there yet.
     `outside`: it has an AI CLI, and so the network, do something. `pool`: calls of the same pool share a few
     threads in the server, so that slow ones hold up their own kind and no other.
+
+    `serve` carries it out on the loop of the farm's server, where alone it can be; `run` then has it done
+    there. `doors` are those that offer it.
     """
 
     name: str
@@ -140,6 +156,8 @@ class Operation(Generic[R, A]):
     waits: bool = False
     outside: bool = False
     pool: str | None = None
+    serve: Callable[[Context, R], Awaitable[A]] | None = None
+    doors: frozenset[Door] = DOORS
     details: str = ""
 
     @property

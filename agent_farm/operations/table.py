@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from agent_farm.operations.operation import CallerKind, Operation
+from agent_farm.operations.operation import CallerKind, Door, Operation
 
 # name -> module below operations/, which holds it under the same name in capitals
 MODULES = {
@@ -54,6 +54,35 @@ MODULES = {
     "report": "from_builders",
     "ask_architect": "from_builders",
     "message_builder": "send",
+    "trigger": "trigger",
+    "tick": "trigger",
+    "sessions_list": "sessions",
+    "sessions_get": "sessions",
+    "sessions_stop": "sessions",
+    "sessions_prune": "sessions",
+    "usage": "sessions",
+    "state_get": "state",
+    "state_set": "state",
+    "state_list": "state",
+    "state_delete": "state",
+    "schedule_list": "schedule",
+    "schedule_create": "schedule",
+    "schedule_update": "schedule",
+    "schedule_delete": "schedule",
+    "schedule_history": "schedule",
+    "schedule_run": "schedule",
+    "credentials_list": "credentials",
+    "credentials_set": "credentials",
+    "credentials_unset": "credentials",
+    "butler_start": "butler",
+    "butler_stop": "butler",
+    "butler_status": "butler",
+    "list_sources": "sources",
+    "ask_sources": "sources",
+    "sources_show": "sources",
+    "sources_add": "sources",
+    "sources_remove": "sources",
+    "sources_update": "sources",
 }
 
 
@@ -68,5 +97,5 @@ def load_all() -> Iterator[Operation[Any, Any]]:
     return map(load, MODULES)
 
 
-def may(caller: CallerKind, name: str) -> bool:
-    return name in MODULES and caller in load(name).who
+def offered(door: Door, caller: CallerKind) -> Iterator[Operation[Any, Any]]:
+    return (operation for operation in load_all() if door in operation.doors and caller in operation.who)

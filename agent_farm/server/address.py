@@ -22,14 +22,9 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Where one butler's server keeps its own; the farm's own butler has the documented names."""
+    """Where the farm's server keeps its own."""
 
-    state: Path
-    butler: str | None = None
-
-    @property
-    def directory(self) -> Path:
-        return self.state / "butlers" / self.butler if self.butler else self.state
+    directory: Path
 
     @property
     def address(self) -> Path:
@@ -73,13 +68,8 @@ class ServerAddress:
         return load_token(self.token_file)
 
 
-def server_files(root: Path, butler: str | None = None) -> ServerFiles:
-    """The farm's own butler has one server, by whichever name it is asked for."""
-    if butler is not None:
-        from agent_farm.sessions.butlers import own_butler_name
-
-        butler = None if butler == own_butler_name(root) else butler
-    return ServerFiles(FarmPaths(root).state, butler)
+def server_files(root: Path) -> ServerFiles:
+    return ServerFiles(FarmPaths(root).state)
 
 
 def is_held(path: Path) -> bool:

@@ -5,22 +5,56 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from agent_farm.errors import TimedOut
+from agent_farm.farm.farm import open_farm
 from agent_farm.operations.operation import Answer, Context, Operation, document
+from agent_farm.server.tokens import Caller
+from agent_farm.sessions.running_butlers import RunningButlers
 
 LONGEST_WAIT = 600.0
 USUAL_WAIT = 60.0  # most clients give up on a call that takes longer
 LOOK_SECONDS = 0.3
 _AT_ONCE = 8
 
+Tell = Callable[[str], None]
+OpenContext = Callable[[Operation[Any, Any]], Context]
+
+
+def context_for(
+    butlers: RunningButlers, caller: Caller, tell: Tell = lambda text: None, *, whole_ids: bool = False
+) -> OpenContext:
+    def open_context(operation: Operation[Any, Any]) -> Context:
+        place = functools.cache(functools.partial(open_farm, butlers.root))
+        if not operation.tolerant:
+            place().settings.require_good()
+        shell = caller.shell
+        return Context(
+            place,
+            caller.kind,
+            caller.id,
+            whole_ids=whole_ids,
+            tell=tell,
+            directory=Path(shell.directory) if shell.directory else None,
+            butlers=butlers,
+            butler=caller.butler,
+            environ=shell.environ,
+            inside=shell.session,
+        )
+
+    return open_context
+
 
 async def answer_to(operation: Operation[Any, Any], context: Context, request: Any) -> dict[str, Any]:
     """The document of the answer; an expected error is raised."""
+    if operation.serve is not None:
+        return document(await operation.serve(context, request))
     if operation.waits:
         return document(await _wait(operation, context, request))
     return document(await _in_thread(operation, context, request))

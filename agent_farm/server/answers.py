@@ -14,7 +14,7 @@ from agent_farm.errors import AgentFarmError
 _log = logging.getLogger(__name__)
 
 # What an expected failure is in HTTP; any other one is a conflict with how things are.
-_STATUS = {"usage": 400, "not-found": 404}
+_STATUS = {"usage": 400, "not-found": 404, "bug": 500}
 _OTHER = 409
 
 
@@ -34,20 +34,34 @@ def refuse(status: int, code: str, what: str, why: str | None = None, hint: str 
 
 def answer_error(error: AgentFarmError) -> Response:
     """The same words as the command line's."""
-    document: dict[str, Any] = {
+    return answer({"error": error_document(error)}, _STATUS.get(error.code, _OTHER))
+
+
+def error_document(error: AgentFarmError) -> dict[str, Any]:
+    return {
         "code": error.code,
         "what": error.what,
         "why": error.why,
         "hint": error.hint,
         "evidence": list(error.evidence),
     }
-    return answer({"error": document}, _STATUS.get(error.code, _OTHER))
 
 
-def answer_bug(error: Exception, where: str) -> Response:
+def expected(error: Exception, where: str) -> AgentFarmError:
+    """What of an error the caller is told; a bug goes to the log whole."""
+    if isinstance(error, AgentFarmError):
+        return error
+    if isinstance(error, OSError):
+        place = f": {error.filename}" if error.filename else ""
+        return AgentFarmError(f"{error.strerror or error}{place}")
     _log.error("A bug while answering %s", where, exc_info=error)
-    what = f"This is a bug in af: {type(error).__name__}"
-    return refuse(500, "bug", what, "The details are in the server's log.", "af butler logs")
+    bug = AgentFarmError(
+        f"This is a bug in af: {type(error).__name__}",
+        why="The details are in the server's log.",
+        hint="af butler logs",
+    )
+    bug.code = "bug"
+    return bug
 
 
 def _listed(value: object) -> Any:

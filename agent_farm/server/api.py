@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.operations.operation import Context, Operation
+from agent_farm.errors import UsageError
+from agent_farm.operations.operation import Operation
 from agent_farm.operations.requests import list_fields, read_request
-from agent_farm.server.answering import answer_to
-from agent_farm.server.answers import answer_bug, answer_error, encode, refuse
+from agent_farm.server.answering import Tell, answer_to, context_for
+from agent_farm.server.answers import answer_error, encode, error_document, expected, refuse
+from agent_farm.server.auth import caller_of
+from agent_farm.server.client import LINES
+from agent_farm.sessions.running_butlers import RunningButlers
 
 MOST_BYTES = 8 * 1024 * 1024
 
-OpenContext = Callable[[Operation[Any, Any]], Context]
 
-
-def route_of(operation: Operation[Any, Any], open_context: OpenContext) -> Route:
+def route_of(operation: Operation[Any, Any], butlers: RunningButlers) -> Route:
     async def endpoint(request: Request) -> Response:
-        return await _respond(operation, open_context, request)
+        return await _respond(operation, butlers, request)
 
     methods = ["GET"] if operation.effect == "reads" else ["POST"]
     return Route(f"/api/{operation.name}", endpoint, methods=methods, name=operation.name)
 
 
-async def _respond(operation: Operation[Any, Any], open_context: OpenContext, request: Request) -> Response:
+async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, request: Request) -> Response:
+    caller = caller_of(request.scope)
+    assert caller is not None, "Auth lets nobody in whom it does not know"
+
+    async def answered(asked: Any, tell: Tell = lambda text: None) -> dict[str, Any]:
+        return await answer_to(
+            operation, context_for(butlers, caller, tell, whole_ids=True)(operation), asked
+        )
+
     try:
         asked = await _read(operation, request)
-        document = await answer_to(operation, open_context(operation), asked)
-        return Response(encode(document), media_type="application/json")
+        if LINES in request.headers.get("accept", ""):
+            lines = _lines(operation.name, lambda tell: answered(asked, tell))
+            return StreamingResponse(lines, media_type=LINES)
+        return Response(encode(await answered(asked)), media_type="application/json")
     except _TooLarge:
         return refuse(413, "too-large", f"The body is larger than {MOST_BYTES} bytes")
-    except AgentFarmError as error:
-        return answer_error(error)
-    except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        return answer_error(AgentFarmError(f"{error.strerror or error}{place}"))
     except Exception as error:
-        return answer_bug(error, operation.name)
+        return answer_error(expected(error, operation.name))
+
+
+async def _lines(
+    verb: str, answered: Callable[[Tell], Coroutine[Any, Any, dict[str, Any]]]
+) -> AsyncIterator[bytes]:
+    """One JSON object a line: what is told meanwhile, at last the answer or the error. What is carried out
+    is cancelled when nobody listens any more, as far as it can be."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
+
+    def tell(text: str) -> None:
+        loop.call_soon_threadsafe(told.put_nowait, {"told": text})
+
+    work = asyncio.create_task(answered(tell))
+    work.add_done_callback(lambda task: loop.call_soon(told.put_nowait, None))
+    try:
+        while (line := await told.get()) is not None:
+            yield encode(line) + b"\n"
+        yield encode(await work) + b"\n"
+    except Exception as error:
+        yield encode({"version": 1, "error": error_document(expected(error, verb))}) + b"\n"
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await work
 
 
 class _TooLarge(Exception):

@@ -8,22 +8,20 @@ to every port of the machine, and a page on another port cannot read what this o
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_farm.server.activity import Activity
 from agent_farm.server.answers import refuse
-from agent_farm.server.client import ENVIRONMENT_HEADER
 from agent_farm.server.tokens import Caller, Tokens, hash_token
+from agent_farm.server.variables import SHELL_HEADER, told_shell
 from agent_farm.sessions.telemetry import continued
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ PROTOCOL = "agent-farm"  # of the page's WebSockets, which can carry no header b
 MCP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH = "/mcp", "/sse", "/messages", "/healthz"
 
 # Of programs, which show a token with each request; everything else is the page's.
-_PROGRAMS = (MCP_PATH, SSE_PATH, MESSAGES_PATH, "/run", "/stop", HEALTH_PATH)
+_PROGRAMS = (MCP_PATH, SSE_PATH, MESSAGES_PATH, HEALTH_PATH)
 _OPEN = (HEALTH_PATH, "/", "/login", "/favicon.ico", "/api/login", "/api/session")
 _OPEN_BELOW = "/static/"
 _LOGIN_PROTOCOL = "login."
@@ -67,11 +65,10 @@ def caller_in(context: Any) -> Caller:
 class Auth:
     """ASGI middleware around the whole server.
 
-    A refusal is in no log: anybody could write there what he likes. Without `logins` there is no page, as in
-    the server of a butler that is not the farm's own.
+    A refusal is in no log: anybody could write there what he likes.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, logins: Logins | None, activity: Activity) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, logins: Logins, activity: Activity) -> None:
         self._app = app
         self._tokens = tokens
         self._logins = logins
@@ -101,17 +98,17 @@ class Auth:
         if _without_port(host) not in LOOPBACK:
             return 421, "the Host is not this machine's loopback name"
         token = _token(scope, headers)
-        is_programs = self._logins is None or _is_below(path, _PROGRAMS)
+        is_programs = _is_below(path, _PROGRAMS)
         if is_programs and (scope["type"] == "websocket" or _is_foreign_to_loopback(headers)):
             return 403, "the Origin is not loopback"
         if not is_programs and (foreign := _foreign(scope, headers, host, has_token=token is not None)):
             return 403, foreign
         try:
             caller = self._caller(scope, path, token, is_programs) if token else None
-            if caller and is_programs and caller.kind == "architect":
-                caller = replace(caller, environ=_told_environment(headers))
+            if caller and caller.kind == "architect" and (told := headers.get(SHELL_HEADER)):
+                caller = replace(caller, shell=told_shell(told))
         except ValueError:
-            return 400, f"{ENVIRONMENT_HEADER} is malformed"
+            return 400, f"{SHELL_HEADER} is malformed"
         if caller is not None:
             scope[_CALLER] = caller
         elif not (path in _OPEN or path.startswith(_OPEN_BELOW)) or (is_programs and path != HEALTH_PATH):
@@ -123,7 +120,7 @@ class Auth:
     def _caller(self, scope: Scope, path: str, token: str, is_programs: bool) -> Caller | None:
         """Programs name themselves; the page's addresses are the architect's alone."""
         if not is_programs:
-            if self._logins and self._logins.is_good(token, listening_port(scope)):
+            if self._logins.is_good(token, listening_port(scope)):
                 return Caller("architect", "page", login=token)
             return self._tokens.caller(token, None)
         named = parse_qs(scope["query_string"].decode("latin-1")).get("runtime_session_id", [None])[-1]
@@ -158,7 +155,7 @@ class Auth:
 
     def _refusal_response(self, scope: Scope, status: int, reason: str) -> Response:
         path = str(scope["path"])
-        is_page = self._logins and not path.startswith("/api/") and not _is_below(path, _PROGRAMS)
+        is_page = not path.startswith("/api/") and not _is_below(path, _PROGRAMS)
         if status == 401 and is_page and scope["method"] in _SAFE_METHODS:
             return RedirectResponse("/login", 303)
         response = refuse(status, _CODES[status], f"Refused: {reason}", hint="af dash")
@@ -229,12 +226,6 @@ def _token(scope: Scope, headers: Headers) -> str | None:
         if protocol.startswith(_LOGIN_PROTOCOL):
             return str(protocol.removeprefix(_LOGIN_PROTOCOL))
     return None
-
-
-def _told_environment(headers: Headers) -> dict[str, str]:
-    """Variables of the shell that asks; ValueError for what is none."""
-    told = headers.get(ENVIRONMENT_HEADER)
-    return msgspec.json.decode(base64.b64decode(told, validate=True), type=dict[str, str]) if told else {}
 
 
 def _with_headers(send: Send, host: str) -> Send:

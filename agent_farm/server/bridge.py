@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.server.client import caller_headers
-from agent_farm.server.launching import ensure_server, running_server
-from agent_farm.server.variables import carried_environment
+from agent_farm.server.client import post
+from agent_farm.server.launching import running_server
 
 _ACCEPT = "application/json, text/event-stream"
 _INTERNAL_ERROR = -32603
@@ -63,13 +60,12 @@ class Bridge:
             self._given_up.discard(key)
 
     def _ask(self, line: bytes, key: str) -> None:
-        environ = carried_environment(self._root, None, os.environ)
         try:
-            response = self._post(line, key, environ)
+            response = self._post(line, key)
         except ConnectionError:
             if key in self._given_up or running_server(self._root) is not None:
                 raise
-            response = self._post(line, key, environ)  # it ended itself at the very moment it was asked
+            response = self._post(line, key)  # it ended itself at the very moment it was asked
         with response:
             if response.status >= 400:
                 raise AgentFarmError(f"The farm's server answered {response.status}", hint="af butler logs")
@@ -82,13 +78,10 @@ class Bridge:
                 if said.startswith(b"data:") and (data := said.removeprefix(b"data:").strip()):
                     self._write(data)
 
-    def _post(self, line: bytes, key: str, environ: Mapping[str, str]) -> http.client.HTTPResponse:
-        address = ensure_server(self._root)
-        connection = http.client.HTTPConnection("localhost", address.port)
+    def _post(self, line: bytes, key: str) -> http.client.HTTPResponse:
+        connection = post(self._root, "/mcp", line, {"Accept": _ACCEPT})
         if key != "null":
             self._open[key] = connection
-        headers: dict[str, Any] = {**caller_headers(address, environ), "Accept": _ACCEPT}
-        connection.request("POST", "/mcp", line, headers)
         return connection.getresponse()
 
     def _give_up(self, key: str) -> None:

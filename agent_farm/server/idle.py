@@ -8,7 +8,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.server.activity import Activity
-from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.settings import load_settings
 
 
@@ -17,16 +17,16 @@ def idle_limit(root: Path) -> float | None:
     return float(load_settings(root).number("server.idle_seconds")) or None
 
 
-def is_idle(running: RunningButler, activity: Activity, *, has_builders: bool) -> bool:
+def is_idle(butlers: RunningButlers, activity: Activity) -> bool:
     """Nobody has asked for so long, no page is open, nothing runs, waits or may become due. Blocks.
 
-    What cannot be read may be wanted. `has_builders`: it is the server that builders talk to.
+    What cannot be read may be wanted.
     """
     try:
-        limit = idle_limit(running.root)
-        if limit is None or activity.quiet_seconds < limit or running.has_work():
+        limit = idle_limit(butlers.root)
+        if limit is None or activity.quiet_seconds < limit or butlers.has_work():
             return False
-        return not (has_builders and _has_builders(running.root)) and activity.quiet_seconds >= limit
+        return not _has_builders(butlers.root) and activity.quiet_seconds >= limit
     except (AgentFarmError, OSError):
         return False
 

@@ -39,31 +39,29 @@ STOP_SECONDS = 15.0
 RESERVATION = "(server)"  # no builder can be called that
 
 
-def running_server(root: Path, butler: str | None = None) -> ServerAddress | None:
+def running_server(root: Path) -> ServerAddress | None:
     """The address of a live server that is not about to end, or None."""
-    files = server_files(root, butler)
+    files = server_files(root)
     address = load_address(files) if is_held(files.lock) else None
     return None if address is None or address.stopping else address
 
 
-def has_crashed(root: Path, butler: str | None = None) -> bool:
+def has_crashed(root: Path) -> bool:
     """There was a server, and it ended without having been asked to."""
-    files = server_files(root, butler)
+    files = server_files(root)
     address = load_address(files)
     return address is not None and not address.stopping and not is_held(files.lock)
 
 
-def ensure_server(
-    root: Path, butler: str | None = None, *, environ: Mapping[str, str] | None = None
-) -> ServerAddress:
+def ensure_server(root: Path) -> ServerAddress:
     """The running server, else one that is being started: its port accepts connections already."""
-    address = running_server(root, butler)
+    address = running_server(root)
     if address:
         return address
-    files = server_files(root, butler)
+    files = server_files(root)
     with file_lock(files.start_lock, wait=30):
-        address = running_server(root, butler)  # somebody else may have been first
-        return address or _start(root, files, os.environ if environ is None else environ)
+        address = running_server(root)  # somebody else may have been first
+        return address or _start(root, files, os.environ)
 
 
 def mint_builder_token(root: Path, builder_id: str) -> str:
@@ -86,10 +84,10 @@ def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> Server
     make_directory(files.directory)
     require_token(files)
     _turn_log(files.log)
-    env = server_environment(environ, declared_variables(root, files.butler))
+    env = server_environment(environ, declared_variables(root))
     _wait_for_the_last_one(files)
     with ExitStack() as stack:
-        sockets = open_port(root, files, _configured_port(root, files.butler))
+        sockets = open_port(root, files)
         for opened in sockets:
             stack.enter_context(opened)
         address = ServerAddress(sockets[0].getsockname()[1], files.token, time.time())
@@ -110,37 +108,47 @@ def _wait_for_the_last_one(files: ServerFiles) -> None:
         raise AgentFarmError("The last server has not ended yet", hint="af butler stop --now") from error
 
 
-def _configured_port(root: Path, butler: str | None) -> int:
-    from agent_farm.sessions.butlers import load_butler
+def open_port(root: Path, files: ServerFiles) -> list[socket.socket]:
+    """The farm's port: the configured one, else the one it always had, else a reserved one; and those that
+    other butlers have of their own."""
+    from agent_farm.sessions.butlers import load_all_butlers
 
-    return load_butler(root, butler).port
+    own, *others = load_all_butlers(root)
+    sockets = _listen(own.port) if own.port else _farms_port(root, files)
+    taken = {opened.getsockname()[1] for opened in sockets}
+    for port in dict.fromkeys(one.port for one in others if one.port):
+        if port not in taken:
+            sockets += _listen(port)
+    return sockets
 
 
-def open_port(root: Path, files: ServerFiles, configured: int) -> list[socket.socket]:
-    """The farm's port: the configured one, else the one it always had, else a reserved one."""
+def _listen(configured: int) -> list[socket.socket]:
+    from agent_farm.server.sockets import listen
+
+    try:
+        return listen(configured)
+    except OSError as error:
+        raise AgentFarmError(
+            f"Port {configured} is taken",
+            why=os.strerror(error.errno or 0),
+            hint="af config get server.port",
+        ) from error
+
+
+def _farms_port(root: Path, files: ServerFiles) -> list[socket.socket]:
     from agent_farm.ports import release_ports, reserve_ports
     from agent_farm.server.sockets import listen
 
-    reservation = f"({files.butler})" if files.butler else RESERVATION
-    if configured:
-        try:
-            return listen(configured)
-        except OSError as error:
-            raise AgentFarmError(
-                f"Port {configured} is taken",
-                why=os.strerror(error.errno or 0),
-                hint="af config get server.port",
-            ) from error
     known = load_address(files)
     if known:
         with suppress(OSError):
             return listen(known.port)
     for _ in range(5):
-        port = reserve_ports(root, reservation, 1)[0]
+        port = reserve_ports(root, RESERVATION, 1)[0]
         try:
             return listen(port)
         except OSError:
-            release_ports(root, [reservation])  # another program took it meanwhile
+            release_ports(root, [RESERVATION])  # another program took it meanwhile
     return listen(0)
 
 
@@ -148,7 +156,7 @@ def _launch(
     root: Path, files: ServerFiles, lock: int, sockets: list[socket.socket], env: dict[str, str]
 ) -> subprocess.Popen[bytes]:
     descriptors = [lock, *(opened.fileno() for opened in sockets)]
-    server = python_argv("agent_farm.server.serving", str(root), files.butler or "", *map(str, descriptors))
+    server = python_argv("agent_farm.server.serving", str(root), *map(str, descriptors))
     with open(files.log, "ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(SUPERVISOR), ",".join(map(str, descriptors)), *server],

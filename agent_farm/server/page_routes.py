@@ -15,10 +15,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 from agent_farm import __version__
-from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.farm.farm import Farm
 from agent_farm.live.feed import Live
-from agent_farm.operations.operation import Context, Operation
-from agent_farm.operations.table import load_all
+from agent_farm.operations.table import offered
 from agent_farm.paths import FarmPaths
 from agent_farm.server.answers import encode
 from agent_farm.server.api import route_of
@@ -27,10 +26,8 @@ from agent_farm.server.login_pages import LoginPages
 from agent_farm.server.login_routes import login_routes
 from agent_farm.server.logins import Logins
 from agent_farm.server.openapi import describe
-from agent_farm.server.schedule_verbs import schedule_verbs
-from agent_farm.server.session_verbs import session_verbs
 from agent_farm.server.terminal import Terminals
-from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butlers import RunningButlers
 
 STATIC = Path(__file__).with_name("page")
 VENDOR = STATIC / "vendor"
@@ -59,29 +56,16 @@ class Page:
             part.close()
 
 
-def open_page(running: RunningButler) -> Page:
-    """The page of the farm whose own butler runs in this process."""
-    root, paths = running.root, FarmPaths(running.root)
+def open_page(butlers: RunningButlers) -> Page:
+    root, paths = butlers.root, FarmPaths(butlers.root)
     logins = Logins(paths.state / "dashboard-logins.json")
     live, terminals = Live(root, farm_facts), Terminals(root)
     entry = login_routes(logins, LoginPages(paths.state / "dashboard-login"))
-    return Page([*entry, *_routes(running, live, terminals)], logins, (live, terminals))
+    return Page([*entry, *_routes(butlers, live, terminals)], logins, (live, terminals))
 
 
-def verbs_of(running: RunningButler) -> tuple[Operation[Any, Any], ...]:
-    """What the API offers: the table, and what only this process can do."""
-    table = (operation for operation in load_all() if "architect" in operation.who)
-    return (*table, *session_verbs(running), *schedule_verbs(running))
-
-
-def _routes(running: RunningButler, live: Live, terminals: Terminals) -> list[BaseRoute]:
-    verbs = verbs_of(running)
-
-    def open_context(operation: Operation[Any, Any]) -> Context:
-        farm = open_farm(running.root)
-        if not operation.tolerant:
-            farm.settings.require_good()
-        return Context(farm, whole_ids=True)
+def _routes(butlers: RunningButlers, live: Live, terminals: Terminals) -> list[BaseRoute]:
+    verbs = tuple(offered("http", "architect"))
 
     async def events(request: Request) -> Response:
         return StreamingResponse(server_sent(live.stream()), media_type="text/event-stream")
@@ -101,7 +85,7 @@ def _routes(running: RunningButler, live: Live, terminals: Terminals) -> list[Ba
         Route("/api/events", events),
         WebSocketRoute("/api/events", events_socket),
         WebSocketRoute("/api/builders/{id}/terminal", terminals.serve),
-        *(route_of(verb, open_context) for verb in verbs),
+        *(route_of(verb, butlers) for verb in verbs),
     ]
 
 

@@ -34,8 +34,7 @@ from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
 
 if TYPE_CHECKING:
-    from agent_farm.server.page_routes import Page
-    from agent_farm.sessions.running import RunningButler
+    from agent_farm.sessions.running_butlers import RunningButlers
 
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
@@ -45,12 +44,12 @@ _log = logging.getLogger("agent_farm.butler")
 
 
 def main(argv: list[str]) -> int:
-    root, butler, lock, *descriptors = argv
+    root, lock, *descriptors = argv
     start_log()
     for descriptor in (int(lock), *map(int, descriptors)):
         os.set_inheritable(descriptor, False)  # no session inherits the lock or a socket
     sockets = [socket.socket(fileno=int(word)) for word in descriptors]
-    files = server_files(Path(root), butler or None)
+    files = server_files(Path(root))
     try:
         find_repository(Path(root))  # whose state is not af's own, that is refused before it is read
         asyncio.run(serve(Path(root), files, sockets, os.environ))
@@ -69,11 +68,11 @@ async def serve(
     environ: Mapping[str, str],
 ) -> None:
     """Until SIGTERM, or until the farm's directory is gone."""
-    port = int(sockets[0].getsockname()[1])
+    ports = tuple(dict.fromkeys(int(one.getsockname()[1]) for one in sockets))
     require_token(files)
     tokens = Tokens(FarmPaths(root).runs, hash_token(load_token(files.token)))
     end_export = telemetry.start_export(environ, "agent-farm-butler")
-    running = RunningServer(root, files, port, tokens, dict(environ))
+    running = RunningServer(root, files, ports, tokens, dict(environ))
     try:
         await running.serve(sockets)
     finally:
@@ -85,7 +84,7 @@ async def serve(
 class RunningServer:
     root: Path
     files: ServerFiles
-    port: int
+    ports: tuple[int, ...]
     tokens: Tokens
     environ: Mapping[str, str]
     activity: Activity = field(default_factory=Activity)
@@ -93,41 +92,35 @@ class RunningServer:
 
     async def serve(self, sockets: list[socket.socket]) -> None:
         from agent_farm.server.app import build_app
-        from agent_farm.sessions.running import open_running
+        from agent_farm.sessions.running_butlers import open_butlers
 
-        butler = open_running(
-            self.root, self.files.butler, port=self.port, tokens=self.tokens, environ=self.environ
-        )
-        server = make_uvicorn(build_app(butler, self._page(butler), self.activity))
+        butlers = open_butlers(self.root, ports=self.ports, tokens=self.tokens, environ=self.environ)
+        server = make_uvicorn(build_app(butlers, self.activity))
         serving = asyncio.create_task(server.serve(sockets=sockets))
         self._listen_to_signals()
-        _log.info("Serving %s on port %d, pid %d", butler.name, self.port, os.getpid())
+        _log.info("Serving %s on port %d, pid %d", butlers.own.name, self.ports[0], os.getpid())
         self._store(stopping=False)
-        besides = [asyncio.create_task(butler.keep_tidy()), asyncio.create_task(self._start_waiting(butler))]
+        besides = [
+            asyncio.create_task(butlers.keep_tidy()),
+            asyncio.create_task(self._start_waiting()),
+        ]
         until = [
             asyncio.create_task(waiting)
             for waiting in (
-                self.asked.wait(), self._farm_is_gone(), self._is_idle(butler), butler.scheduler.run()
+                self.asked.wait(), self._farm_is_gone(), self._is_idle(butlers), butlers.run_schedules()
             )
         ]  # fmt: skip
         await asyncio.wait([serving, *until], return_when=asyncio.FIRST_COMPLETED)
         self._store(stopping=True)
         for task in (*until, *besides):
             task.cancel()
-        if not await butler.spawner.drain(DRAIN_SECONDS):
+        if not await butlers.drain(DRAIN_SECONDS):
             _log.warning("Sessions were cancelled after %g s", DRAIN_SECONDS)
-        await butler.scheduler.finish()
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await serving
-        butler.close()
+        butlers.close()
         _log.info("Ended")
-
-    def _page(self, butler: RunningButler) -> Page | None:
-        """The farm's own server shows it; a butler of the roster has a server for its sessions alone."""
-        from agent_farm.server.page_routes import open_page
-
-        return None if self.files.butler else open_page(butler)
 
     async def _farm_is_gone(self) -> None:
         while True:
@@ -137,19 +130,18 @@ class RunningServer:
             turn_running_log(self.files.log)
         _log.info("%s is gone", self.files.address)
 
-    async def _start_waiting(self, butler: RunningButler) -> None:
+    async def _start_waiting(self) -> None:
         """Builders that wait for something that ends without a word: a person's own merge, say."""
-        while self.files.butler is None:
+        while True:
             await asyncio.sleep(QUEUE_SECONDS)
             with suppress(AgentFarmError, OSError):
-                await asyncio.to_thread(nudge_at, butler.root)
+                await asyncio.to_thread(nudge_at, self.root)
 
-    async def _is_idle(self, butler: RunningButler) -> None:
+    async def _is_idle(self, butlers: RunningButlers) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""
 
         async def nobody_needs_it() -> bool:
-            serves_builders = self.files.butler is None
-            return await asyncio.to_thread(is_idle, butler, self.activity, has_builders=serves_builders)
+            return await asyncio.to_thread(is_idle, butlers, self.activity)
 
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -173,7 +165,7 @@ class RunningServer:
         assert known is not None
         mine = replace(
             known,
-            port=self.port,
+            port=self.ports[0],
             pid=os.getpid(),
             supervisor=os.getppid(),
             stopping=stopping,

@@ -14,9 +14,9 @@ from agent_farm.server.address import is_held, load_address, server_files
 PATIENCE = 20.0
 
 
-def stop_server(root: Path, butler: str | None = None, *, now: bool = False) -> bool:
+def stop_server(root: Path, *, now: bool = False) -> bool:
     """Whether there was one to end. `now` does not wait for its sessions: they are ended with it."""
-    files = server_files(root, butler)
+    files = server_files(root)
     address = load_address(files)
     if address is None or not is_held(files.lock):
         return False

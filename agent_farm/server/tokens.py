@@ -1,11 +1,10 @@
-"""Bearer tokens: who a caller is, and which tools that is good for. Only hashes are kept."""
+"""Bearer tokens: who a caller is. Only hashes are kept."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -14,41 +13,24 @@ from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 from agent_farm.paths import is_builder_id
+from agent_farm.server.variables import Shell
 
 Kind = Literal["architect", "session", "builder"]
-
-SESSION_TOOLS = frozenset(
-    {
-        "trigger",
-        *("state_get", "state_set", "state_list", "state_delete"),
-        *("schedule_list", "schedule_create", "schedule_update", "schedule_delete"),
-        *("sessions_list", "sessions_get", "sessions_stop"),
-        *("list_sources", "ask_sources"),
-    }
-)
-BUILDER_TOOLS = frozenset({"state_get", "state_list"})
-
-TOOLS_OF: Mapping[Kind, frozenset[str]] = {
-    "architect": SESSION_TOOLS | {"tick"},
-    "session": SESSION_TOOLS,
-    "builder": BUILDER_TOOLS,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """`login` is what the architect's page shows, where the token of a program would be.
 
-    `environ` is what the architect's shell has of the variables that a session may need.
+    `shell` is the one from which the architect asks. `butler` is the one whose session it is, None for the
+    farm's own.
     """
 
     kind: Kind
     id: str
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    shell: Shell = field(default=Shell(), repr=False, compare=False)
     login: str | None = field(default=None, repr=False)
-
-    def may(self, tool: str) -> bool:
-        return tool in TOOLS_OF[self.kind]
+    butler: str | None = None
 
 
 def new_token() -> str:
@@ -79,11 +61,11 @@ class Tokens:
 
     runs: Path
     architect: str | None = None
-    _sessions: dict[str, str] = field(default_factory=dict)
+    _sessions: dict[str, tuple[str, str | None]] = field(default_factory=dict)
 
-    def mint_for_session(self, session_id: str) -> str:
+    def mint_for_session(self, session_id: str, butler: str | None = None) -> str:
         token = new_token()
-        self._sessions[session_id] = hash_token(token)
+        self._sessions[session_id] = hash_token(token), butler
         return token
 
     def revoke_session(self, session_id: str) -> None:
@@ -96,8 +78,9 @@ class Tokens:
             return Caller("architect", "architect")
         if not runtime_session_id:
             return None
-        if _same(given, self._sessions.get(runtime_session_id)):
-            return Caller("session", runtime_session_id)
+        known, butler = self._sessions.get(runtime_session_id, (None, None))
+        if _same(given, known):
+            return Caller("session", runtime_session_id, butler=butler)
         if _same(given, self._builder_hash(runtime_session_id)):
             return Caller("builder", runtime_session_id)
         return None

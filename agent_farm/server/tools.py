@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
@@ -11,19 +12,23 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import CallerKind, Context, Operation
+from agent_farm.operations.operation import CallerKind, Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.schemas import answer_schema, request_schema
-from agent_farm.operations.table import load, load_all
-from agent_farm.server.answering import answer_to
+from agent_farm.operations.table import offered
+from agent_farm.server.answering import OpenContext, answer_to
+from agent_farm.server.answers import expected
+from agent_farm.server.tokens import Caller
 
 # No program agrees to what a repository wants, nor writes the settings that hold without being asked about:
-# that is for the user to do.
-NOT_FOR_PROGRAMS = ("yes", "user")
+# that is for the user to do. The others are of a command that may be interrupted.
+NOT_FOR_PROGRAMS = ("yes", "user", "attached", "new_id")
+
+_log = logging.getLogger(__name__)
 
 
 def tools_for(caller: CallerKind) -> list[Tool]:
-    return [_tool(operation) for operation in load_all() if caller in operation.who]
+    return [_tool(operation) for operation in offered("mcp", caller)]
 
 
 def _tool(operation: Operation[Any, Any]) -> Tool:
@@ -42,14 +47,18 @@ def _tool(operation: Operation[Any, Any]) -> Tool:
 
 
 async def call_tool(
-    name: str, arguments: Mapping[str, Any] | None, open_context: Callable[[Operation[Any, Any]], Context]
+    name: str, arguments: Mapping[str, Any], caller: Caller, open_context: OpenContext
 ) -> CallToolResult:
-    operation = load(name)
+    operation = next((one for one in offered("mcp", caller.kind) if one.name == name), None)
+    if operation is None:
+        _log.warning("Refused %s %s the tool %r", caller.kind, caller.id, name)
+        article = "an" if caller.kind == "architect" else "a"
+        return _failed(AgentFarmError(f"{name!r} is not a tool for {article} {caller.kind}"))
     try:
-        request = read_request(operation, _allowed(arguments or {}), lax=True)
+        request = read_request(operation, _allowed(arguments), lax=True)
         found = await answer_to(operation, open_context(operation), request)
-    except AgentFarmError as error:
-        return _failed(_for_programs(error, operation, arguments or {}))
+    except Exception as error:
+        return _failed(_for_programs(expected(error, name), operation, arguments))
     text = TextContent(type="text", text=json.dumps(found))
     return CallToolResult(content=[text], structured_content=found)
 

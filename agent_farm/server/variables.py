@@ -1,9 +1,13 @@
-"""What a server may see of the environment that it is started from."""
+"""What a server may see of the environment that it is started from, and of the shell that asks it."""
 
 from __future__ import annotations
 
+import base64
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from agent_farm.runtimes import vendor_variables
 from agent_farm.runtimes.environment import ALWAYS
@@ -12,6 +16,7 @@ from agent_farm.runtimes.environment import ALWAYS
 NAMES = (*ALWAYS, "TMUX_TMPDIR", "SSH_AUTH_SOCK", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
 PREFIXES = ("LC_", "AF_", "XDG_", "OTEL_")
 TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
+SHELL_HEADER = "Af-Shell"
 PRIVATE = ("AF_MCP_TOKEN", "AF_SESSION", "AF_BUTLER", "AF_BUILDER_ID", "AF_RUN", "AF_RUN_DIR", "AF_WORKTREE")
 
 
@@ -26,21 +31,14 @@ def server_environment(environ: Mapping[str, str], declared: Iterable[str] = ())
     }
 
 
-def carried_environment(root: Path, butler: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the caller's own environment goes with what is asked of a server that was started elsewhere.
+def declared_variables(root: Path) -> tuple[str, ...]:
+    from agent_farm.sessions.butlers import load_all_butlers
 
-    The same that the server would have, had it been started from here, and the terminal's names, which a
-    runtime may always have.
-    """
-    given = server_environment(environ, declared_variables(root, butler))
-    return given | {name: environ[name] for name in TERMINAL if name in environ}
-
-
-def declared_variables(root: Path, butler: str | None) -> tuple[str, ...]:
-    from agent_farm.sessions.butlers import load_butler
-
-    known = load_butler(root, butler)
-    return (*known.required_env, *known.optional_env, *known.module_credentials)
+    return tuple(
+        name
+        for one in load_all_butlers(root)
+        for name in (*one.required_env, *one.optional_env, *one.module_credentials)
+    )
 
 
 def asked_variables(environ: Mapping[str, str]) -> set[str]:
@@ -48,3 +46,33 @@ def asked_variables(environ: Mapping[str, str]) -> set[str]:
     from agent_farm.ask.agent_environment import user_variables
 
     return set(user_variables(environ))
+
+
+class Shell(msgspec.Struct, frozen=True):
+    """The one from which a program asks: what of its variables a session may need, where it stands, and the
+    session whose process it is."""
+
+    environ: Mapping[str, str] = {}
+    directory: str | None = None
+    session: str | None = None
+
+
+def own_shell(root: Path) -> Shell:
+    """With the variables that the server would have, had it been started from here, and the terminal's
+    names, which a runtime may always have."""
+    environ = server_environment(os.environ, declared_variables(root))
+    environ |= {name: os.environ[name] for name in TERMINAL if name in os.environ}
+    try:
+        directory = os.getcwd()
+    except FileNotFoundError:
+        directory = None
+    return Shell(environ, directory, os.environ.get("AF_SESSION"))
+
+
+def header_of(shell: Shell) -> str:
+    return base64.b64encode(msgspec.json.encode(shell)).decode()
+
+
+def told_shell(header: str) -> Shell:
+    """ValueError for what is none."""
+    return msgspec.json.decode(base64.b64decode(header, validate=True), type=Shell)

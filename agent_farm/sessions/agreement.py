@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from agent_farm.consent import Request, not_agreed
 from agent_farm.sessions.butlers import FILE_NAME, Butler, ScheduleEntry, roster_directory
@@ -28,7 +27,3 @@ def waiting_requests(root: Path, butler: Butler) -> list[Request]:
 def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
     """One that a person or a tool made was agreed to by that."""
     return schedule.origin == "tool" or not not_agreed(root, [schedule_request(root, butler, schedule)])
-
-
-def schedule_json(root: Path, butler: str, schedule: Schedule) -> dict[str, Any]:
-    return {"butler": butler, **schedule.to_json(), "agreed": may_fire(root, butler, schedule)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_farm.consent import Request
-from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names, get_adapter
@@ -76,6 +77,16 @@ def all_butler_names(root: Path) -> list[str]:
     """Those of the roster and, beside several, the farm's own."""
     names = butler_names(root)
     return names if len(names) == 1 else [farm_butler_name(root), *names]
+
+
+def load_all_butlers(root: Path) -> Iterator[Butler]:
+    """The farm's own first; what is wrong with another one's file is told where that one is wanted."""
+    own = load_butler(root)
+    yield own
+    for name in all_butler_names(root):
+        with suppress(AgentFarmError):
+            if name != own.name:
+                yield load_butler(root, name)
 
 
 def own_butler_name(root: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.sessions.database import Database, Row
-from agent_farm.sessions.session import SESSION_STATES, Session
+from agent_farm.sessions.session import Session, SessionShown
 from agent_farm.sessions.tool_calls import merge_calls, served_calls
 
 INTERRUPTED = "Interrupted: the process that ran it is gone"
@@ -59,27 +59,23 @@ class SessionLog:
 
     database: Database
 
-    def heal(self, butlers: Iterable[str]) -> int:
-        """Mark what these butlers' servers left queued or running as interrupted; how many there were.
+    def heal(self) -> int:
+        """Mark what a server that is gone left queued or running as interrupted; how many there were.
 
         Nothing is run again: nobody knows how far it got.
         """
-        count = 0
-        for butler in butlers:
-            with self.database.transaction() as connection:
-                count += connection.execute(
-                    "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
-                    " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
-                    " WHERE butler = ? AND state IN ('queued', 'running')",
-                    (INTERRUPTED, time.time(), butler),
-                ).rowcount
-        return count
+        with self.database.transaction() as connection:
+            return connection.execute(
+                "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
+                " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
+                " WHERE state IN ('queued', 'running')",
+                (INTERRUPTED, time.time()),
+            ).rowcount
 
-    def active_butlers(self) -> list[str]:
-        rows = self.database.query(
-            "SELECT DISTINCT butler FROM sessions WHERE state IN ('queued', 'running')"
+    def has_unended(self) -> bool:
+        return bool(
+            self.database.query("SELECT 1 FROM sessions WHERE state IN ('queued', 'running') LIMIT 1")
         )
-        return [row["butler"] for row in rows]
 
     def find(
         self,
@@ -89,13 +85,8 @@ class SessionLog:
         source: str | None = None,
         since: float | None = None,
         limit: int = 50,
-    ) -> list[dict[str, Any]]:
+    ) -> list[SessionShown]:
         """The newest first: texts as one line, cut, tool calls as their number. `limit` 0 gives all."""
-        for state in states:
-            if state not in SESSION_STATES:
-                raise UsageError(
-                    f"{state!r} is not a session state", why=f"Valid: {', '.join(SESSION_STATES)}"
-                )
         conditions: list[str] = ["1"]
         values: list[Any] = []
         for condition, value in (
@@ -113,7 +104,7 @@ class SessionLog:
             f"SELECT {_SHORT} FROM sessions WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?",
             (*values, limit or -1),
         )
-        return [_shortened(_session(row).to_json()) for row in rows]
+        return [_shortened(_session(row).shown) for row in rows]
 
     def count(self, butler: str, state: str) -> int:
         rows = self.database.query(
@@ -121,9 +112,9 @@ class SessionLog:
         )
         return int(rows[0]["count"])
 
-    def usage(self, *, since: float, span: float) -> list[dict[str, Any]]:
+    def usage(self, *, since: float, span: float) -> list[Row]:
         """Sums over spans of `span` seconds from `since` on, those in which there was something."""
-        rows = self.database.query(
+        return self.database.query(
             "SELECT CAST(max(created_at - ?, 0) / ? AS INTEGER) AS span, count(*) AS sessions,"
             " sum(state IN ('failed', 'interrupted')) AS failed,"
             " coalesce(sum(input_tokens), 0) AS input_tokens,"
@@ -131,7 +122,6 @@ class SessionLog:
             " FROM sessions WHERE created_at >= ? GROUP BY span ORDER BY span",
             (since, span, since),
         )
-        return [dict(row) for row in rows]
 
     def load(self, session_id: str, *, butler: str | None = None) -> Session:
         """By id or by a prefix that only one has; of `butler` alone, where one is given."""
@@ -151,9 +141,9 @@ class SessionLog:
             session = msgspec.structs.replace(session, tool_calls=so_far)
         return session
 
-    def get(self, session_id: str, *, butler: str | None = None) -> dict[str, Any]:
-        """The whole record as JSON."""
-        return self.load(session_id, butler=butler).to_json()
+    def get(self, session_id: str, *, butler: str | None = None) -> SessionShown:
+        """The whole record."""
+        return self.load(session_id, butler=butler).shown
 
 
 def _insert(database: Database, session: Session) -> None:
@@ -223,9 +213,8 @@ def _session(row: Row) -> Session:
     return Session(**columns)
 
 
-def _shortened(record: dict[str, Any], limit: int = 200) -> dict[str, Any]:
-    for name in _TEXTS:
-        if record[name] is not None:
-            line = " ".join(record[name].split())
-            record[name] = line if len(line) <= limit else line[: limit - 1] + "…"
-    return record
+def _shortened(record: SessionShown, limit: int = 200) -> SessionShown:
+    texts = {name: text for name in _TEXTS if (text := getattr(record, name)) is not None}
+    lines = {name: " ".join(text.split()) for name, text in texts.items()}
+    cut = {name: line if len(line) <= limit else line[: limit - 1] + "…" for name, line in lines.items()}
+    return msgspec.structs.replace(record, **cut)

@@ -20,7 +20,7 @@ from agent_farm.runtimes.mcp_config import Transport
 from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, ToolCall, Usage, failure_of
 from agent_farm.sessions import memory, telemetry
 from agent_farm.sessions.butlers import Butler
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, readable, reason_of
 from agent_farm.sessions.reach import about_checkout, session_bounds
@@ -99,7 +99,7 @@ class SessionRunner:
             recalled = await memory.fetch_memory_context(self.database, self.butler.name, session.prompt)
         system_prompt = await self.database.run(self._compose, choice, worker, recalled)
         tokens = self.endpoint.tokens
-        token = tokens.mint_for_session(session.id) if tokens else None
+        token = tokens.mint_for_session(session.id, self.butler.name) if tokens else None
         home = conversation_home(self.database.path.parent, session.home or session.id)
         await self.database.run(make_directory, home)
         cwd = Path(session.cwd or self.butler.directory)

@@ -1,9 +1,8 @@
-"""RunningButler: one butler with everything it works through, in the one process that runs its sessions."""
+"""RunningButler: one butler with everything it works through, in the process that runs its sessions."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,49 +11,50 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
-from agent_farm.runtimes import get_adapter
 from agent_farm.sessions.agreement import may_fire
-from agent_farm.sessions.butlers import Butler, load_butler, require_claude_md
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.butlers import (
+    Butler,
+    load_butler,
+)
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.reach import session_bounds
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.resuming import resumed_request
-from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
-from agent_farm.sessions.runner import Endpoint
 from agent_farm.sessions.runtime_choice import Choice, choose
 from agent_farm.sessions.scheduler import Scheduler
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
-from agent_farm.sessions.session import Observer, Progress, SessionRequest, SpawnerResult
+from agent_farm.sessions.session import (
+    Observer,
+    Progress,
+    SessionRequest,
+    SessionShown,
+    SpawnerResult,
+)
 from agent_farm.sessions.spawner import Spawner
-from agent_farm.sessions.state import StateStore
-from agent_farm.sessions.stores import heal_dead, open_database
+from agent_farm.sessions.state_store import StateStore
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
-from agent_farm.settings import load_settings
 
 if TYPE_CHECKING:
-    from agent_farm.server.tokens import Tokens
+    pass
 
 STOP_SECONDS = 30.0
-TIDY_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class RunningButler:
-    """Belongs to one event loop, `loop`, which threads reach it through."""
+    """Belongs to one event loop."""
 
     root: Path
     butler: Butler
     database: Database
     environ: Mapping[str, str]
-    tokens: Tokens
     credentials: CredentialStore
     spawner: Spawner
     sessions: SessionLog
     state: StateStore
     schedules: ScheduleStore
-    loop: asyncio.AbstractEventLoop
     scheduler: Scheduler = field(init=False)
     _watchers: dict[str, Observer] = field(default_factory=dict)
     _started: set[asyncio.Task[SpawnerResult]] = field(default_factory=set)
@@ -67,10 +67,6 @@ class RunningButler:
     @property
     def name(self) -> str:
         return self.butler.name
-
-    async def tick(self) -> list[str]:
-        """Fire the schedules that are due now."""
-        return await self.scheduler.tick()
 
     async def run(
         self,
@@ -86,7 +82,10 @@ class RunningButler:
         return await self.spawner.run(request, choice, self._watched(observer), session_id)
 
     async def start(
-        self, request: SessionRequest, environ: Mapping[str, str] | None = None
+        self,
+        request: SessionRequest,
+        environ: Mapping[str, str] | None = None,
+        session_id: str | None = None,
     ) -> SpawnerResult | str:
         """Its id once it is accepted, or the result when it was refused; it goes on by itself."""
         accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -95,13 +94,13 @@ class RunningButler:
             if not accepted.done():
                 accepted.set_result(progress.session_id)
 
-        task = asyncio.create_task(self.run(request, environ, observe))
+        task = asyncio.create_task(self.run(request, environ, observe, session_id))
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         await asyncio.wait((task, accepted), return_when=asyncio.FIRST_COMPLETED)
         return accepted.result() if accepted.done() else task.result()
 
-    async def stop(self, session_id: str, by: str) -> dict[str, Any]:
+    async def stop(self, session_id: str, by: str) -> SessionShown:
         """End a session that waits or runs, with every process it started: its record once it has ended."""
         session = await self.database.run(lambda: self.sessions.load(session_id, butler=self.name))
         if session.ended_at is not None:
@@ -117,20 +116,6 @@ class RunningButler:
                 hint="af butler stop --now",
             )
         return await self.database.run(self.sessions.get, session.id)
-
-    async def keep_tidy(self) -> None:
-        """For ever: the records are truthful, and not older or more than the settings keep."""
-        pruned_at = -DAY_SECONDS
-        while True:
-            try:
-                await self.database.run(heal_dead, self.root, self.sessions)
-                if time.monotonic() - pruned_at >= DAY_SECONDS:
-                    pruned_at = time.monotonic()
-                    if removed := await self.database.run(self._prune):
-                        _logger().info("Removed %d records of sessions", len(removed))
-            except Exception as error:
-                log_failure(_logger(), "Looking after the records", error)
-            await asyncio.sleep(TIDY_SECONDS)
 
     def has_work(self) -> bool:
         """Sessions that wait or run, or schedules that may become due. Blocks."""
@@ -153,9 +138,6 @@ class RunningButler:
         if watcher := self._watchers.get(progress.session_id):
             watcher(progress)
 
-    def close(self) -> None:
-        self.database.close()
-
     def _choose(self, request: SessionRequest, environ: Mapping[str, str]) -> tuple[SessionRequest, Choice]:
         """With what it may read and may not change, as the files lie now."""
         resumed = None
@@ -173,10 +155,6 @@ class RunningButler:
             conversation_id=resumed.conversation_id if resumed else None,
             home=(resumed.home or resumed.id) if resumed else None,
         )
-
-    def _prune(self) -> list[str]:
-        limits = Limits.of(load_settings(self.root, self.environ))
-        return prune_sessions(self.sessions, limits, butler=self.name)
 
     def _reload(self) -> Butler:
         """Port, transport and slots were set up with the server, and stay what they were."""
@@ -224,32 +202,6 @@ class RunningButler:
             log_failure(_logger(), request.trigger_source, error)
             reason = reason_of(error)
         return await self.spawner.reject(request, f"Not started: {reason}")
-
-
-def open_running(
-    root: Path, name: str | None, *, port: int, tokens: Tokens, environ: Mapping[str, str]
-) -> RunningButler:
-    """To be called inside the loop that it will live in, by the one process that runs its sessions."""
-    butler = load_butler(root, name)
-    require_claude_md(butler)
-    database = open_database(root)
-    credentials = CredentialStore(database, environ)
-    spawner = Spawner(
-        butler,
-        get_adapter("demo"),  # each session brings the runtime that holds for it
-        database,
-        Endpoint(port, butler.transport, tokens),
-        credentials=credentials,
-        environ=environ,
-    )
-    sessions = SessionLog(database)
-    sessions.heal([butler.name])  # what is running now was run by a server that is gone
-    schedules = ScheduleStore(database, butler.name)
-    schedules.take_from_file(butler.schedules)
-    return RunningButler(
-        root, butler, database, environ, tokens, credentials, spawner, sessions,
-        StateStore(database, butler.name), schedules, asyncio.get_running_loop(),
-    )  # fmt: skip
 
 
 def _logger() -> Any:

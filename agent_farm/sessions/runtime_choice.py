@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from agent_farm.runtimes.base import Permissions, RuntimeAdapter
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, choices, configured_runtime
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
@@ -129,12 +128,13 @@ def agree_to_session(
     *,
     yes: bool,
     ask: Ask | None,
+    naming_agrees: bool,
 ) -> None:
     """What a person who wants a session is asked before it is handed to a server, where nobody can be asked.
 
-    A runtime of the repository's own name is agreed to by naming it.
+    With `naming_agrees` a runtime of the repository's own is agreed to by naming it.
     """
-    if request.runtime:
+    if request.runtime and naming_agrees:
         agree_by_name(root, request.runtime)
     with suppress(ToolMissing):  # the server has an environment of its own, and says it better
-        choose(root, butler, credentials, os.environ, request, yes=yes, ask=ask)
+        choose(root, butler, credentials, credentials.environ, request, yes=yes, ask=ask)

@@ -49,23 +49,10 @@ class Scheduler:
                 log_failure(_logger(), f"Schedule {schedule.name}", error)
         return fired
 
-    async def run(self) -> None:
-        """Tick for ever; a failure is logged and the next tick comes all the same."""
-        while True:
-            try:
-                await self.tick()
-            except Exception as error:
-                log_failure(_logger(), "Looking at the schedules", error)
-            await asyncio.sleep(self._pause())
-
     async def finish(self) -> None:
         """Until the history has the end of all that was fired; sessions are drained by their spawner."""
         if left := [task for task in self._running.values() if not task.done()]:
             await asyncio.wait(left, timeout=FINISH_SECONDS)
-
-    def _pause(self) -> float:
-        """Due times are whole minutes; look shortly after each."""
-        return min(LONGEST_SLEEP, 60.0 - self.clock() % 60.0 + 0.05)
 
     async def _look(self, schedule: Schedule) -> bool:
         now = self.clock()
@@ -108,6 +95,11 @@ class Scheduler:
             await self.store.database.run(self.store.note_outcome, schedule.name, due, outcome)
         except AgentFarmError as error:
             log_failure(_logger(), f"The history of schedule {schedule.name}", error)
+
+
+def next_look(now: float) -> float:
+    """In how many seconds: due times are whole minutes, and shortly after each is looked."""
+    return min(LONGEST_SLEEP, 60.0 - now % 60.0 + 0.05)
 
 
 def _outcome_of(result: SpawnerResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,9 +38,7 @@ class Schedule:
 
     @property
     def entry(self) -> ScheduleEntry:
-        return ScheduleEntry(
-            self.name, self.cron, self.prompt, self.timezone, self.cwd, self.late, self.until
-        )
+        return ScheduleEntry(**{name: getattr(self, name) for name in ScheduleEntry.__struct_fields__})
 
     @property
     def next_due(self) -> float | None:
@@ -62,19 +60,13 @@ class Schedule:
             raise UsageError(f"Schedule {self.name}: there is no directory {place}")
         return place
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "cron": self.cron,
-            "prompt": self.prompt,
-            "timezone": self.timezone,
-            "enabled": self.enabled,
-            "origin": self.origin,
-            "next_due": self.next_due,
-            "cwd": self.cwd,
-            "late": self.late,
-            "until": self.until,
-        }
+
+class Fire(msgspec.Struct, frozen=True):
+    """When it was due, when it was taken up, and what became of it."""
+
+    due: float
+    claimed_at: float
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,38 +177,27 @@ class ScheduleStore:
                 (moment, self.butler, name),
             )
 
-    def fires(self, name: str) -> list[dict[str, Any]]:
+    def fires(self, name: str) -> list[Fire]:
         rows = self.database.query(
             "SELECT due, claimed_at, outcome FROM fires WHERE butler = ? AND schedule = ? ORDER BY due",
             (self.butler, name),
         )
-        return [dict(row) for row in rows]
+        return [Fire(**dict(row)) for row in rows]
 
     def _write(
         self, entry: ScheduleEntry, origin: Origin, *, enabled: bool, looked_until: float | None = None
     ) -> None:
         now = self.clock()
+        told = {**msgspec.structs.asdict(entry), "enabled": int(enabled), "origin": origin}
+        told |= {"looked_until": now if looked_until is None else looked_until}
+        row = {"butler": self.butler, "created_at": now, **told}
+        del told["name"]
         with self.database.transaction() as connection:
             connection.execute(
-                "INSERT INTO schedules (butler, name, cron, prompt, timezone, enabled, origin, created_at,"
-                " looked_until, cwd, late, until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (butler, name) DO UPDATE SET cron = excluded.cron, prompt = excluded.prompt,"
-                " timezone = excluded.timezone, enabled = excluded.enabled, origin = excluded.origin,"
-                " looked_until = excluded.looked_until, cwd = excluded.cwd, late = excluded.late,"
-                " until = excluded.until",
-                (
-                    *(
-                        self.butler,
-                        entry.name,
-                        entry.cron,
-                        entry.prompt,
-                        entry.timezone,
-                        int(enabled),
-                        origin,
-                    ),
-                    *(now, now if looked_until is None else looked_until),
-                    *(entry.cwd, entry.late, entry.until),
-                ),
+                f"INSERT INTO schedules ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
+                " ON CONFLICT (butler, name) DO UPDATE SET "
+                + ", ".join(f"{name} = excluded.{name}" for name in told),
+                row,
             )
 
     def _forget(self, name: str) -> None:
@@ -225,18 +206,8 @@ class ScheduleStore:
 
 
 def _schedule(row: Row) -> Schedule:
-    return Schedule(
-        name=row["name"],
-        cron=row["cron"],
-        prompt=row["prompt"],
-        timezone=row["timezone"],
-        enabled=bool(row["enabled"]),
-        origin=row["origin"],
-        looked_until=row["looked_until"],
-        cwd=row["cwd"],
-        late=row["late"],
-        until=row["until"],
-    )
+    known = {one.name: row[one.name] for one in fields(Schedule)}
+    return Schedule(**{**known, "enabled": bool(row["enabled"])})
 
 
 def _require_entry(entry: ScheduleEntry) -> None:

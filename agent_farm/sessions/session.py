@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -14,7 +14,6 @@ from agent_farm.runtimes.result import FailureKind
 from agent_farm.sessions.trigger_sources import require_trigger_source
 
 SessionState = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
-SESSION_STATES = ("queued", "running", "completed", "failed", "cancelled", "interrupted")
 Permissions = Literal["ask", "edit", "all"]
 
 
@@ -50,40 +49,49 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise UsageError(f"max_turns is {self.max_turns}; at least one turn is needed")
 
 
-class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`home` names where its conversation is kept, `failure` the kind of its error.
-
-    In a list of sessions, `tool_calls` is their number.
-    """
+class SessionShown(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The record of a session, as it is now."""
 
     id: str
     butler: str
     runtime: str
     state: SessionState = "queued"
-    home: str | None = None
     trace_id: str | None = None
-    conversation_id: str | None = None
+    conversation_id: Annotated[str | None, Meta(description="The runtime's own name for it")] = None
     output: str | None = None
     error: str | None = None
-    failure: FailureKind | None = None
-    success: bool | None = None
-    tool_calls: list[dict[str, Any]] | int | None = None
-    duration: float | None = None
+    failure: Annotated[FailureKind | None, Meta(description="The kind of the error")] = None
+    success: Annotated[bool | None, Meta(description="Null until it has ended")] = None
+    tool_calls: Annotated[
+        list[dict[str, Any]] | int | None, Meta(description="In a list of sessions: how many")
+    ] = None
+    duration: Annotated[float | None, Meta(description="Seconds that it ran")] = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    cost: float | None = None
-    created_at: float | None = None
+    cost: Annotated[float | None, Meta(description="Where the runtime says it")] = None
+    created_at: Annotated[float | None, Meta(description="Moments are in seconds since 1970")] = None
     started_at: float | None = None
     ended_at: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        document = msgspec.structs.asdict(self)
-        del document["home"]
-        return {"id": self.id, "butler": self.butler, "state": self.state, **document}
+
+class Session(SessionShown, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`home` names where its conversation is kept."""
+
+    home: str | None = None
+
+    @property
+    def shown(self) -> SessionShown:
+        return SessionShown(**{name: getattr(self, name) for name in SessionShown.__struct_fields__})
+
+    @property
+    def result(self) -> SpawnerResult:
+        known = {one.name: getattr(self, one.name, None) for one in fields(SpawnerResult)}
+        known["session_id"] = self.id
+        return SpawnerResult(**{name: value for name, value in known.items() if value is not None})
 
 
-@dataclass(frozen=True)  # no slots: the MCP SDK reads the defaults from the class for the tool's schema
+@dataclass(frozen=True, slots=True)
 class SpawnerResult:
     """What a session gave: the one answer of `Spawner.trigger`, `af run` and the MCP tool.
 
@@ -106,20 +114,10 @@ class SpawnerResult:
     failure: str | None = None
     state: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def refused(reason: str) -> SpawnerResult:
     """Of a trigger that was never accepted; no session exists for it."""
     return SpawnerResult(success=False, error=reason)
-
-
-def result_of(document: Mapping[str, Any]) -> SpawnerResult:
-    """What a record says, or a server, which may be of another version: what is not known is left out."""
-    known = {one.name: document.get(one.name) for one in fields(SpawnerResult)}
-    known["session_id"] = document.get("session_id") or document.get("id")
-    return SpawnerResult(**{name: value for name, value in known.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)

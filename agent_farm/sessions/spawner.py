@@ -18,7 +18,7 @@ from agent_farm.runtimes.process import held_by_guards
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.sessions import telemetry
 from agent_farm.sessions.butlers import Butler
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure
 from agent_farm.sessions.predecessors import SessionsLock
@@ -33,7 +33,6 @@ from agent_farm.sessions.session import (
     SessionRequest,
     SpawnerResult,
     refused,
-    result_of,
 )
 from agent_farm.sessions.uncancelled import finish, finished_result
 
@@ -118,7 +117,7 @@ class Spawner:
         )
         created = await session_create(self.database, new)
         end = msgspec.structs.replace(created, state="failed", success=False, error=reason, failure="failed")
-        return result_of((await session_complete(self.database, end)).to_json())
+        return (await session_complete(self.database, end)).result
 
     def become(self, butler: Butler) -> None:
         """Its file says something else now: that holds from the next session on."""
@@ -220,7 +219,7 @@ class Spawner:
     async def _complete(self, session: Session, observer: Observer) -> SpawnerResult:
         ended = await session_complete(self.database, session)
         observer(Progress(session.id, "ended", {"state": ended.state}))
-        return result_of(ended.to_json())
+        return ended.result
 
     def _end_by(self, session: Session, error: BaseException) -> Session:
         if isinstance(error, Exception):

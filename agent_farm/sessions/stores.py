@@ -9,10 +9,8 @@ from agent_farm.git.ignoring import exclude
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
 from agent_farm.server.address import is_held, server_files
-from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.records import SessionLog
-from agent_farm.sessions.schedules import ScheduleStore
 
 
 def open_database(root: Path) -> Database:
@@ -29,17 +27,6 @@ def open_database(root: Path) -> Database:
 def open_sessions(root: Path) -> SessionLog:
     """The records, of which none says that a server that is gone still runs it."""
     log = SessionLog(open_database(root))
-    heal_dead(root, log)
+    if log.has_unended() and not is_held(server_files(root).lock):
+        log.heal()
     return log
-
-
-def heal_dead(root: Path, log: SessionLog) -> None:
-    log.heal(name for name in log.active_butlers() if not is_held(server_files(root, name).lock))
-
-
-def open_schedules(root: Path, butler: str | None = None) -> ScheduleStore:
-    """Those of one butler, as its file has them now."""
-    known = load_butler(root, butler)
-    store = ScheduleStore(open_database(root), known.name)
-    store.take_from_file(known.schedules)
-    return store

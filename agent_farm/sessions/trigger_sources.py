@@ -7,15 +7,8 @@ import re
 from agent_farm.errors import UsageError
 
 PLAIN_SOURCES = ("tick", "external", "trigger", "route")
-# What a caller may say for itself; "trigger" is found out, a schedule is named by `af schedule run`.
-CHOSEN_SOURCES = ("external", "tick", "route")
 SCHEDULE_PREFIX = "schedule:"
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
-def is_callers_source(source: object) -> bool:
-    """Whether a request may name it; what `af run` finds out of itself is among them."""
-    return source in (*CHOSEN_SOURCES, "trigger") or (isinstance(source, str) and _is_schedule(source))
 
 
 def _is_schedule(source: str) -> bool:

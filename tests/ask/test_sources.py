@@ -11,10 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.ask import ConfigManager, SourcesManager, uses
+from agent_farm.ask import ConfigManager, SourcesManager
 from agent_farm.ask.targets import detect_kind, without_password
 from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Context, Nothing
+from agent_farm.operations.sources import ASK_SOURCES, LIST_SOURCES, AskSources
 from tests.ask.stage import Stage
+
+
+def _no_farm() -> Farm:
+    raise NotFound("No repository here")
+
+
+NOWHERE = Context(_no_farm)
 
 
 def test_kinds_are_detected(stage: Stage) -> None:
@@ -159,7 +169,7 @@ def test_source_that_went_away_meanwhile_is_named(stage: Stage, app: Path) -> No
     with pytest.raises(NotFound, match="Source app cannot be read") as caught:
         stage.runner.ask(sources=["app"], question="Why?")
     assert "does not exist any more" in str(caught.value.why)
-    assert uses.list_sources()[0]["problem"] == caught.value.why
+    assert LIST_SOURCES.answer_to(NOWHERE, Nothing()).sources[0].problem == caught.value.why
     assert stage.left() == []
 
 
@@ -232,18 +242,17 @@ def test_passwords_are_not_shown(url: str, shown: str) -> None:
     assert without_password(url) == shown
 
 
-def test_the_same_for_other_agents_as_plain_data(stage: Stage, app: Path) -> None:
-    assert uses.list_sources() == [{"name": "app", "type": "directory", "path": str(app), "problem": None}]
-    assert uses.ask(["app"], "Why?") == {"answer": "the answer\n"}
-
-
-def test_other_agents_ask_in_a_thread(stage: Stage, app: Path) -> None:
+def test_the_same_for_other_agents(stage: Stage, app: Path) -> None:
     import asyncio
 
-    async def server() -> object:
-        return await asyncio.to_thread(uses.ask, ["app"], "Why?")
+    (listed,) = LIST_SOURCES.answer_to(NOWHERE, Nothing()).sources
+    assert (listed.name, listed.type, listed.path, listed.problem) == ("app", "directory", str(app), None)
 
-    assert asyncio.run(server()) == {"answer": "the answer\n"}
+    async def in_a_thread() -> str:
+        question = AskSources("Why?", ("app",))
+        return (await asyncio.to_thread(ASK_SOURCES.answer_to, NOWHERE, question)).answer
+
+    assert asyncio.run(in_a_thread()) == "the answer\n"
     assert stage.left() == []
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.operations.table import load_all
+from agent_farm.operations.table import offered
 from tests.conftest import Af
 from tests.dashboard.stage import Dashboard
 
 Spawn = Callable[..., str]
 
 NOT_FUZZED = (
-    "trigger_session",
-    "run_schedule",
-    "stop_session",
+    "trigger",
+    "tick",
+    "schedule_run",
+    "sessions_stop",
     "wait",
     "runtimes_check",
     "pool_fill",
@@ -141,7 +142,7 @@ def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) ->
         ("POST", "/api/stop", {"id": [id]}, "stop cannot be called like that"),
         ("POST", "/api/stop", [id], "The body must be a JSON object"),
         ("GET", "/api/status?gti=true", None, "status cannot be called like that"),
-        ("GET", "/api/sessions?state=happy", None, "'happy' is not a session state"),
+        ("GET", "/api/sessions_list?state=happy", None, "sessions_list cannot be called like that"),
     ):
         answer = dashboard.ask(method, path, body)
         assert answer.status == 400, (method, path)
@@ -164,10 +165,11 @@ def test_text_that_would_type_keys_is_refused(dashboard: Dashboard, spawn: Spawn
 def test_the_description_names_every_verb(dashboard: Dashboard) -> None:
     description = dashboard.ask("GET", "/api/openapi.json").json
     described = {path: set(methods) for path, methods in description["paths"].items()}
-    verbs = [operation for operation in load_all() if "architect" in operation.who]
+    verbs = offered("http", "architect")
     table = {f"/api/{verb.name}": {"get" if verb.effect == "reads" else "post"} for verb in verbs}
-    assert table.items() <= described.items()
-    assert {"/api/sessions", "/api/trigger_session", "/api/add_schedule"} <= described.keys()
+    assert table == described
+    assert {"/api/sessions_list", "/api/trigger", "/api/schedule_create"} <= described.keys()
+    assert "/api/butler_stop" not in described
     fields = description["components"]["schemas"]["Prune"]["properties"]
     assert "description" in fields["stop"]
 

@@ -244,7 +244,7 @@ def test_a_viewers_keys_go_nowhere(dashboard: Dashboard, spawn: Callable[..., st
         "/api/capture?id=../../../etc/passwd",
         "/api/prompt?id=%00",
         "/api/logs?id=%2e%2e",
-        "/api/show_session?id=%00",
+        "/api/sessions_get?session_id=%00",
         "/api/restore/..%2f..%2f",
         "/api/removed?ids=..%2f..%2f",
         "/%2e%2e/%2e%2e/etc/passwd",

@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from agent_farm.server.app import build_app
-from agent_farm.server.page_routes import open_page
-from agent_farm.sessions.running import RunningButler
 from tests.conftest import Af
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop
@@ -66,7 +63,7 @@ def test_it_is_served_beside_the_butler(address: str, af: Af, shop: Path) -> Non
     assert ask(port, "GET", "/api/status", **own)[1]["builders"] == []
     assert ask(port, "GET", "/healthz")[0] == 200
     assert ask(port, "POST", "/mcp", {}, **own)[0] == 401  # the page's login opens no tool
-    assert ask(port, "POST", "/run", {"prompt": "x"}, **own)[0] == 401
+    assert ask(port, "GET", "/sse", **own)[0] == 401
     token = (shop / ".agent-farm/architect.token").read_text().strip()
     assert ask(port, "GET", "/api/status", Authorization=f"Bearer {token}")[0] == 200
     log = (shop / ".agent-farm/butler.log").read_text()
@@ -88,18 +85,18 @@ def test_only_loopback_is_bound(address: str) -> None:
 
 def test_a_session_is_triggered_from_the_page(address: str) -> None:
     port, own = port_of(address), log_in(address)
-    body = {"prompt": "[[say:from the page]]", "runtime": "demo"}
-    status, answer, _ = ask(port, "POST", "/api/trigger_session", body, **own)
+    body = {"prompt": "[[say:from the page]]", "runtime": "demo", "wait": False}
+    status, answer, _ = ask(port, "POST", "/api/trigger", body, **own)
     assert status == 200, answer
 
     def ended() -> Any:
-        found = ask(port, "GET", f"/api/show_session?id={answer['session_id']}", **own)[1]["session"]
+        found = ask(port, "GET", f"/api/sessions_get?session_id={answer['session_id']}", **own)[1]["session"]
         return found if found["state"] not in ("queued", "running") else None
 
     session = wait_until(ended, what="the session to end")
     assert (session["state"], session["trigger_source"]) == ("completed", "external")
     assert "from the page" in session["output"]
-    status, answer, _ = ask(port, "POST", "/api/trigger_session", {"prompt": "x", "runtime": "nope"}, **own)
+    status, answer, _ = ask(port, "POST", "/api/trigger", {"prompt": "x", "runtime": "nope"}, **own)
     assert (status, answer["error"]["what"]) == (400, "No runtime nope")
     assert ask(port, "GET", "/api/usage", **own)[1]["buckets"][-1]["sessions"] == 1
 
@@ -130,10 +127,7 @@ async def test_what_the_page_holds_ends_with_the_server(shop: Path) -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("live")]
 
-    def with_page(running: RunningButler) -> Any:
-        return build_app(running, open_page(running))
-
-    async with serving(shop, wrap=with_page) as served:
+    async with serving(shop) as served:
         own = {"Authorization": f"Bearer {ARCHITECT}"}
         async with served.http.stream("GET", served.url("/api/events"), headers=own) as events:
             async for line in events.aiter_lines():

@@ -200,7 +200,7 @@ def test_without_xterm_the_screen_is_shown_and_says_so(
 def test_a_session_is_stopped_and_gone_on_with(visit: Open, dashboard: Dashboard) -> None:
     def start(prompt: str) -> str:
         return str(
-            dashboard.post("/api/trigger_session", {"prompt": prompt, "runtime": "demo"})["session_id"]
+            dashboard.post("/api/trigger", {"prompt": prompt, "runtime": "demo", "wait": False})["session_id"]
         )
 
     one = visit()

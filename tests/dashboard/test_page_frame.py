@@ -82,11 +82,11 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
     one.expect("404")
     held: list[Any] = []
     one.page.route("**/api/prompt?*", lambda route: held.append(route))
-    one.page.route("**/api/show_session?id=doesnotexist", lambda route: held.append(route))
+    one.page.route("**/api/sessions_get?session_id=doesnotexist", lambda route: held.append(route))
     with one.page.expect_request("**/api/prompt?*", timeout=60000):
         one.page.click("#tab-prompt")
     one.page.click("#tab-terminal")
-    with one.page.expect_request("**/api/show_session?id=doesnotexist", timeout=60000):
+    with one.page.expect_request("**/api/sessions_get?session_id=doesnotexist", timeout=60000):
         one.open("session/doesnotexist")
     one.open("")
     one.page.wait_for_selector(f'[data-id="{idle}"]')

@@ -14,30 +14,44 @@ from typing import Any
 import httpx2
 
 from agent_farm.operations.operation import CallerKind
-from agent_farm.operations.table import load_all
+from agent_farm.operations.table import offered
 from agent_farm.paths import FarmPaths
 from agent_farm.server.app import build_app
 from agent_farm.server.serving import make_uvicorn
 from agent_farm.server.sockets import listen
-from agent_farm.server.tokens import TOOLS_OF, Tokens, hash_token
+from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions.butlers import butler_names
-from agent_farm.sessions.running import RunningButler, open_running
+from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 from tests.consenting import agree_to_all
 from tests.gitrepo import write_files
+from tests.sessions.records import Records
 
 ARCHITECT = "architect-token"
 
 
 def tools_of(kind: CallerKind) -> set[str]:
     """What a token of this kind is good for."""
-    return {*TOOLS_OF[kind], *(operation.name for operation in load_all() if kind in operation.who)}
+    return {operation.name for operation in offered("mcp", kind)}
 
 
 @dataclass
 class Served:
-    running: RunningButler
+    butlers: RunningButlers
     port: int
     http: httpx2.AsyncClient
+
+    @property
+    def running(self) -> RunningButler:
+        return self.butlers.own
+
+    @property
+    def tokens(self) -> Tokens:
+        return self.butlers.tokens
+
+    @property
+    def sessions(self) -> Records:
+        return Records(self.butlers.sessions)
 
     def url(self, path: str = "/mcp", session: str | None = None) -> str:
         query = f"?runtime_session_id={session}" if session else ""
@@ -81,7 +95,7 @@ def document_of(response: httpx2.Response) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(
-    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[RunningButler], Any] = build_app
+    root: Path, butler_toml: str = "", name: str = "health", wrap: Callable[[RunningButlers], Any] = build_app
 ) -> AsyncIterator[Served]:
     """A farm at `root` whose one butler is `name`, on the demo runtime unless the file says otherwise."""
     text = butler_toml or '[butler]\nruntime = "demo"\n'
@@ -93,16 +107,15 @@ async def serving(
     sockets = listen(0)
     port = sockets[0].getsockname()[1]
     tokens = Tokens(FarmPaths(root).runs, hash_token(ARCHITECT))
-    running = open_running(root, name, port=port, tokens=tokens, environ=dict(os.environ))
-    server = make_uvicorn(wrap(running))
+    butlers = open_butlers(root, ports=(port,), tokens=tokens, environ=dict(os.environ))
+    server = make_uvicorn(wrap(butlers))
     task = asyncio.create_task(server.serve(sockets=sockets))
     try:
         async with httpx2.AsyncClient(timeout=120) as http:
-            yield Served(running, port, http)
+            yield Served(butlers, port, http)
     finally:
-        await running.spawner.drain(5)
-        await running.scheduler.finish()
+        await butlers.drain(5)
         server.should_exit = True
         with suppress(asyncio.CancelledError):
             await task
-        running.close()
+        butlers.close()

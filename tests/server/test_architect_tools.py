@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent_farm.operations.table import load_all
-from agent_farm.server.tokens import TOOLS_OF
 from tests.conftest import Af
 from tests.gitrepo import git
 from tests.server.architect import Architect, architect_over_stdio
+from tests.server.serving import tools_of
 from tests.sessions.loop import in_loop
 
 
@@ -25,8 +24,7 @@ async def builder(architect: Architect, task: str, **more: Any) -> str:
 async def test_stdio_serves_what_the_architects_token_is_good_for(repo: Path) -> None:
     async with architect_over_stdio(repo) as architect:
         tools = await architect.tools()
-        derived = {operation.name for operation in load_all() if "architect" in operation.who}
-        assert set(tools) == TOOLS_OF["architect"] | derived
+        assert set(tools) == tools_of("architect")
         assert all(tool.description for tool in tools.values())
         asked = tools["spawn"].input_schema["properties"]
         assert {"permissions", "branch", "role", "shell", "ephemeral"} <= set(asked)
@@ -195,7 +193,8 @@ def test_the_butlers_tools_over_stdio(repo: Path, af: Af) -> None:
             entry = {"name": "daily", "cron": "0 8 * * *", "prompt": "Digest"}
             assert (await architect.done("schedule_create", entry))["schedule"]["enabled"] is True
             assert (await architect.done("tick"))["fired"] == []
-            result = await architect.done("trigger", {"prompt": "[[say:well]]", "context": "hear"})
+            asked = {"prompt": "[[say:well]]", "context": "hear"}
+            result = (await architect.done("trigger", asked))["result"]
             assert (result["success"], result["output"]) == (True, "well")
             kept = (await architect.done("sessions_get", {"session_id": result["session_id"]}))["session"]
             assert (kept["trigger_source"], kept["context"]) == ("external", "hear")

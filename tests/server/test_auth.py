@@ -21,7 +21,7 @@ async def test_refusals_are_answered_and_leave_no_line_in_the_log(
     runs = FarmPaths(repo).runs
     mine, other = mint_builder_token(runs, "task-a"), mint_builder_token(runs, "task-b")
     async with serving(repo) as served:
-        session = served.running.tokens.mint_for_session("s-1")
+        session = served.tokens.mint_for_session("s-1")
         cases = [
             (None, None, {}, 401),
             ("wrong", None, {}, 401),
@@ -40,7 +40,7 @@ async def test_refusals_are_answered_and_leave_no_line_in_the_log(
                 response = await served.rpc("ping", token=token, session=named, headers=headers)
                 assert response.status_code == status, (token, named, headers, response.text)
             forged = served.url("/x%0a2026-01-01 00:00:00 INFO agent_farm.butler: forged%1b[31m")
-            assert (await served.http.get(forged)).status_code == 401
+            assert (await served.http.get(forged)).status_code == 303  # to the page's login
         assert caplog.records == []
         for token, named in ((ARCHITECT, None), (mine, "task-a"), (session, "s-1")):
             assert (await served.rpc("ping", token=token, session=named)).status_code == 200
@@ -54,8 +54,8 @@ async def test_every_route_but_health_needs_a_token(repo: Path) -> None:
         for method, path in (
             ("GET", "/sse"),
             ("POST", "/messages/?session_id=0"),
-            ("POST", "/run"),
-            ("GET", "/x"),
+            ("GET", "/api/sessions_list"),
+            ("GET", "/api/x"),
         ):
             response = await served.http.request(method, served.url(path))
             assert response.status_code == 401, path
@@ -64,13 +64,13 @@ async def test_every_route_but_health_needs_a_token(repo: Path) -> None:
 
 
 @in_loop
-async def test_run_is_the_architects_alone(repo: Path) -> None:
+async def test_the_api_is_the_architects_alone(repo: Path) -> None:
     async with serving(repo) as served:
-        token = served.running.tokens.mint_for_session("s-1")
-        url = served.url("/run", "s-1")
+        token = served.tokens.mint_for_session("s-1")
+        url = served.url("/api/trigger", "s-1")
         body = {"prompt": "x"}
         response = await served.http.post(url, json=body, headers={"Authorization": f"Bearer {token}"})
-        assert response.status_code == 403
+        assert response.status_code == 401
         bad = await served.http.post(url, json={}, headers={"Authorization": f"Bearer {ARCHITECT}"})
         assert bad.status_code == 400
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.stores import open_sessions
 from tests.gitrepo import commit_files
+from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
 Bridge = subprocess.Popen[str]
@@ -67,9 +67,10 @@ def test_a_call_that_takes_long_delays_no_other_and_is_given_up(farm: Path, brid
     assert (heard(bridge))["id"] == 2
     cancelled = {"requestId": 1, "reason": "enough"}
     say(bridge, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
-    call(bridge, 3, "sessions_stop", session_id=record["id"])
+    call(bridge, 3, "sessions_stop", session_ids=[record["id"]])
     answer = heard(bridge)  # of the call that was given up nothing is said
-    assert (answer["id"], answer["result"]["structuredContent"]["session"]["state"]) == (3, "cancelled")
+    (stopped,) = answer["result"]["structuredContent"]["stopped"]
+    assert (answer["id"], stopped["state"]) == (3, "cancelled")
 
 
 def test_it_goes_on_when_the_server_was_ended(farm: Path, bridge: Bridge) -> None:
@@ -85,4 +86,4 @@ def test_what_is_no_message_is_told_and_ends_nothing(farm: Path, bridge: Bridge)
     say(bridge, "{nonsense")
     assert heard(bridge)["error"]["code"] == -32600
     call(bridge, 3, "state_list")
-    assert heard(bridge)["result"]["structuredContent"] == {"state": {}}
+    assert heard(bridge)["result"]["structuredContent"] == {"version": 1, "state": {}}

@@ -68,7 +68,7 @@ async def test_what_keeps_a_server(repo: Path) -> None:
         activity = Activity(clock)
 
         def idle() -> bool:
-            return is_idle(running, activity, has_builders=True)
+            return is_idle(served.butlers, activity)
 
         assert not idle()
         clock.now = 899.0

@@ -9,18 +9,18 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agent_farm.server.address import ServerAddress
-from agent_farm.server.client import start_session
 from agent_farm.server.launching import ensure_server, running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.session import SessionRequest
-from agent_farm.sessions.stores import open_database, open_sessions
+from agent_farm.sessions.stores import open_database
 from tests.gitrepo import commit_files
+from tests.sessions.records import open_sessions, started
 from tests.waiting import wait_until
 
 TOML = '[butler]\nruntime = "demo"\nmax_concurrent_sessions = 8\nmax_queued_sessions = 1000\n'
@@ -39,12 +39,7 @@ def server(repo: Path) -> Iterator[ServerAddress]:
 def trigger_all(root: Path, prompts: list[str]) -> list[str]:
     """The ids of the sessions, accepted in any order."""
     with ThreadPoolExecutor(16) as pool:
-        started = list(
-            pool.map(lambda prompt: start_session(root, None, SessionRequest(prompt=prompt)), prompts)
-        )
-    refused = [one for one in started if not isinstance(one, str)]
-    assert not refused, refused[0]
-    return [str(one) for one in started]
+        return list(pool.map(partial(started, root), prompts))
 
 
 def states(root: Path) -> Counter[str]:
@@ -96,8 +91,8 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     assert up.port == server.port
     with urllib.request.urlopen(f"http://localhost:{up.port}/healthz", timeout=120) as response:
         assert json.load(response)["accepting"]
-    again = start_session(repo, None, SessionRequest(prompt="[[say:again]]"))
-    wait_until(lambda: log.get(str(again))["state"] == "completed", what="a session of the new server")
+    again = started(repo, "[[say:again]]")
+    wait_until(lambda: log.get(again)["state"] == "completed", what="a session of the new server")
     rows = open_database(repo).query("SELECT input, count(*) AS times FROM served_calls GROUP BY input")
     assert {row["times"] for row in rows} == {1}
     assert len(log.find(limit=0)) == 61

@@ -15,9 +15,10 @@ from mcp import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from agent_farm.ask import uses
-from agent_farm.butler import tool_answers
+from agent_farm.ask.subagent_runner import SubagentRunner
 from agent_farm.paths import FarmPaths
+from agent_farm.server import mcp_door
+from agent_farm.server.client import LINES
 from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.records import session_create
 from agent_farm.sessions.session import Session
@@ -25,11 +26,17 @@ from tests.server.serving import ARCHITECT, Served, document_of, serving, tools_
 from tests.sessions.loop import in_loop
 
 MODERN = "2026-07-28"
+LISTENING = {"Authorization": f"Bearer {ARCHITECT}", "Accept": LINES}
 
 
 def structured(result: dict[str, Any]) -> Any:
     assert not result.get("isError"), result
     return result["structuredContent"]
+
+
+def result_of(answer: dict[str, Any]) -> Any:
+    """What came of a session that a trigger waited for."""
+    return structured(answer)["result"]
 
 
 @in_loop
@@ -71,7 +78,7 @@ async def test_unknown_methods_and_verbs(repo: Path, caplog: pytest.LogCaptureFi
 async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
     builder = mint_builder_token(FarmPaths(repo).runs, "task-a")
     async with serving(repo) as served:
-        session = served.running.tokens.mint_for_session("s-1")
+        session = served.tokens.mint_for_session("s-1")
         for token, named, wanted in (
             (session, "s-1", tools_of("session")),
             (builder, "task-a", tools_of("builder")),
@@ -84,7 +91,7 @@ async def test_each_token_sees_and_calls_its_own_tools(repo: Path) -> None:
         assert "not a tool for a builder" in refused["content"][0]["text"]
         refused = await served.call("prune", {}, token=session, session="s-1")
         assert refused["isError"]
-        assert served.running.sessions.find() == []
+        assert served.sessions.find() == []
 
 
 @in_loop
@@ -114,19 +121,19 @@ async def test_state_and_schedules_through_tools(repo: Path) -> None:
 @in_loop
 async def test_trigger_runs_a_session_and_returns_its_result(repo: Path) -> None:
     async with serving(repo) as served:
-        result = structured(await served.call("trigger", {"prompt": "Summarize [[say:all well]]"}))
+        result = result_of(await served.call("trigger", {"prompt": "Summarize [[say:all well]]"}))
         assert (result["success"], result["output"], result["error"]) == (True, "all well", None)
-        record = served.running.sessions.get(result["session_id"])
+        record = served.sessions.get(result["session_id"])
         assert record["trigger_source"] == "external"
         context = {"prompt": "[[say:x]] Process this", "context": "User sent: hello"}
-        result = structured(await served.call("trigger", context))
-        assert served.running.sessions.get(result["session_id"])["context"] == "User sent: hello"
+        result = result_of(await served.call("trigger", context))
+        assert served.sessions.get(result["session_id"])["context"] == "User sent: hello"
 
 
 @in_loop
 async def test_a_failing_session_is_a_result_with_its_error(repo: Path) -> None:
     async with serving(repo) as served:
-        result = structured(await served.call("trigger", {"prompt": "[[error:overloaded]]"}))
+        result = result_of(await served.call("trigger", {"prompt": "[[error:overloaded]]"}))
         assert result["success"] is False
         assert "overloaded" in result["error"]
 
@@ -135,7 +142,7 @@ async def test_a_failing_session_is_a_result_with_its_error(repo: Path) -> None:
 async def test_a_sessions_tool_calls_are_tied_to_it(repo: Path) -> None:
     async with serving(repo) as served:
         prompt = '[[mcp:state_set {"key": "a", "value": "1"}]] [[mcp:state_get {"key": "a"}]]'
-        result = structured(await served.call("trigger", {"prompt": prompt}))
+        result = result_of(await served.call("trigger", {"prompt": prompt}))
         assert result["success"], result
         names = [(call["name"].rpartition("__")[2], call["served"]) for call in result["tool_calls"]]
         assert names == [("state_set", True), ("state_get", True)]
@@ -144,15 +151,15 @@ async def test_a_sessions_tool_calls_are_tied_to_it(repo: Path) -> None:
             (result["session_id"], "state_set"),
             (result["session_id"], "state_get"),
         ]
-        assert served.running.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
+        assert served.sessions.get(result["session_id"])["tool_calls"] == result["tool_calls"]
 
 
 @in_loop
 async def test_a_session_that_triggers_itself_is_refused_while_no_slot_is_free(repo: Path) -> None:
     async with serving(repo) as served:
-        outer = structured(await served.call("trigger", {"prompt": '[[mcp:trigger {"prompt": "inner"}]]'}))
+        outer = result_of(await served.call("trigger", {"prompt": '[[mcp:trigger {"prompt": "inner"}]]'}))
         assert outer["success"]
-        inner = json.loads(outer["tool_calls"][0]["result"])
+        inner = json.loads(outer["tool_calls"][0]["result"])["result"]
         assert inner["success"] is False
         assert "slots are taken" in inner["error"]
 
@@ -162,17 +169,17 @@ async def test_with_a_free_slot_it_runs_as_its_child(repo: Path) -> None:
     toml = '[butler]\nruntime = "demo"\nmax_concurrent_sessions = 2\n'
     async with serving(repo, toml) as served:
         call = '[[mcp:trigger {"prompt": "[[say:deep]]"}]]'.replace("[[say:deep]]", "inner")
-        outer = structured(await served.call("trigger", {"prompt": call}))
-        inner = json.loads(outer["tool_calls"][0]["result"])
+        outer = result_of(await served.call("trigger", {"prompt": call}))
+        inner = json.loads(outer["tool_calls"][0]["result"])["result"]
         assert inner["success"], inner
-        record = served.running.sessions.get(inner["session_id"])
+        record = served.sessions.get(inner["session_id"])
         assert (record["trigger_source"], record["parent"]) == ("trigger", outer["session_id"])
 
 
 @in_loop
 async def test_the_official_client_over_http_and_over_sse(repo: Path) -> None:
     async with serving(repo) as served:
-        session_token = served.running.tokens.mint_for_session("s-9")
+        session_token = served.tokens.mint_for_session("s-9")
         headers = {"Authorization": f"Bearer {session_token}"}
         async with (
             httpx2.AsyncClient(headers=headers) as http,
@@ -196,9 +203,9 @@ async def _state_round(streams: Any, value: str) -> None:
 @in_loop
 async def test_another_sessions_stream_cannot_be_written_to(repo: Path) -> None:
     async with serving(repo) as served:
-        good = served.running.tokens.mint_for_session("s-1")
+        good = served.tokens.mint_for_session("s-1")
         async with sse_client(served.url("/sse", "s-1"), headers={"Authorization": f"Bearer {good}"}):
-            other = served.running.tokens.mint_for_session("s-2")
+            other = served.tokens.mint_for_session("s-2")
             url = served.url("/messages/?session_id=" + "0" * 32)
             response = await served.http.post(url, json={}, headers={"Authorization": f"Bearer {other}"})
             assert response.status_code == 401
@@ -224,31 +231,31 @@ async def test_the_sessions_a_client_stopped_waiting_for_go_on(repo: Path, over:
         else:
             params = {"name": "trigger", "arguments": arguments}
             asking = asyncio.create_task(served.rpc("tools/call", params))  # type: ignore[arg-type]
-        while not served.running.sessions.find(states=["running"]):  # noqa: ASYNC110
+        while not served.sessions.find(states=["running"]):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        while not served.running.sessions.find(states=["completed"]):
-            assert not served.running.sessions.find(states=["cancelled", "failed"])
+        while not served.sessions.find(states=["completed"]):
+            assert not served.sessions.find(states=["cancelled", "failed"])
             await asyncio.sleep(0.02)
 
 
 @in_loop
-async def test_run_streams_progress_and_then_the_result(repo: Path) -> None:
+async def test_a_verb_tells_what_goes_on_and_then_its_answer(repo: Path) -> None:
     async with serving(repo) as served:
-        body = {"prompt": '[[mcp:state_get {"key": "a"}]]'}
-        events = await _run(served, body)
-        assert [event["event"] for event in events] == ["queued", "running", "tool", "ended", "result"]
-        assert events[2]["name"] == "state_get"
-        assert events[-1]["result"]["success"]
-        failed = await _run(served, {"prompt": "x", "runtime": "nothing"})
-        assert [(event["event"], event["what"]) for event in failed] == [("error", "No runtime nothing")]
+        lines = await _lines(served, {"prompt": '[[mcp:state_get {"key": "a"}]]'})
+        *told, answer = lines
+        assert told[0]["told"].startswith("session ")
+        assert [line["told"] for line in told[1:]] == ["demo runs", "  state_get"]
+        assert answer["result"]["success"]
+        assert answer["session_id"] == answer["result"]["session_id"]
+        (failed,) = await _lines(served, {"prompt": "x", "runtime": "nothing"})
+        assert failed["error"]["what"] == "No runtime nothing"
 
 
-async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
-    headers = {"Authorization": f"Bearer {ARCHITECT}"}
-    response = await served.http.post(served.url("/run"), json={"request": body}, headers=headers)
+async def _lines(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
+    response = await served.http.post(served.url("/api/trigger"), json=body, headers=LISTENING)
     assert response.status_code == 200
     return [json.loads(line) for line in response.text.splitlines()]
 
@@ -257,13 +264,13 @@ async def _run(served: Served, body: dict[str, Any]) -> list[dict[str, Any]]:
 @in_loop
 async def test_what_becomes_of_a_run_whose_caller_left(repo: Path, attached: bool, state: str) -> None:
     async with serving(repo) as served:
-        body = {"request": {"prompt": "[[sleep:1]]"}, "attached": attached}
-        headers = {"Authorization": f"Bearer {ARCHITECT}"}
-        async with served.http.stream("POST", served.url("/run"), json=body, headers=headers) as response:
+        body = {"prompt": "[[sleep:1]]", "attached": attached}
+        url = served.url("/api/trigger")
+        async with served.http.stream("POST", url, json=body, headers=LISTENING) as response:
             async for line in response.aiter_lines():
-                if json.loads(line)["event"] == "running":
+                if json.loads(line)["told"] == "demo runs":
                     break
-        while not (ended := served.running.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
+        while not (ended := served.sessions.find(states=["cancelled", "completed", "failed"])):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         assert ended[0]["state"] == state
 
@@ -276,7 +283,7 @@ async def test_a_session_reads_the_records_of_its_own_butler_alone(repo: Path) -
             await session_create(
                 database, Session(id=id, butler=butler, prompt="the PIN is 4711", runtime="demo")
             )
-        token = served.running.tokens.mint_for_session("s-1")
+        token = served.tokens.mint_for_session("s-1")
         for asked in ("c0ffee-1", "c0ffee", "c"):
             answer = await served.call("sessions_get", {"session_id": asked}, token=token, session="s-1")
             seen = json.dumps(answer)
@@ -294,11 +301,11 @@ async def test_long_calls_hold_up_neither_status_nor_builders(
 ) -> None:
     end = threading.Event()
 
-    def answer_late(sources: list[str], question: str, **more: object) -> dict[str, str]:
+    def answer_late(runner: object, *, question: str, **more: object) -> dict[str, str]:
         end.wait(60)
         return {"answer": question}
 
-    monkeypatch.setattr(uses, "ask", answer_late)
+    monkeypatch.setattr(SubagentRunner, "ask", answer_late)
     async with serving(repo) as served:
         asked = {"sources": ["x"], "question": "why"}
         many = (
@@ -311,28 +318,28 @@ async def test_long_calls_hold_up_neither_status_nor_builders(
             assert not any(call.done() for call in calls)
         finally:
             end.set()
-        assert [structured(await call) for call in calls] == [{"answer": "why"}] * many
+        assert [structured(await call) for call in calls] == [{"version": 1, "answer": "why"}] * many
 
 
 @in_loop
 async def test_state_holds_json_and_is_written_only_over_what_was_read(repo: Path) -> None:
     async with serving(repo) as served:
         value = {"open": [1, 2], "by": None}
-        first = structured(await served.call("state_set", {"key": "todo", "value": value}))["version"]
+        first = structured(await served.call("state_set", {"key": "todo", "value": value}))["revision"]
         read = structured(await served.call("state_get", {"key": "todo"}))
-        assert (read["value"], read["version"]) == (value, first)
-        claim = {"key": "todo", "value": "mine", "if_version": first}
-        second = structured(await served.call("state_set", claim))["version"]
+        assert (read["value"], read["revision"]) == (value, first)
+        claim = {"key": "todo", "value": "mine", "if_revision": first}
+        second = structured(await served.call("state_set", claim))["revision"]
         late = await served.call("state_set", claim)
         assert late["isError"]
-        assert f"todo has version {second}, not {first}" in late["content"][0]["text"]
+        assert f"todo has revision {second}, not {first}" in late["content"][0]["text"]
         assert structured(await served.call("state_get", {"key": "todo"}))["value"] == "mine"
         await served.call("state_delete", {"key": "todo"})
-        assert structured(await served.call("state_get", {"key": "todo"}))["version"] == 0
-        anew = structured(await served.call("state_set", {"key": "todo", "value": 1, "if_version": 0}))
+        assert structured(await served.call("state_get", {"key": "todo"}))["revision"] == 0
+        anew = structured(await served.call("state_set", {"key": "todo", "value": 1, "if_revision": 0}))
         assert anew["version"] not in (first, second)
         for stale in (first, second, 0):
-            again = {"key": "todo", "value": 2, "if_version": stale}
+            again = {"key": "todo", "value": 2, "if_revision": stale}
             assert (await served.call("state_set", again))["isError"]
 
 
@@ -355,9 +362,9 @@ async def test_every_tool_says_what_it_may_do_and_what_it_is_given(repo: Path) -
 async def test_wrong_arguments_are_told_in_plain_words(repo: Path) -> None:
     async with serving(repo) as served:
         missing = await served.call("state_set", {"value": 1})
-        assert missing["content"][0]["text"] == "state_set cannot be called like that\nkey: field required"
-        choice = (await served.call("sessions_list", {"state": "dead"}))["content"][0]["text"]
-        assert "'queued', 'running'" in choice
+        assert missing["content"][0]["text"] == "state_set cannot be called like that\nkey is missing"
+        choice = (await served.call("sessions_list", {"state": ["dead"]}))["content"][0]["text"]
+        assert "state: no dead; it takes cancelled, completed" in choice
         gone = (await served.call("sessions_get", {"session_id": "nobody"}))["content"][0]["text"]
         assert gone == "No session nobody\nhint: af sessions"
 
@@ -366,17 +373,17 @@ async def test_wrong_arguments_are_told_in_plain_words(repo: Path) -> None:
 async def test_a_session_is_started_without_waiting_and_stopped(repo: Path) -> None:
     async with serving(repo) as served:
         started = structured(await served.call("trigger", {"prompt": "[[sleep:600]]", "wait": False}))
-        assert started["state"] == "queued"
+        assert started["result"] is None
         id = started["session_id"]
-        stopped = structured(await served.call("sessions_stop", {"session_id": id}))["session"]
+        (stopped,) = structured(await served.call("sessions_stop", {"session_ids": [id]}))["stopped"]
         assert (stopped["state"], stopped["error"]) == ("cancelled", "Cancelled: stopped by the architect")
-        again = await served.call("sessions_stop", {"session_id": id})
+        again = await served.call("sessions_stop", {"session_ids": [id]})
         assert "has ended already" in again["content"][0]["text"]
-        first = structured(await served.call("trigger", {"prompt": "one"}))
+        first = result_of(await served.call("trigger", {"prompt": "one"}))
         assert first["state"] == "completed"
-        more = structured(await served.call("trigger", {"prompt": "two", "resume": first["session_id"]}))
+        more = result_of(await served.call("trigger", {"prompt": "two", "resume": first["session_id"]}))
         assert "message 2" in more["output"]
-        here = structured(await served.call("trigger", {"prompt": "[[write:x.txt]]", "cwd": str(repo)}))
+        here = result_of(await served.call("trigger", {"prompt": "[[write:x.txt]]", "cwd": str(repo)}))
         assert here["success"]
         assert (repo / "x.txt").exists()
 
@@ -384,8 +391,8 @@ async def test_a_session_is_started_without_waiting_and_stopped(repo: Path) -> N
 @in_loop
 async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
     async with serving(repo) as served:
-        outer = structured(await served.call("trigger", {"prompt": "hello"}))["session_id"]
-        token = served.running.tokens.mint_for_session("s-1")
+        outer = result_of(await served.call("trigger", {"prompt": "hello"}))["session_id"]
+        token = served.tokens.mint_for_session("s-1")
         own = {"token": token, "session": "s-1"}
         for choice in ({"permissions": "all"}, {"cwd": "/"}, {"runtime": "codex"}, {"resume": outer}):
             refused = await served.call("trigger", {"prompt": "x", **choice}, **own)
@@ -394,13 +401,13 @@ async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
         assert (await served.call("schedule_create", {**entry, "cwd": "."}, **own))["isError"]
         structured(await served.call("schedule_create", {**entry, "cwd": "."}))
         assert (await served.call("schedule_update", {"name": "mine", "prompt": "evil"}, **own))["isError"]
-        stranger = await served.call("sessions_stop", {"session_id": outer}, **own)
+        stranger = await served.call("sessions_stop", {"session_ids": [outer]}, **own)
         assert "not one that this session triggered" in stranger["content"][0]["text"]
 
 
 @in_loop
 async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_answers, "PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(mcp_door, "PROGRESS_SECONDS", 0.1)
     heard: list[str | None] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -415,8 +422,9 @@ async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest
         ):
             await session.initialize()
             await session.call_tool("trigger", {"prompt": "[[sleep:2]]"}, progress_callback=hear)
-    assert heard
-    assert (heard[0] or "").startswith("trigger: at work for")
+    assert (heard[0] or "").startswith("session ")
+    assert "demo runs" in heard
+    assert any((text or "").startswith("trigger: at work for") for text in heard)
 
 
 @in_loop
@@ -430,6 +438,7 @@ async def test_a_body_that_is_no_request_is_refused(repo: Path) -> None:
             {"prompt": "x", "cwd": 5},
             {},
             {"prompt": " "},
+            {"prompt": "x", "source": "schedule:daily"},
         ):
-            answer = await served.http.post(served.url("/run"), json={"request": body}, headers=headers)
+            answer = await served.http.post(served.url("/api/trigger"), json=body, headers=headers)
             assert answer.status_code == 400, body

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -20,15 +21,14 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.paths import user_state_directory
+from agent_farm.ports import reserve_ports
 from agent_farm.runtimes import ADAPTERS, get_adapter
 from agent_farm.server.address import ServerAddress, server_files
-from agent_farm.server.client import run_session, start_session
 from agent_farm.server.launching import ensure_server, has_crashed, running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.session import SessionRequest
-from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files, make_repo
+from tests.sessions.records import open_sessions, started, triggered
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -235,10 +235,8 @@ def test_a_newer_address_file_is_refused_by_name(farm: Path) -> None:
 
 
 def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path) -> None:
-    running = start_session(farm, None, SessionRequest(prompt="[[child:300]] [[sleep:300]]"))
-    queued = start_session(farm, None, SessionRequest(prompt="[[say:never]]"))
-    assert isinstance(running, str)
-    assert isinstance(queued, str)
+    running = started(farm, "[[child:300]] [[sleep:300]]")
+    queued = started(farm, "[[say:never]]")
     log = open_sessions(farm)
     wait_until(lambda: log.get(running)["state"] == "running", what="the session")
     mine = wait_until(lambda: _processes_of(running), what="its processes")
@@ -251,7 +249,8 @@ def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path
     assert log.get(running)["state"] == "interrupted"
     assert log.get(queued)["state"] == "interrupted"
     assert log.get(queued)["started_at"] is None
-    next_one = run_session(farm, None, SessionRequest(prompt="[[say:next]]"), lambda event: None)
+    next_one = triggered(farm, "[[say:next]]", wait=True).result
+    assert next_one is not None
     assert next_one.output == "next"
     assert {log.get(running)["state"], log.get(queued)["state"]} == {"interrupted"}
     assert len(log.find(limit=0)) == 3
@@ -269,8 +268,7 @@ def _processes_of(session: str) -> list[psutil.Process]:
 
 
 def test_stop_cancels_what_does_not_end_and_says_so(farm: Path) -> None:
-    session = start_session(farm, None, SessionRequest(prompt="[[sleep:300]]"))
-    assert isinstance(session, str)
+    session = started(farm, "[[sleep:300]]")
     log = open_sessions(farm)
     wait_until(lambda: log.get(session)["state"] == "running", what="the session")
     assert stop_server(farm)
@@ -324,22 +322,21 @@ def test_ctrl_c_on_af_run_cancels_the_session(farm: Path, number: signal.Signals
     assert not _processes_of(record["id"])
 
 
-def test_each_butler_of_a_roster_has_a_server_and_a_state_of_its_own(farm: Path, af: Af) -> None:
-    commit_files(farm, {f"codev/roster/{name}/butler.toml": "" for name in ("health", "mail")})
-    try:
-        addresses = {name: ensure_server(farm, name) for name in ("health", "mail")}
-        assert addresses["health"].port != addresses["mail"].port
-        assert {str(health(address)["butler"]) for address in addresses.values()} == {"health", "mail"}
-        prompt = '[[mcp:state_set {"key": "who", "value": "health"}]]'
-        assert af("run", "--butler", "health", prompt).returncode == 0
-        seen = json.loads(af("run", "--json", "--butler", "mail", "[[mcp:state_list {}]]").stdout)["result"]
-        assert json.loads(seen["tool_calls"][0]["result"]) == {"state": {}}
-        assert running_server(farm) is None  # the farm's own is a third one, and was not asked for
-        found = json.loads(af("sessions", "--json", "--butler", "mail").stdout)["sessions"]
-        assert [record["butler"] for record in found] == ["mail"]
-    finally:
-        for name in ("health", "mail"):
-            stop_server(farm, name, now=True)
+def test_one_server_runs_the_sessions_of_every_butler_each_with_a_state_of_its_own(
+    farm: Path, af: Af
+) -> None:
+    own, (port,) = "codev/roster/{}/butler.toml", reserve_ports(farm, "(test)", 1)
+    commit_files(farm, {own.format("health"): f"[butler]\nport = {port}\n", own.format("mail"): ""})
+    prompt = '[[mcp:state_set {"key": "who", "value": "health"}]]'
+    assert af("run", "--butler", "health", prompt).returncode == 0
+    address = up(farm)
+    assert health(replace(address, port=port)) == health(address)
+    seen = json.loads(af("run", "--json", "--butler", "mail", "[[mcp:state_list {}]]").stdout)["result"]
+    assert json.loads(seen["tool_calls"][0]["result"])["state"] == {}
+    assert up(farm).pid == address.pid
+    found = json.loads(af("sessions", "--json", "--butler", "mail").stdout)["sessions"]
+    assert [record["butler"] for record in found] == ["mail"]
+    assert af("run", "--butler", "nobody", "x").returncode == 1
 
 
 def test_a_server_that_crashed_whole_is_told_from_one_that_was_stopped(farm: Path) -> None:

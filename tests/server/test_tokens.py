@@ -51,17 +51,18 @@ def test_a_damaged_token_file_lets_nobody_in(tmp_path: Path) -> None:
 
 def test_the_architect_and_sessions(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path, architect=hash_token("boss"))
-    session = tokens.mint_for_session("s1")
+    session = tokens.mint_for_session("s1", "mail")
     assert tokens.caller("boss", None) == Caller("architect", "architect")
-    assert tokens.caller(session, "s1") == Caller("session", "s1")
+    assert tokens.caller(session, "s1") == Caller("session", "s1", butler="mail")
     assert tokens.caller(session, "s2") is None
     tokens.revoke_session("s1")
     assert tokens.caller(session, "s1") is None
 
 
 def test_each_kind_of_token_is_good_for_its_own_tools() -> None:
-    assert Caller("session", "s").may("trigger")
-    assert not Caller("builder", "b").may("trigger")
+    assert "trigger" in tools_of("session")
+    assert "trigger" not in tools_of("builder")
     assert tools_of("builder") >= {"report", "ask_architect", "state_get"}
-    assert not tools_of("session") & {"ask_architect", "prune", "spawn"}
+    assert not tools_of("session") & {"ask_architect", "prune", "spawn", "credentials_list", "sessions_prune"}
+    assert not tools_of("architect") & {"credentials_set", "sources_add", "butler_stop"}
     assert tools_of("architect") >= {"spawn", "status", "send", "wait", "diff", "trigger"}

@@ -15,11 +15,12 @@ from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import RuntimeResult, Usage
 from agent_farm.server.tokens import Tokens
 from agent_farm.sessions.butlers import Butler
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.runner import Endpoint
 from agent_farm.sessions.spawner import Spawner
+from tests.sessions.records import Records
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ class Stage:
     tokens: Tokens
 
     def records(self) -> list[dict[str, Any]]:
-        return self.log.find(limit=0)
+        return Records(self.log).find(limit=0)
 
     def only_record(self) -> dict[str, Any]:
         (record,) = self.records()
-        return self.log.get(record["id"])
+        return Records(self.log).get(record["id"])
 
 
 def make_stage(

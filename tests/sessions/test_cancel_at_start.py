@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from agent_farm.sessions.session import SessionRequest
-from agent_farm.sessions.stores import open_sessions
 from tests.server.serving import serving
+from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
 
@@ -70,7 +70,7 @@ def test_a_cancellation_while_the_process_is_being_made(repo: Path, monkeypatch:
             session.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(session, 120)
-            ids = {record["id"] for record in served.running.sessions.find()}
+            ids = {record["id"] for record in served.sessions.find()}
             await asyncio.to_thread(wait_until, lambda: not _left(ids), what="the end of all processes")
             return ids
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_farm.server.client import ENVIRONMENT_HEADER
 from agent_farm.server.stopping import stop_server
+from agent_farm.server.variables import SHELL_HEADER, Shell, header_of
 from tests.conftest import Af
 from tests.consenting import agree_to_all
 from tests.gitrepo import commit_files
@@ -61,14 +61,15 @@ async def test_only_the_architect_tells_variables(repo: Path) -> None:
         async def told(token: str, session: str | None, header: str) -> Any:
             params = {"name": "trigger", "arguments": {"prompt": "[[env:HEALTH_API]]"}}
             return await served.rpc(
-                "tools/call", params, token=token, session=session, headers={ENVIRONMENT_HEADER: header}
+                "tools/call", params, token=token, session=session, headers={SHELL_HEADER: header}
             )
 
-        good = base64.b64encode(b'{"HEALTH_API": "1"}').decode()
+        good = header_of(Shell({"HEALTH_API": "1"}))
         answer = document_of(await told(ARCHITECT, None, good))["result"]
-        assert answer["structuredContent"]["tool_calls"][0]["result"] == "set"
-        session = served.running.tokens.mint_for_session("s-1")
+        assert answer["structuredContent"]["result"]["tool_calls"][0]["result"] == "set"
+        session = served.tokens.mint_for_session("s-1")
         answer = document_of(await told(session, "s-1", good))["result"]
-        assert "HEALTH_API" in answer["structuredContent"]["error"]
-        for malformed in ("x", base64.b64encode(b"[1]").decode(), base64.b64encode(b'{"A": 1}').decode()):
+        assert "HEALTH_API" in answer["structuredContent"]["result"]["error"]
+        wrong = (b"[1]", b'{"environ": {"A": 1}}')
+        for malformed in ("x", *(base64.b64encode(one).decode() for one in wrong)):
             assert (await told(ARCHITECT, None, malformed)).status_code == 400

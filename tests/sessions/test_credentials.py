@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from tests.sessions.loop import in_loop
 

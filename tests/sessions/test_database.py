@@ -10,13 +10,13 @@ import pytest
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.migrations import MIGRATIONS
-from agent_farm.sessions.state import StateStore
+from agent_farm.sessions.state_store import StateStore
 
 WRITER = """
 import sys
 from pathlib import Path
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.state import StateStore
+from agent_farm.sessions.state_store import StateStore
 store = StateStore(Database(Path(sys.argv[1])), "b")
 for number in range(50):
     store.set(f"{sys.argv[2]}-{number}", number)

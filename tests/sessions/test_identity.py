@@ -8,7 +8,6 @@ import pytest
 from agent_farm.errors import NotFound
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names
-from agent_farm.server.address import server_files
 from agent_farm.sessions.butlers import (
     ButlerError,
     butler_names,
@@ -82,9 +81,7 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
     assert load_butler(tmp_path).name == FarmPaths(tmp_path).farm_name
     assert load_butler(tmp_path).roster == tmp_path / "codev/roster"
     assert load_butler(tmp_path, "b").name == "b"
-    assert server_files(tmp_path, "b").address == tmp_path / ".agent-farm/butlers/b/server.json"
     own = FarmPaths(tmp_path).farm_name
-    assert server_files(tmp_path, own).address == tmp_path / ".agent-farm/server.json"
     with pytest.raises(NotFound, match="No butler aa") as caught:
         load_butler(tmp_path, "aa")
     assert caught.value.why == f"Did you mean a? There are: a, b, {own}"

@@ -59,8 +59,8 @@ async def interrupted(repo: Path, said: Path, way: str) -> dict[str, Any]:
             session.cancel()
         with suppress(asyncio.CancelledError):
             await session
-        (record,) = served.running.sessions.find()
-        return served.running.sessions.get(record["id"])
+        (record,) = served.sessions.find()
+        return served.sessions.get(record["id"])
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 
 from agent_farm.server.launching import running_server
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.stores import open_sessions
 from tests.gitrepo import commit_files
+from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
 # A runtime that SIGTERM does not end; the run after it says whether it still lived.
@@ -72,7 +72,7 @@ def test_what_a_killed_server_left_has_ended_before_the_next_session_begins(
     address = running_server(farm)
     assert address is not None
     os.kill(address.pid or 0, signal.SIGKILL)
-    assert "The server ended before the session did" in first.communicate(timeout=60)[0]
+    assert "The server ended before it had answered" in first.communicate(timeout=60)[0]
     second = start(farm, "run", "--yes", "--runtime", "demo", "look")
     assert "alone\n" in second.communicate(timeout=60)[0]
     assert [record["state"] for record in open_sessions(farm).find()] == ["completed", "interrupted"]

@@ -46,14 +46,14 @@ async def _talk(repo: Path, runtime: str, api: FakeApi) -> None:
         assert served.running.state.get("from") == runtime
         outer = await _trigger(served, '[[call:trigger {"prompt": "Say something"}]]')
         (call,) = calls_of(outer, "trigger")
-        inner = served.running.sessions.find()[0]
+        inner = served.sessions.find()[0]
         assert (inner["trigger_source"], inner["parent"], inner["state"]) == (
             "trigger",
             outer["session_id"],
             "completed",
         ), call
         assert "FAKE-OK" in inner["output"]
-        refused = [record for record in served.running.sessions.find() if not record["success"]]
+        refused = [record for record in served.sessions.find() if not record["success"]]
         assert refused == []
 
 

@@ -35,12 +35,12 @@ async def fired(served: Served, prompt: str = "[[say:x]]") -> None:
 
 async def the_end(served: Served) -> tuple[str, str, str]:
     """State and error of the only session that the schedule has, and the history's word."""
-    (record,) = served.running.sessions.find(source="schedule:often")
+    (record,) = served.sessions.find(source="schedule:often")
     (fire,) = served.running.schedules.fires("often")
-    assert f"session {record['id'][:8]}" in fire["outcome"]
+    assert f"session {record['id'][:8]}" in fire.outcome
     assert record["success"] is (record["state"] == "completed")
     assert record["ended_at"]
-    return record["state"], record["error"] or "", fire["outcome"]
+    return record["state"], record["error"] or "", fire.outcome
 
 
 @in_loop
@@ -93,7 +93,7 @@ async def test_a_schedule_of_the_file_fires_once_it_was_agreed_to_and_asks_again
             scheduler.clock = lambda minute=minute: time.time() + 60 * minute  # type: ignore[misc]
             assert await scheduler.tick() == (["often"] if agreed else [])
             await asyncio.gather(*scheduler._running.values())
-        told = [fire["outcome"].split(",")[0] for fire in served.running.schedules.fires("often")]
+        told = [fire.outcome.split(",")[0] for fire in served.running.schedules.fires("often")]
         assert told == [
             "nobody has agreed to it: af config agree",
             "completed",
@@ -134,7 +134,7 @@ async def test_what_breaks_while_firing_is_in_the_history(tmp_path: Path) -> Non
     clock.now += 60
     assert await scheduler.tick() == ["often"]
     await scheduler.finish()
-    assert [fire["outcome"] for fire in scheduler.store.fires("often")] == ["not started: a bug"]
+    assert [fire.outcome for fire in scheduler.store.fires("often")] == ["not started: a bug"]
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ async def test_what_is_more_than_an_hour_late_is_passed_over_and_said_so(tmp_pat
     scheduler.store.create(ScheduleEntry("daily", "0 13 * * *", "x", "UTC"))
     clock.now += 3 * 3600
     assert await scheduler.tick() == []
-    assert [fire["outcome"] for fire in scheduler.store.fires("daily")] == ["missed by 7200 s"]
+    assert [fire.outcome for fire in scheduler.store.fires("daily")] == ["missed by 7200 s"]
     clock.now += 22 * 3600
     assert await scheduler.tick() == ["daily"]
 
@@ -117,16 +117,16 @@ async def test_a_schedule_never_runs_beside_itself(tmp_path: Path) -> None:
     clock.now += 60
     assert await scheduler.tick() == ["often"]
     await asyncio.sleep(0)
-    assert [fire["outcome"] for fire in scheduler.store.fires("often")] == ["fired"]
+    assert [fire.outcome for fire in scheduler.store.fires("often")] == ["fired"]
     clock.now += 60
     assert await scheduler.tick() == []
     bell.go.set()
-    ended = lambda: scheduler.store.fires("often")[0]["outcome"] == "completed"  # noqa: E731
+    ended = lambda: scheduler.store.fires("often")[0].outcome == "completed"  # noqa: E731
     await asyncio.to_thread(wait_until, ended, what="the end of the first")
     clock.now += 60
     assert await scheduler.tick() == ["often"]
     await scheduler.finish()
-    outcomes = [fire["outcome"] for fire in scheduler.store.fires("often")]
+    outcomes = [fire.outcome for fire in scheduler.store.fires("often")]
     assert outcomes == ["completed", "still running", "completed"]
 
 
@@ -207,7 +207,7 @@ async def test_how_late_is_too_late_is_the_schedules_to_say(tmp_path: Path) -> N
     clock.now += 1800 + 7200  # a laptop that was closed for two hours
     assert sorted(await scheduler.tick()) == ["always", "half_day"]
     (missed,) = scheduler.store.fires("strict")
-    assert missed["outcome"] == "missed by 7200 s"
+    assert missed.outcome == "missed by 7200 s"
     clock.now += 10 * 86400 + 15 * 3600
     assert await scheduler.tick() == ["always"]
 
@@ -220,7 +220,7 @@ async def test_after_its_last_day_a_schedule_is_due_no_more(tmp_path: Path) -> N
     assert scheduler.store.create(entry).next_due is not None
     clock.now += 10 * 86400
     assert await scheduler.tick() == ["brief"]  # once, for what was due until then
-    assert [fire["due"] for fire in scheduler.store.fires("brief")] == [NOON + 86400 + 1800]
+    assert [fire.due for fire in scheduler.store.fires("brief")] == [NOON + 86400 + 1800]
     assert await scheduler.tick() == []
     assert scheduler.store.get("brief").next_due is None
     with pytest.raises(UsageError, match="neither a day nor a time"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, make_butler, make_stage
 

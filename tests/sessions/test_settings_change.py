@@ -10,7 +10,7 @@ import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.sessions.butlers import load_butler
-from agent_farm.sessions.credentials import CredentialStore
+from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.runtime_choice import choose
 from agent_farm.sessions.session import SessionRequest
@@ -26,7 +26,7 @@ SETTINGS = "agent-farm.toml"
 async def trigger(served: Served, prompt: str = "[[say:x]]") -> dict[str, Any]:
     result = await served.call("trigger", {"prompt": prompt})
     text = result["content"][0]["text"]
-    return {"error": text} if result["isError"] else dict(result["structuredContent"])
+    return {"error": text} if result["isError"] else dict(result["structuredContent"]["result"])
 
 
 @in_loop

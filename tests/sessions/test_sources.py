@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.stores import open_sessions
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop
+from tests.sessions.records import open_sessions
 from tests.sessions.test_one_at_a_time import start
 from tests.waiting import wait_until
 
@@ -42,12 +42,12 @@ def test_trigger_writes_down_the_source_that_it_is_given(farm: Path, af: Af) -> 
 async def test_the_server_refuses_a_source_that_is_none_to_name(repo: Path) -> None:
     async with serving(repo) as served:
         headers = {"Authorization": f"Bearer {ARCHITECT}"}
-        for source in ("schedule:", "schedule:a b", "cron", 5):
-            body = {"request": {"prompt": "x", "trigger_source": source}}
-            answer = await served.http.post(served.url("/run"), json=body, headers=headers)
+        for source in ("schedule:", "schedule:daily", "trigger", "cron", 5):
+            body = {"prompt": "x", "source": source}
+            answer = await served.http.post(served.url("/api/trigger"), json=body, headers=headers)
             assert answer.status_code == 400
             assert "source" in json.dumps(answer.json()["error"])
-        assert served.running.sessions.find() == []
+        assert served.sessions.find() == []
 
 
 def test_a_command_inside_a_session_does_not_wait_for_its_slot(farm: Path, af: Af) -> None:

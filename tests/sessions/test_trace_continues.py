@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from agent_farm.sessions.stores import open_sessions
 from agent_farm.sessions.telemetry import parse_traceparent
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, document_of, serving
 from tests.sessions.loop import in_loop
+from tests.sessions.records import open_sessions
 from tests.sessions.test_end_to_end import collector
 
 pytestmark = pytest.mark.slow

@@ -27,7 +27,7 @@ export function schedulesBox(view) {
   );
   async function load() {
     try {
-      const { schedules } = await read("schedules");
+      const { schedules } = await read("schedule_list");
       place(schedules);
       replace(says, schedules.length ? null : h("p.dim.small", "There are none."));
     } catch (error) {
@@ -84,13 +84,13 @@ export function schedulesBox(view) {
       h(
         "div.row",
         button(one, "Run now", async () => {
-          const { session_id: id } = await act("run_schedule", named(one));
+          const { session_id: id } = await act("schedule_run", { ...named(one), wait: false });
           toast(`session ${id.slice(0, 8)} accepted`, `#/session/${id}`);
         }),
         button(one, one.enabled ? "Disable" : "Enable", () =>
-          act("switch_schedule", { ...named(one), enabled: !one.enabled }),
+          act("schedule_update", { ...named(one), enabled: !one.enabled }),
         ),
-        one.origin === "file" ? null : button(one, "Remove", () => act("remove_schedule", named(one))),
+        one.origin === "file" ? null : button(one, "Remove", () => act("schedule_delete", named(one))),
       ),
     );
   load();
@@ -124,7 +124,7 @@ function add(done) {
       event.preventDefault();
       const given = Object.fromEntries(new FormData(form));
       try {
-        await act("add_schedule", { ...given, timezone: given.timezone || null });
+        await act("schedule_create", { ...given, timezone: given.timezone || null });
         close(true);
         done();
       } catch (error) {

@@ -15,7 +15,7 @@ export function sessionView(view, id) {
   const goingOn = (session) => (form ??= goOn(view, session));
   async function load() {
     try {
-      const { session } = await read("show_session", { id });
+      const { session } = await read("sessions_get", { session_id: id });
       if (differs("session", session)) draw(view, session, goingOn);
     } catch (error) {
       view.show(errorBox(error));
@@ -106,7 +106,7 @@ function stopButton(one, failed) {
         const button = event.currentTarget;
         button.disabled = true;
         try {
-          await act("stop_session", { id: one.id });
+          await act("sessions_stop", { session_ids: [one.id] });
           toast(`session ${one.id.slice(0, 8)} stopped`);
         } catch (error) {
           replace(failed, errorBox(error));
@@ -135,7 +135,11 @@ function goOn(view, one) {
     if (button.disabled || !prompt.value.trim()) return;
     button.disabled = true;
     try {
-      const { session_id: id } = await act("trigger_session", { prompt: prompt.value, resume: one.id });
+      const { session_id: id } = await act("trigger", {
+        prompt: prompt.value,
+        resume: one.id,
+        wait: false,
+      });
       drafts.delete(one.id);
       if (!view.isOver) location.hash = `#/session/${encodeURIComponent(id)}`;
     } catch (error) {

@@ -69,7 +69,7 @@ export function sessionsView(view) {
     const query = { since, limit: most, state: chosen.state, source: chosen.source };
     try {
       const [found, usage] = await Promise.all([
-        readSessions("sessions", query),
+        readSessions("sessions_list", query),
         readUsage("usage", { seconds: chosen.span }),
       ]);
       const sums = usage.buckets.map((bucket) => ({ ...bucket, at: null }));
@@ -215,7 +215,8 @@ function triggerBox(view, done) {
     button.disabled = true;
     replace(failed);
     try {
-      const { session_id: id } = await act("trigger_session", {
+      const { session_id: id } = await act("trigger", {
+        wait: false,
         prompt: prompt.value,
         runtime: runtime.value || null,
         max_turns: Number(turns.value) || 20,

@@ -24,16 +24,16 @@ class StateStore:
         return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Any, int]:
-        """The value and its version; (None, 0) when there is none."""
+        """The value and its revision; (None, 0) when there is none."""
         rows = self.database.query(
             "SELECT value, version FROM state WHERE butler = ? AND key = ?", (self.butler, key)
         )
         return (json.loads(rows[0]["value"]), rows[0]["version"]) if rows else (None, 0)
 
-    def set(self, key: str, value: Any, *, if_version: int | None = None) -> int:
-        """The new version. With `if_version` only over that very version, 0 being none at all.
+    def set(self, key: str, value: Any, *, if_revision: int | None = None) -> int:
+        """The new revision. With `if_revision` only over that very one, 0 being none at all.
 
-        No version is given twice, not even after a delete: who saw one knows what it stood for.
+        No revision is given twice, not even after a delete: who saw one knows what it stood for.
         """
         if not key:
             raise UsageError("A state key cannot be empty")
@@ -42,7 +42,7 @@ class StateStore:
         except (TypeError, ValueError) as error:
             raise UsageError(f"The value of {key} is not JSON", why=str(error)) from error
         with self.database.transaction() as connection:
-            self._require_version(connection, key, if_version)
+            self._require_revision(connection, key, if_revision)
             (version,) = connection.execute(
                 "UPDATE counters SET value = value + 1 WHERE name = 'state' RETURNING value"
             ).fetchone()
@@ -54,7 +54,7 @@ class StateStore:
             )
         return int(version)
 
-    def _require_version(self, connection: Any, key: str, wanted: int | None) -> None:
+    def _require_revision(self, connection: Any, key: str, wanted: int | None) -> None:
         if wanted is None:
             return
         row = connection.execute(
@@ -63,7 +63,7 @@ class StateStore:
         found = row["version"] if row else 0
         if found != wanted:
             raise AgentFarmError(
-                f"{key} has version {found}, not {wanted}",
+                f"{key} has revision {found}, not {wanted}",
                 why="Somebody else has changed it since it was read; nothing was written.",
                 hint="read it again by state_get, and decide anew",
             )

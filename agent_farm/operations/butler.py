@@ -1,0 +1,172 @@
+"""`butler_…`: the farm's server, started, looked at and ended from outside."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, single
+from agent_farm.operations.sessions import log_of
+from agent_farm.server.address import server_files
+from agent_farm.server.launching import ensure_server, running_server
+from agent_farm.server.stopping import stop_server
+from agent_farm.sessions.agreement import waiting_requests
+from agent_farm.sessions.butlers import all_butler_names, load_all_butlers, own_butler_name
+
+_SECONDS_TO_COME_UP = 15
+_FROM_OUTSIDE: frozenset[Door] = frozenset({"terminal"})
+
+
+class ServerShown(Struct, frozen=True):
+    """`butler` is the farm's own; the rest is null where the server does not run."""
+
+    running: bool
+    butler: str
+    port: int | None = None
+    url: str | None = None
+    pid: int | None = None
+    supervisor: int | None = None
+    started_at: float | None = None
+    sessions: Annotated[int, Meta(description="Those that run, of all butlers")] = 0
+    queued: int = 0
+    log: str | None = None
+
+
+class ButlerShown(Struct, frozen=True):
+    butler: str
+    sessions: int
+    queued: int
+
+
+class ServerStatus(Answer):
+    server: ServerShown
+    butlers: tuple[ButlerShown, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.server.running else 1
+
+
+def _status(context: Context, request: Nothing) -> ServerStatus:
+    root, log = context.farm.root, log_of(context)
+    butlers = tuple(
+        ButlerShown(name, log.count(name, "running"), log.count(name, "queued"))
+        for name in all_butler_names(root)
+    )
+    return ServerStatus(_server(root, butlers), butlers)
+
+
+def _server(root: Path, butlers: tuple[ButlerShown, ...]) -> ServerShown:
+    address, own = running_server(root), own_butler_name(root)
+    if address is None:
+        return ServerShown(running=False, butler=own)
+    return ServerShown(
+        running=True,
+        butler=own,
+        port=address.port,
+        url=f"http://localhost:{address.port}/mcp",
+        pid=address.pid,
+        supervisor=address.supervisor,
+        started_at=address.started_at,
+        sessions=sum(one.sessions for one in butlers),
+        queued=sum(one.queued for one in butlers),
+        log=str(server_files(root).log),
+    )
+
+
+BUTLER_STATUS = Operation(
+    "butler_status",
+    "Say whether the farm's server runs, where, and what its butlers do",
+    Nothing,
+    ServerStatus,
+    single(_status),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+    details="Exit code 1 when it does not run.",
+)
+
+
+class Started(Answer):
+    """`started` is false where it was running already. `waiting` is what nobody has agreed to yet: it takes
+    no effect."""
+
+    server: ServerShown
+    started: bool
+    waiting: tuple[str, ...]
+
+
+def _start(context: Context, request: Nothing) -> Started:
+    root = context.farm.root
+    was_there = running_server(root) is not None
+    ensure_server(root)
+    _wait_until_up(root)
+    waiting = [one.shown for butler in load_all_butlers(root) for one in waiting_requests(root, butler)]
+    return Started(_status(context, request).server, not was_there, tuple(waiting))
+
+
+def _wait_until_up(root: Path) -> None:
+    """Who starts it by hand wants to know whether it came up."""
+    deadline = time.monotonic() + _SECONDS_TO_COME_UP
+    while time.monotonic() < deadline:
+        address = running_server(root)
+        if address is None:
+            raise AgentFarmError("The server ended at once", why=_last_words(root), hint="af butler logs")
+        if address.pid is not None:
+            return
+        time.sleep(0.05)
+    raise AgentFarmError("The server did not start in time", hint="af butler logs")
+
+
+def _last_words(root: Path) -> str | None:
+    try:
+        lines = server_files(root).log.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.strip() for line in reversed(lines) if line.strip()), None)
+
+
+BUTLER_START = Operation(
+    "butler_start",
+    "Start the farm's server, or say where it is",
+    Nothing,
+    Started,
+    single(_start),
+    effect="changes",
+    repeats=True,
+    doors=_FROM_OUTSIDE,
+)
+
+
+class ButlerStop(Request):
+    now: Annotated[
+        bool, Meta(description="Do not wait for its sessions: end them, and kill it if need be")
+    ] = False
+
+
+class Stopped(Answer):
+    """`stopped` is false where there was nothing to end."""
+
+    stopped: bool
+
+
+def _stop(context: Context, request: ButlerStop) -> Stopped:
+    return Stopped(stop_server(context.farm.root, now=request.now))
+
+
+BUTLER_STOP = Operation(
+    "butler_stop",
+    "End the farm's server",
+    ButlerStop,
+    Stopped,
+    single(_stop),
+    effect="destroys",
+    tolerant=True,
+    repeats=True,
+    doors=_FROM_OUTSIDE,
+    details="Its sessions get 10 s to end by themselves; builders keep running.",
+)

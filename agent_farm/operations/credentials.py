@@ -1,0 +1,93 @@
+"""`credentials_…`: keys for headless sessions, encrypted at rest."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.operations.served import database_of
+from agent_farm.sessions.credential_store import CredentialStore
+
+Name = Annotated[str, Meta(description="Name of an environment variable")]
+
+
+def _store(context: Context) -> CredentialStore:
+    return CredentialStore(database_of(context))
+
+
+class Credential(Struct, frozen=True):
+    name: str
+    updated_at: Annotated[float, Meta(description="Seconds since 1970")]
+
+
+class AllCredentials(Answer):
+    credentials: tuple[Credential, ...]
+
+
+def _list(context: Context, request: Nothing) -> AllCredentials:
+    return AllCredentials(tuple(Credential(*one) for one in _store(context).names().items()))
+
+
+CREDENTIALS_LIST = Operation(
+    "credentials_list",
+    "List the names that are stored, and when each was set",
+    Nothing,
+    AllCredentials,
+    single(_list),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class CredentialsSet(Request):
+    name: Name
+    value: Annotated[str, Meta(description="Its value, which is never shown again")]
+
+
+class SetCredential(Answer):
+    set: str
+
+
+def _set(context: Context, request: CredentialsSet) -> SetCredential:
+    _store(context).set(request.name, request.value)
+    return SetCredential(request.name)
+
+
+CREDENTIALS_SET = Operation(
+    "credentials_set",
+    "Store a value",
+    CredentialsSet,
+    SetCredential,
+    single(_set),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    doors=frozenset({"terminal", "http"}),  # what a model is given to pass on, it and its vendor have read
+)
+
+
+class CredentialsUnset(Request):
+    name: Name
+
+
+class UnsetCredential(Answer):
+    unset: str
+
+
+def _unset(context: Context, request: CredentialsUnset) -> UnsetCredential:
+    _store(context).unset(request.name)
+    return UnsetCredential(request.name)
+
+
+CREDENTIALS_UNSET = Operation(
+    "credentials_unset",
+    "Remove a stored value",
+    CredentialsUnset,
+    UnsetCredential,
+    single(_unset),
+    effect="destroys",
+    tolerant=True,
+)

@@ -1,0 +1,273 @@
+"""`schedule_…`: prompts that run at set times."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from agent_farm.errors import UsageError
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Operation, Request, single
+from agent_farm.operations.served import database_of, running, served, whose
+from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
+from agent_farm.sessions.agreement import may_fire
+from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
+from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore
+from agent_farm.sessions.session import SessionRequest
+from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
+
+Name = Annotated[str, Meta(description="Name of the schedule: letters, digits, . _ and -")]
+OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default: the farm's own")]
+_CRON = Meta(description="Five fields: minute hour day month weekday, as in 0 8 * * 1-5")
+_PROMPT = Meta(description="What is asked when it is due")
+_LATE = Meta(description="A missed due time is made up within so many seconds; 0: however late")
+_UNTIL = Meta(description="The last day, as in 2027-03-31, or a time of it")
+_Seconds = Annotated[float, Meta(ge=0)]
+
+
+class ScheduleShown(Answer):
+    """`next_due` is in seconds since 1970, null for one that is off or over. It fires once `agreed` to."""
+
+    butler: str
+    name: str
+    cron: str
+    prompt: str
+    timezone: str | None
+    enabled: bool
+    origin: Origin
+    next_due: float | None
+    cwd: str | None
+    late: float
+    until: str | None
+    agreed: bool
+
+
+class FoundSchedules(Answer):
+    schedules: tuple[ScheduleShown, ...]
+
+
+class OneSchedule(Answer):
+    schedule: ScheduleShown
+
+
+def _store(context: Context, butler: str | None) -> ScheduleStore:
+    """Those of one butler, as its file has them now."""
+    own = context.butlers.own.name if context.butlers else None
+    known = load_butler(context.farm.root, whose(context, butler) or own)
+    store = ScheduleStore(database_of(context), known.name)
+    store.take_from_file(known.schedules)
+    return store
+
+
+def _shown(context: Context, store: ScheduleStore, one: Schedule) -> ScheduleShown:
+    own = ("butler", "agreed")
+    known = {name: getattr(one, name) for name in ScheduleShown.__struct_fields__ if name not in own}
+    agreed = may_fire(context.farm.root, store.butler, one)
+    return ScheduleShown(**known, butler=store.butler, agreed=agreed)
+
+
+class ScheduleList(Request):
+    butler: Annotated[str | None, Meta(description="Only of this butler")] = None
+
+
+def _list(context: Context, request: ScheduleList) -> FoundSchedules:
+    everything = context.caller == "architect" and request.butler is None
+    names = all_butler_names(context.farm.root) if everything else [request.butler]
+    stores = [_store(context, name) for name in names]
+    return FoundSchedules(tuple(_shown(context, store, one) for store in stores for one in store.all()))
+
+
+SCHEDULE_LIST = Operation(
+    "schedule_list",
+    "List the schedules, with when each is due next; of all butlers, or of one",
+    ScheduleList,
+    FoundSchedules,
+    single(_list),
+    effect="reads",
+    who=SESSIONS,
+    tolerant=True,
+    pool="look",
+)
+
+
+class ScheduleCreate(Request):
+    name: Name
+    cron: Annotated[str, _CRON]
+    prompt: Annotated[str, _PROMPT]
+    timezone: Annotated[str | None, Meta(description="As in Europe/Berlin; default: the machine's")] = None
+    cwd: Annotated[
+        str | None,
+        Meta(description="Directory to run in, from the checkout's top; default: the butler's"),
+    ] = None
+    late: Annotated[_Seconds, _LATE] = CATCH_UP_SECONDS
+    until: Annotated[str | None, _UNTIL] = None
+    butler: OfButler = None
+
+
+def _create(context: Context, request: ScheduleCreate) -> OneSchedule:
+    _require_no_place(context, request.cwd)
+    entry = ScheduleEntry(**{name: getattr(request, name) for name in ScheduleEntry.__struct_fields__})
+    store = _store(context, request.butler)
+    return OneSchedule(_shown(context, store, store.create(entry)))
+
+
+def _require_no_place(context: Context, cwd: str | None) -> None:
+    if cwd is not None and context.caller != "architect":
+        raise UsageError(
+            "A schedule with a cwd is the architect's",
+            why="A session that could write one would run where it may not itself.",
+        )
+
+
+SCHEDULE_CREATE = Operation(
+    "schedule_create",
+    "Run a prompt whenever a cron expression is due",
+    ScheduleCreate,
+    OneSchedule,
+    single(_create),
+    effect="changes",
+    who=SESSIONS,
+    tolerant=True,
+)
+
+
+class ScheduleUpdate(Request):
+    name: Name
+    cron: Annotated[str | None, _CRON] = None
+    prompt: Annotated[str | None, _PROMPT] = None
+    enabled: Annotated[bool | None, Meta(description="Whether it fires")] = None
+    late: Annotated[_Seconds | None, _LATE] = None
+    until: Annotated[str | None, _UNTIL] = None
+    butler: OfButler = None
+
+
+def _update(context: Context, request: ScheduleUpdate) -> OneSchedule:
+    store = _store(context, request.butler)
+    if request.prompt is not None:
+        _require_no_place(context, store.get(request.name).cwd)
+    names = ("cron", "prompt", "enabled", "late", "until")
+    changed = store.update(request.name, **{name: getattr(request, name) for name in names})
+    return OneSchedule(_shown(context, store, changed))
+
+
+SCHEDULE_UPDATE = Operation(
+    "schedule_update",
+    "Change a schedule, or switch it on or off",
+    ScheduleUpdate,
+    OneSchedule,
+    single(_update),
+    effect="changes",
+    who=SESSIONS,
+    tolerant=True,
+    repeats=True,
+)
+
+
+class NamedSchedule(Request):
+    name: Name
+    butler: OfButler = None
+
+
+class RemovedSchedule(Answer):
+    removed: str
+
+
+def _delete(context: Context, request: NamedSchedule) -> RemovedSchedule:
+    _store(context, request.butler).delete(request.name)
+    return RemovedSchedule(request.name)
+
+
+SCHEDULE_DELETE = Operation(
+    "schedule_delete",
+    "Remove a schedule; one of a butler.toml is removed there",
+    NamedSchedule,
+    RemovedSchedule,
+    single(_delete),
+    effect="destroys",
+    who=SESSIONS,
+    tolerant=True,
+)
+
+
+class Fires(Answer):
+    fires: tuple[Fire, ...]
+    schedule: ScheduleShown
+
+
+def _history(context: Context, request: NamedSchedule) -> Fires:
+    store = _store(context, request.butler)
+    one = store.get(request.name)
+    return Fires(tuple(store.fires(one.name)), _shown(context, store, one))
+
+
+SCHEDULE_HISTORY = Operation(
+    "schedule_history",
+    "List when a schedule was due, and what became of it",
+    NamedSchedule,
+    Fires,
+    single(_history),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class ScheduleRun(Request):
+    name: Name
+    wait: Annotated[bool, Meta(description="Wait for its end")] = True
+    butler: OfButler = None
+    yes: Yes = False
+
+
+async def _run(context: Context, request: ScheduleRun) -> Triggered:
+    """Where and as whom it runs when it is due."""
+    database = running(context).database
+    butler, trigger, asked = await database.run(_planned, context, request)
+    return await start(context, butler, asked, trigger)
+
+
+def _planned(context: Context, request: ScheduleRun) -> tuple[RunningButler, Trigger, SessionRequest]:
+    trigger, asked = _trigger(context, request)
+    if request.yes:
+        agree_first(context, trigger, asked)
+    return running(context).of(trigger.butler), trigger, asked
+
+
+def _trigger(context: Context, request: ScheduleRun) -> tuple[Trigger, SessionRequest]:
+    """The session of a schedule; one that asks for it stays its parent."""
+    store = _store(context, request.butler)
+    one = store.get(request.name)
+    place = one.directory(context.farm.root)
+    trigger = Trigger(
+        prompt=one.prompt,
+        cwd=str(place) if place else None,
+        wait=request.wait,
+        butler=store.butler,
+        yes=request.yes,
+    )
+    asked = session_request(context, trigger)
+    if asked.trigger_source == "external":
+        asked = replace(asked, trigger_source=SCHEDULE_PREFIX + one.name)
+    return trigger, asked
+
+
+def _prepare(context: Context, request: ScheduleRun) -> ScheduleRun:
+    agree_first(context, *_trigger(context, request))
+    return request
+
+
+SCHEDULE_RUN = served(
+    "schedule_run",
+    "Run a schedule's prompt now, due or not; its due times stay as they are",
+    ScheduleRun,
+    Triggered,
+    _run,
+    prepare=_prepare,
+    effect="changes",
+    who=ARCHITECT,
+    outside=True,
+)

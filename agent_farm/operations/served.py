@@ -1,0 +1,68 @@
+"""Verbs that only the farm's server can carry out: asked anywhere else, they are taken there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from agent_farm.errors import UsageError
+from agent_farm.operations.operation import Answer, Context, Operation, Request
+
+if TYPE_CHECKING:
+    from agent_farm.sessions.database import Database
+    from agent_farm.sessions.running_butlers import RunningButlers
+
+R = TypeVar("R", bound=Request)
+A = TypeVar("A", bound=Answer)
+
+
+def served(
+    name: str,
+    summary: str,
+    request: type[R],
+    answer: type[A],
+    serve: Callable[[Context, R], Awaitable[A]],
+    *,
+    prepare: Callable[[Context, R], R] | None = None,
+    **more: Any,
+) -> Operation[R, A]:
+    """`prepare` is done where the caller is, who may be a person that can be asked."""
+
+    def run(context: Context, asked: R) -> Iterator[A]:
+        yield ask(context, name, prepare(context, asked) if prepare else asked, answer)
+
+    return Operation(name, summary, request, answer, run, serve=serve, **more)
+
+
+def ask(context: Context, verb: str, request: Request, answer: type[A]) -> A:
+    from agent_farm.server.client import ask_server
+
+    document = ask_server(context.farm.root, verb, request, context.tell)
+    del document["version"]
+    return msgspec.convert(document, answer)
+
+
+def running(context: Context) -> RunningButlers:
+    assert context.butlers is not None, "a served verb was called outside of the server"
+    return context.butlers
+
+
+def database_of(context: Context) -> Database:
+    if context.butlers is not None:
+        return context.butlers.database
+    from agent_farm.sessions.stores import open_database
+
+    return open_database(context.farm.root)
+
+
+def whose(context: Context, butler: str | None) -> str | None:
+    """The butler that is meant, None for the farm's own: a session's is its own, and no other."""
+    if context.caller == "architect":
+        return butler
+    if butler not in (None, context.butler):
+        raise UsageError(
+            "butler is for the architect to choose", why="A session and a builder have their own."
+        )
+    return context.butler

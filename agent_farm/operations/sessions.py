@@ -1,0 +1,246 @@
+"""`sessions_…`, `usage`: the records of headless sessions, and the end of those that still run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.operations.builders import exit_code_of
+from agent_farm.operations.operation import SESSIONS, Answer, Context, Failure, Operation, Request, single
+from agent_farm.operations.served import running, served, whose
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.retention import Limits, prune_sessions
+from agent_farm.sessions.session import SessionShown, SessionState
+from agent_farm.sessions.stores import open_sessions
+
+SessionId = Annotated[str, Meta(description="Id of a session, or a prefix that only one has")]
+OfButler = Annotated[str | None, Meta(description="Only of this butler")]
+_BUCKETS = 48
+
+
+def log_of(context: Context) -> SessionLog:
+    return context.butlers.sessions if context.butlers else open_sessions(context.farm.root)
+
+
+def _butler(context: Context, named: str | None) -> str | None:
+    """None: all of them. What another butler's sessions were told is for nobody but the architect."""
+    if context.caller == "architect":
+        return named
+    return whose(context, named) or running(context).own.name
+
+
+class SessionsList(Request):
+    state: Annotated[tuple[SessionState, ...], Meta(description="Only in this state")] = ()
+    source: Annotated[str | None, Meta(description="Only from this trigger source, as in schedule:daily")] = (
+        None
+    )
+    butler: OfButler = None
+    since: Annotated[float | None, Meta(description="Only created since, in seconds since 1970")] = None
+    limit: Annotated[int, Meta(ge=0, description="The newest so many; 0 shows all")] = 20
+
+
+class FoundSessions(Answer):
+    """Their texts are cut at 200 characters, and `tool_calls` is a number."""
+
+    sessions: tuple[SessionShown, ...]
+
+
+def _list(context: Context, request: SessionsList) -> FoundSessions:
+    found = log_of(context).find(
+        butler=_butler(context, request.butler),
+        states=request.state,
+        source=request.source,
+        since=request.since,
+        limit=request.limit,
+    )
+    return FoundSessions(tuple(found))
+
+
+SESSIONS_LIST = Operation(
+    "sessions_list",
+    "Show headless sessions, the newest first",
+    SessionsList,
+    FoundSessions,
+    single(_list),
+    effect="reads",
+    who=SESSIONS,
+    tolerant=True,
+    pool="look",
+)
+
+
+class SessionsGet(Request):
+    session_id: SessionId
+
+
+class FoundSession(Answer):
+    session: SessionShown
+
+
+def _get(context: Context, request: SessionsGet) -> FoundSession:
+    return FoundSession(log_of(context).get(request.session_id, butler=_butler(context, None)))
+
+
+SESSIONS_GET = Operation(
+    "sessions_get",
+    "Show one session whole, with its tool calls",
+    SessionsGet,
+    FoundSession,
+    single(_get),
+    effect="reads",
+    who=SESSIONS,
+    tolerant=True,
+    pool="look",
+)
+
+
+class SessionsStop(Request):
+    session_ids: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Ids of sessions, or prefixes that only one has each")
+    ]
+
+
+class SessionsStopped(Answer):
+    stopped: tuple[SessionShown, ...]
+    failed: tuple[Failure, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+async def _stop(context: Context, request: SessionsStop) -> SessionsStopped:
+    stopped: list[SessionShown] = []
+    failed: list[Failure] = []
+    for id in dict.fromkeys(request.session_ids):
+        try:
+            stopped.append(await _end(context, id))
+        except AgentFarmError as error:
+            if len(request.session_ids) == 1:
+                raise
+            failed.append(Failure.of(id, error))
+    return SessionsStopped(tuple(stopped), tuple(failed))
+
+
+async def _end(context: Context, id: str) -> SessionShown:
+    butlers = running(context)
+    session = await butlers.database.run(_require_own, context, id)
+    butler = await butlers.database.run(butlers.of, session.butler)
+    by = f"session {context.caller_id[:8]}" if context.caller == "session" else "the architect"
+    return await butler.stop(session.id, by)
+
+
+def _require_own(context: Context, id: str) -> SessionShown:
+    return require_own(context, id) if context.caller == "session" else log_of(context).get(id)
+
+
+def require_own(context: Context, id: str) -> SessionShown:
+    """One that the session which calls has triggered."""
+    session = log_of(context).get(id, butler=_butler(context, None))
+    if session.parent != context.caller_id:
+        raise UsageError(f"Session {id} is not one that this session triggered")
+    return session
+
+
+SESSIONS_STOP = served(
+    "sessions_stop",
+    "End sessions now, waiting or running",
+    SessionsStop,
+    SessionsStopped,
+    _stop,
+    effect="destroys",
+    who=SESSIONS,
+    tolerant=True,
+    repeats=True,
+    details="Every process that they started ends with them; their records say cancelled. A session ends"
+    " those alone that it triggered itself.",
+)
+
+
+class SessionsPrune(Request):
+    older_than: Annotated[
+        Annotated[float, Meta(ge=0)] | None, Meta(description="Those that ended more seconds ago than this")
+    ] = None
+    keep: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="All but the newest so many")] = None
+    butler: OfButler = None
+    dry_run: Annotated[bool, Meta(description="Say what would be removed, and remove nothing")] = False
+
+
+class PrunedSessions(Answer):
+    removed: Annotated[tuple[str, ...], Meta(description="Their ids")]
+    dry_run: bool
+
+
+def _prune(context: Context, request: SessionsPrune) -> PrunedSessions:
+    limits = Limits(request.older_than, request.keep)
+    if limits == Limits():
+        limits = Limits.of(context.farm.settings)
+    removed = prune_sessions(log_of(context), limits, butler=request.butler, dry_run=request.dry_run)
+    return PrunedSessions(tuple(removed), request.dry_run)
+
+
+SESSIONS_PRUNE = Operation(
+    "sessions_prune",
+    "Delete old records for good",
+    SessionsPrune,
+    PrunedSessions,
+    single(_prune),
+    effect="destroys",
+    repeats=True,
+    details="The conversations of those sessions, and what memory has of them, go as well. Without older_than"
+    " and keep it goes by sessions.keep_days and sessions.keep_number, as the server does once a day.",
+)
+
+
+class Usage(Request):
+    seconds: Annotated[float, Meta(ge=60, le=400 * 86400, description="How far back")] = 86400.0
+
+
+class Bucket(Struct, frozen=True, kw_only=True):
+    """What was in a span of time that begins `at`, in seconds since 1970."""
+
+    at: float
+    sessions: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+
+class UsageOverTime(Answer):
+    """`buckets` are equal spans, the last one ending now."""
+
+    seconds: float
+    buckets: tuple[Bucket, ...]
+
+
+def _sum_up(context: Context, request: Usage) -> UsageOverTime:
+    span, now = request.seconds / _BUCKETS, time.time()
+    begin = now - request.seconds
+    # what was written since `now` was read would be in a span after the last one
+    found = log_of(context).usage(since=begin, span=span)
+    sums = {min(row["span"], _BUCKETS - 1): dict(row) for row in found}
+    return UsageOverTime(request.seconds, tuple(_buckets(sums, begin, span)))
+
+
+def _buckets(sums: Mapping[int, Mapping[str, Any]], begin: float, span: float) -> Iterator[Bucket]:
+    names = [name for name in Bucket.__struct_fields__ if name != "at"]
+    for index in range(_BUCKETS):
+        found = sums.get(index)
+        yield Bucket(at=begin + span * index, **({name: found[name] for name in names} if found else {}))
+
+
+USAGE = Operation(
+    "usage",
+    "Sum up sessions, tokens and cost over time",
+    Usage,
+    UsageOverTime,
+    single(_sum_up),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)

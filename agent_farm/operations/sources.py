@@ -1,0 +1,248 @@
+"""`list_sources`, `ask_sources`, `sources_…`: local directories, files and repositories to ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from agent_farm.ask.config_file import ConfigManager
+from agent_farm.ask.sources import Source, SourcesManager
+from agent_farm.ask.subagent_runner import SubagentRunner
+from agent_farm.ask.targets import Kind
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.builders import exit_code_of, failures_of
+from agent_farm.operations.operation import (
+    SESSIONS,
+    Answer,
+    Context,
+    Door,
+    Failure,
+    Nothing,
+    Operation,
+    Request,
+    single,
+)
+
+LONGEST_FOR_PROGRAMS = 900.0
+# What an AI may read of this machine is for its user to say.
+_PERSONS: frozenset[Door] = frozenset({"terminal", "http"})
+
+Name = Annotated[str, Meta(description="Name of the source")]
+
+
+class SourceShown(Answer):
+    """`path` is what is read. `problem` is why it cannot be, null when it can."""
+
+    name: str
+    type: Kind
+    path: str
+    url: Annotated[str | None, Meta(description="Of a git repository, without a password")]
+    branch: str | None
+    commit: str | None
+    problem: str | None
+
+    @classmethod
+    def of(cls, source: Source) -> SourceShown:
+        own: dict[str, Any] = {"type": source.kind, "path": str(source.path), "url": source.shown_url}
+        names = [name for name in cls.__struct_fields__ if name not in own]
+        return cls(**own, **{name: getattr(source, name) for name in names})
+
+
+class AllSources(Answer):
+    sources: tuple[SourceShown, ...]
+
+
+class OneSource(Answer):
+    source: SourceShown
+
+
+def manager(context: Context) -> SourcesManager:
+    return SourcesManager(ConfigManager(), narrate=context.tell)
+
+
+def _list(context: Context, request: Nothing) -> AllSources:
+    return AllSources(tuple(map(SourceShown.of, manager(context).overview())))
+
+
+LIST_SOURCES = Operation(
+    "list_sources",
+    "List the user's local sources that questions can be asked about, and what is wrong with them",
+    Nothing,
+    AllSources,
+    single(_list),
+    effect="reads",
+    who=SESSIONS,
+    tolerant=True,
+    pool="look",
+)
+
+
+class AskSources(Request):
+    question: Annotated[str, Meta(description="What is to be answered")]
+    sources: Annotated[
+        tuple[str, ...], Meta(description="Sources to read, or groups of them, as list_sources names them")
+    ] = ()
+    agent: Annotated[
+        str | None, Meta(description="Agent that answers; default: that of config.json, else spawn.runtime")
+    ] = None
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+    ] = None
+
+
+class Answered(Answer):
+    answer: str
+
+
+def _ask(context: Context, request: AskSources) -> Answered:
+    seconds = request.timeout
+    if context.butlers is not None:
+        seconds = min(seconds or LONGEST_FOR_PROGRAMS, LONGEST_FOR_PROGRAMS)
+    asked = runner(context, request.agent)
+    return Answered(asked.ask(sources=request.sources, question=request.question, timeout=seconds)["answer"])
+
+
+def runner(context: Context, agent: str | None) -> SubagentRunner:
+    """The named agent, else the default one, which the farm's runtime may choose."""
+    known = manager(context)
+    chosen = agent or known.config.agent_for(_farm_runtime(context))
+    return SubagentRunner(known.config, known, narrate=context.tell, agent=chosen)
+
+
+def _farm_runtime(context: Context) -> str | None:
+    """Questions are asked outside of any farm, too."""
+    farm = context.farm_if_there
+    return farm.settings.text("spawn.runtime") if farm and not farm.settings.problems else None
+
+
+ASK_SOURCES = Operation(
+    "ask_sources",
+    "Have the user's own AI CLI answer a question from the named sources; it sees them and no MCP server",
+    AskSources,
+    Answered,
+    single(_ask),
+    effect="reads",
+    who=SESSIONS,
+    tolerant=True,
+    outside=True,
+    pool="ask",
+)
+
+
+class NamedSource(Request):
+    name: Name
+
+
+def _show(context: Context, request: NamedSource) -> OneSource:
+    return OneSource(SourceShown.of(manager(context).get(request.name)))
+
+
+SOURCES_SHOW = Operation(
+    "sources_show",
+    "Show one source",
+    NamedSource,
+    OneSource,
+    single(_show),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
+class SourcesAdd(Request):
+    name: Name
+    target: Annotated[str, Meta(description="A path, or the URL of a git repository")]
+    kind: Annotated[Kind | None, Meta(description="What it is, if not plain")] = None
+    branch: Annotated[str | None, Meta(description="Follow this branch or tag (git)")] = None
+    commit: Annotated[str | None, Meta(description="Stay at this commit (git)")] = None
+
+
+def _add(context: Context, request: SourcesAdd) -> OneSource:
+    added = manager(context).add(
+        request.name, request.target, kind=request.kind, branch=request.branch, commit=request.commit
+    )
+    return OneSource(SourceShown.of(added))
+
+
+SOURCES_ADD = Operation(
+    "sources_add",
+    "Add a source",
+    SourcesAdd,
+    OneSource,
+    single(_add),
+    effect="changes",
+    tolerant=True,
+    outside=True,
+    doors=_PERSONS,
+    details="A git repository is cloned; a directory or file is read where it lies.",
+)
+
+
+class RemovedSource(Answer):
+    """`kept` is where its clone stays, if somebody worked in it."""
+
+    removed: str
+    kept: str | None
+
+
+def _remove(context: Context, request: NamedSource) -> RemovedSource:
+    kept = manager(context).remove(request.name)
+    return RemovedSource(request.name, str(kept) if kept else None)
+
+
+SOURCES_REMOVE = Operation(
+    "sources_remove",
+    "Forget a source",
+    NamedSource,
+    RemovedSource,
+    single(_remove),
+    effect="destroys",
+    tolerant=True,
+    doors=_PERSONS,
+    details="Your own files stay; a clone goes, unless somebody worked in it.",
+)
+
+
+class SourcesUpdate(Request):
+    names: Annotated[tuple[str, ...], Meta(description="Names of sources; without, all git ones")] = ()
+
+
+class UpdatedSources(Answer):
+    sources: tuple[SourceShown, ...]
+    failed: tuple[Failure, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+def _update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | Failure]:
+    known = manager(context)
+    for name in request.names or [source.name for source in known.list() if source.kind == "git"]:
+        try:
+            yield SourceShown.of(known.update(name))
+        except AgentFarmError as error:
+            if len(request.names) == 1:
+                raise
+            yield Failure.of(name, error)
+
+
+def _updated(parts: Sequence[SourceShown | Failure]) -> UpdatedSources:
+    return UpdatedSources(tuple(part for part in parts if isinstance(part, SourceShown)), failures_of(parts))
+
+
+SOURCES_UPDATE = Operation(
+    "sources_update",
+    "Bring git sources to what their remotes have now; without names, all of them",
+    SourcesUpdate,
+    UpdatedSources,
+    _update,
+    _updated,
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    outside=True,
+    doors=_PERSONS,
+)

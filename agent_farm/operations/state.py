@@ -1,0 +1,134 @@
+"""`state_…`: what a butler's sessions keep for later ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from agent_farm.operations.operation import EVERYBODY, SESSIONS, Answer, Context, Operation, Request, single
+from agent_farm.operations.served import database_of, whose
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.state_store import StateStore
+
+Key = Annotated[str, Meta(description="Name under which it is kept")]
+OfButler = Annotated[str | None, Meta(description="Whose it is; default: the farm's own butler's")]
+AtRevision = Annotated[
+    int | None,
+    Meta(description="Write only over this revision, as state_get gave it; 0: only if there is no such key"),
+]
+
+
+def _store(context: Context, butler: str | None) -> StateStore:
+    name = whose(context, butler)
+    own = context.butlers.own.name if context.butlers else None
+    return StateStore(database_of(context), name or own or load_butler(context.farm.root).name)
+
+
+class OneKey(Request):
+    key: Key
+    butler: OfButler = None
+
+
+class Kept(Answer):
+    """`revision` is 0, and `value` null, where nothing is kept. No revision is given twice."""
+
+    key: str
+    value: Any
+    revision: int
+
+
+def _get(context: Context, request: OneKey) -> Kept:
+    value, revision = _store(context, request.butler).read(request.key)
+    return Kept(request.key, value, revision)
+
+
+STATE_GET = Operation(
+    "state_get",
+    "Read what is kept under a key, and its revision",
+    OneKey,
+    Kept,
+    single(_get),
+    effect="reads",
+    who=EVERYBODY,
+    tolerant=True,
+    pool="state",
+)
+
+
+class StateSet(Request):
+    key: Key
+    value: Annotated[Any, Meta(description="Any JSON value")]
+    if_revision: AtRevision = None
+    butler: OfButler = None
+
+
+def _set(context: Context, request: StateSet) -> Kept:
+    store = _store(context, request.butler)
+    revision = store.set(request.key, request.value, if_revision=request.if_revision)
+    return Kept(request.key, request.value, revision)
+
+
+STATE_SET = Operation(
+    "state_set",
+    "Keep a value for later sessions",
+    StateSet,
+    Kept,
+    single(_set),
+    effect="changes",
+    who=SESSIONS,
+    tolerant=True,
+    pool="state",
+    details="With if_revision only if nobody has changed it since it was read.",
+)
+
+
+class StateList(Request):
+    prefix: Annotated[str, Meta(description="Only keys that start with it")] = ""
+    butler: OfButler = None
+
+
+class AllKept(Answer):
+    state: Annotated[dict[str, Any], Meta(description="Values by their keys")]
+
+
+def _list(context: Context, request: StateList) -> AllKept:
+    return AllKept(_store(context, request.butler).items(request.prefix))
+
+
+STATE_LIST = Operation(
+    "state_list",
+    "List the keys, with their values",
+    StateList,
+    AllKept,
+    single(_list),
+    effect="reads",
+    who=EVERYBODY,
+    tolerant=True,
+    pool="state",
+)
+
+
+class Forgotten(Answer):
+    """`deleted` says whether it was there."""
+
+    key: str
+    deleted: bool
+
+
+def _delete(context: Context, request: OneKey) -> Forgotten:
+    return Forgotten(request.key, _store(context, request.butler).delete(request.key))
+
+
+STATE_DELETE = Operation(
+    "state_delete",
+    "Forget a key",
+    OneKey,
+    Forgotten,
+    single(_delete),
+    effect="destroys",
+    who=SESSIONS,
+    tolerant=True,
+    repeats=True,
+    pool="state",
+)

@@ -1,0 +1,241 @@
+"""`trigger`, `tick`: headless sessions, which the farm's server runs. `af run` is one that is attached."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from agent_farm.errors import AgentFarmError, TimedOut, UsageError
+from agent_farm.farm.farm import open_farm
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import SESSIONS, Answer, Context, Nothing, Operation, Request
+from agent_farm.operations.served import ask, database_of, running, served, whose
+from agent_farm.operations.sessions import SESSIONS_STOP, SessionsStop, SessionsStopped, log_of, require_own
+from agent_farm.sessions.butlers import load_butler
+from agent_farm.sessions.credential_store import CredentialStore
+from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.runtime_choice import agree_to_session
+from agent_farm.sessions.session import Permissions, Progress, SessionRequest, SpawnerResult
+
+_UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+
+
+class Trigger(Request):
+    prompt: Annotated[str, Meta(description="What the session is to do")]
+    context: Annotated[str | None, Meta(description="Text that is put before the prompt")] = None
+    wait: Annotated[bool, Meta(description="Wait for its end; without, sessions_get tells of it")] = True
+    resume: Annotated[
+        str | None,
+        Meta(description="Go on with the conversation of session ID: its runtime, its directory"),
+    ] = None
+    max_turns: Annotated[int, Meta(ge=1, description="Turns of the model, at most")] = 20
+    runtime: Annotated[str | None, Meta(description="Runtime to use, as in claude-code")] = None
+    model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
+    permissions: Annotated[
+        Permissions | None, Meta(description="What it may do unasked: nothing, change files, or all")
+    ] = None
+    cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+    ] = None
+    butler: Annotated[str | None, Meta(description="Butler to run as; default: the farm's own")] = None
+    source: Annotated[
+        Literal["external", "tick", "route"] | None, Meta(description="Trigger source to record")
+    ] = None
+    attached: Annotated[bool, Meta(description="Cancel it when the caller goes away")] = False
+    new_id: Annotated[
+        Annotated[str, Meta(pattern=_UUID)] | None,
+        Meta(description="The id it gets, for a caller who may have to name it before there is an answer"),
+    ] = None
+    yes: Yes = False
+
+
+class Triggered(Answer):
+    """`session_id` is null for a session that was never accepted. One that ran out of time has `failure`
+    time-limit, and exit code 124."""
+
+    session_id: str | None
+    result: Annotated[SpawnerResult | None, Meta(description="Null where it was not waited for")]
+
+    @property
+    def exit_code(self) -> int:
+        if self.result is None or self.result.success:
+            return 0
+        return TimedOut.exit_code if self.result.failure == "time-limit" else 1
+
+
+# A session gives another no more than it has: where and how it runs is not for it to choose.
+_FOR_THE_ARCHITECT = ("runtime", "permissions", "cwd", "timeout", "source", "attached", "new_id", "yes")
+
+
+async def _serve(context: Context, request: Trigger) -> Triggered:
+    database = running(context).database
+    butler, asked = await database.run(_planned, context, request)
+    return await start(context, butler, asked, request)
+
+
+async def start(
+    context: Context, butler: RunningButler, asked: SessionRequest, request: Trigger
+) -> Triggered:
+    """On the server's loop. Not attached, it goes on when its caller stops waiting: a client's time limit
+    says nothing about the work."""
+    if not request.wait:
+        started = await butler.start(asked, context.environ, request.new_id)
+        if isinstance(started, str):
+            return Triggered(started, None)
+        raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
+
+    def observe(progress: Progress) -> None:
+        if text := _told(progress):
+            context.tell(text)
+
+    work = asyncio.ensure_future(butler.run(asked, context.environ, observe, request.new_id))
+    result = await (work if request.attached else asyncio.shield(work))
+    return Triggered(result.session_id, result)
+
+
+def _told(progress: Progress) -> str | None:
+    detail = progress.detail
+    match progress.event:
+        case "queued":
+            waits = f" waits, {detail['waiting']} in the queue" if detail.get("waiting") else ""
+            return f"session {progress.session_id}{waits}"
+        case "running":
+            return f"{detail['runtime']} runs"
+        case "tool":
+            return f"  {detail['name']}{' failed' if detail.get('failed') else ''}"
+    return None
+
+
+def _planned(context: Context, request: Trigger) -> tuple[RunningButler, SessionRequest]:
+    if context.caller == "session":
+        _require_modest(context, request)
+    butler = running(context).of(_butler(context, request))
+    asked = session_request(context, request)
+    if request.yes:
+        agree_first(context, request, asked)
+    return butler, asked
+
+
+def _require_modest(context: Context, request: Trigger) -> None:
+    chosen = [name for name in _FOR_THE_ARCHITECT if getattr(request, name)]
+    if chosen:
+        raise UsageError(
+            f"{', '.join(chosen)} is for the architect to choose",
+            why="A session that could choose it would widen what it may do.",
+        )
+    if request.resume is not None:
+        require_own(context, request.resume)
+
+
+def _butler(context: Context, request: Trigger) -> str | None:
+    """Whose session it is that goes on, unless another one is named."""
+    named = whose(context, request.butler)
+    return log_of(context).get(request.resume).butler if request.resume and named is None else named
+
+
+def session_request(context: Context, request: Trigger) -> SessionRequest:
+    parent = context.caller_id if context.caller == "session" else _asking_session(context)
+    return SessionRequest(
+        prompt=request.prompt,
+        context=request.context,
+        max_turns=request.max_turns,
+        runtime=request.runtime,
+        model=request.model,
+        permissions=request.permissions,
+        cwd=request.cwd or None,
+        timeout=request.timeout,
+        trigger_source=request.source or ("trigger" if parent and request.wait else "external"),
+        parent=parent,
+        checkout=_checkout(context),
+        resumes=request.resume,
+    )
+
+
+def _asking_session(context: Context) -> str | None:
+    """The session that this is asked in: it holds a slot, and must not wait for one as well."""
+    with suppress(AgentFarmError):
+        if context.inside and log_of(context).get(context.inside).state == "running":
+            return context.inside
+    return None
+
+
+def _checkout(context: Context) -> str | None:
+    """The one that the caller stands in, if it is one of this farm's."""
+    with suppress(AgentFarmError):
+        if context.directory:
+            here = open_farm(context.directory)
+            return str(here.repository.checkout) if here.root == context.farm.root else None
+    return None
+
+
+def _prepare(context: Context, request: Trigger) -> Trigger:
+    """What is agreed to here holds in the server: there nobody can be asked."""
+    asked = session_request(context, request)
+    asked.require_good()
+    agree_first(context, request, asked)
+    return replace(request, new_id=request.new_id or str(uuid.uuid4()))
+
+
+def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> None:
+    root = context.farm.root
+    agree_to_session(
+        root,
+        load_butler(root, _butler(context, request)),
+        CredentialStore(database_of(context), context.environ or os.environ),
+        asked,
+        yes=request.yes,
+        ask=context.ask,
+        naming_agrees=context.naming_agrees,
+    )
+
+
+def _run(context: Context, request: Trigger) -> Iterator[Triggered]:
+    request = _prepare(context, request)
+    try:
+        yield ask(context, TRIGGER.name, request, Triggered)
+    except KeyboardInterrupt:
+        if request.attached and request.new_id:
+            _await_end(context, request.new_id)
+        raise
+
+
+def _await_end(context: Context, session_id: str) -> None:
+    """Who ends its command finds its session ended, with every process that it started."""
+    with suppress(AgentFarmError):
+        ask(context, SESSIONS_STOP.name, SessionsStop((session_id,)), SessionsStopped)
+
+
+TRIGGER = Operation(
+    "trigger",
+    "Run a prompt as a headless session, and wait for its result or only start it",
+    Trigger,
+    Triggered,
+    _run,
+    serve=_serve,
+    effect="changes",
+    who=SESSIONS,
+    outside=True,
+    details="Where and how it runs is for the architect to choose; a session goes on with those sessions"
+    " alone that it triggered itself.",
+)
+
+
+class Fired(Answer):
+    fired: Annotated[tuple[str, ...], Meta(description="Names of schedules")]
+
+
+async def _tick(context: Context, request: Nothing) -> Fired:
+    return Fired(tuple(await running(context).tick()))
+
+
+TICK = served(
+    "tick", "Fire the schedules that are due now", Nothing, Fired, _tick, effect="changes", outside=True
+)

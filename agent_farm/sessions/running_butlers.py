@@ -1,0 +1,162 @@
+"""The butlers of a farm, in the one process that runs their sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_farm.runtimes import get_adapter
+from agent_farm.sessions.butlers import (
+    Butler,
+    all_butler_names,
+    load_butler,
+    own_butler_name,
+    require_claude_md,
+)
+from agent_farm.sessions.credential_store import CredentialStore
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.failures import log_failure
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
+from agent_farm.sessions.runner import Endpoint
+from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.scheduler import next_look
+from agent_farm.sessions.schedules import ScheduleStore
+from agent_farm.sessions.session import Progress
+from agent_farm.sessions.spawner import Spawner
+from agent_farm.sessions.state_store import StateStore
+from agent_farm.sessions.stores import open_database
+from agent_farm.settings import load_settings
+
+if TYPE_CHECKING:
+    from agent_farm.server.tokens import Tokens
+
+
+@dataclass(slots=True)
+class RunningButlers:
+    """Each is opened when it is first needed. They belong to one event loop.
+
+    `ports` are those that are listened at, the farm's own first; a butler that has one of its own serves
+    its sessions there.
+    """
+
+    root: Path
+    database: Database
+    environ: Mapping[str, str]
+    tokens: Tokens
+    ports: tuple[int, ...]
+    sessions: SessionLog
+    own: RunningButler = field(init=False)
+    _open: dict[str, RunningButler] = field(default_factory=dict)
+    _opening: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.own = self.of(own_butler_name(self.root))
+
+    def of(self, name: str | None) -> RunningButler:
+        """The named one, else the farm's own. Blocks."""
+        if name is None:
+            return self.own
+        with self._opening:
+            if name not in self._open:
+                self._open[name] = self._opened(load_butler(self.root, name))
+            return self._open[name]
+
+    @property
+    def opened(self) -> tuple[RunningButler, ...]:
+        return tuple(self._open.values())
+
+    @property
+    def accepting(self) -> bool:
+        return all(one.spawner.queue.accepting for one in self.opened)
+
+    async def tick(self) -> list[str]:
+        """Fire the schedules that are due now, of all butlers; the failure of one is logged."""
+        fired: list[str] = []
+        for name in await self.database.run(self._names):
+            try:
+                fired += await (await self.database.run(self.of, name)).scheduler.tick()
+            except Exception as error:
+                log_failure(_logger(), f"Looking at the schedules of {name}", error)
+        return fired
+
+    async def run_schedules(self) -> None:
+        """For ever."""
+        while True:
+            await self.tick()
+            await asyncio.sleep(next_look(time.time()))
+
+    async def keep_tidy(self) -> None:
+        """For ever: the records are not older or more than the settings keep."""
+        while True:
+            try:
+                if removed := await self.database.run(self._prune):
+                    _logger().info("Removed %d records of sessions", len(removed))
+            except Exception as error:
+                log_failure(_logger(), "Looking after the records", error)
+            await asyncio.sleep(DAY_SECONDS)
+
+    def has_work(self) -> bool:
+        """Sessions that wait or run, or schedules that may become due. Blocks."""
+        return any(one.has_work() for one in self.opened)
+
+    def tell(self, progress: Progress) -> None:
+        """Something happened in a session that somebody may be watching."""
+        for one in self.opened:
+            one.tell(progress)
+
+    async def drain(self, seconds: float) -> bool:
+        """True when no session had to be cancelled."""
+        done = await asyncio.gather(*(one.spawner.drain(seconds) for one in self.opened))
+        for one in self.opened:
+            await one.scheduler.finish()
+        return all(done)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys([self.own.name, *all_butler_names(self.root)]))
+
+    def _prune(self) -> list[str]:
+        return prune_sessions(self.sessions, Limits.of(load_settings(self.root, self.environ)))
+
+    def _opened(self, butler: Butler) -> RunningButler:
+        require_claude_md(butler)
+        credentials = CredentialStore(self.database, self.environ)
+        port = butler.port if butler.port in self.ports else self.ports[0]
+        spawner = Spawner(
+            butler,
+            get_adapter("demo"),  # each session brings the runtime that holds for it
+            self.database,
+            Endpoint(port, butler.transport, self.tokens),
+            credentials=credentials,
+            environ=self.environ,
+        )
+        schedules = ScheduleStore(self.database, butler.name)
+        schedules.take_from_file(butler.schedules)
+        return RunningButler(
+            self.root, butler, self.database, self.environ, credentials, spawner, self.sessions,
+            StateStore(self.database, butler.name), schedules,
+        )  # fmt: skip
+
+
+def open_butlers(
+    root: Path, *, ports: Sequence[int], tokens: Tokens, environ: Mapping[str, str]
+) -> RunningButlers:
+    """To be called inside the loop that they will live in, by the one process that runs their sessions."""
+    database = open_database(root)
+    sessions = SessionLog(database)
+    sessions.heal()  # what is running now was run by a server that is gone
+    return RunningButlers(root, database, environ, tokens, tuple(ports), sessions)
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from agent_farm.sessions.butlers import load_butler
 # What a command that shows something on the person's desktop needs.
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
 # For how long a first prompt waits for the tools of a server that may be dead.
-TOOLS_SECONDS = 6.0
+TOOLS_SECONDS = 20.0  # less than HOOK_SECONDS
 
 
 def draw_run() -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Permissions = Literal["ask", "edit", "all"]
 PERMISSIONS: tuple[Permissions, ...] = ("ask", "edit", "all")
 Environment = Mapping[str, str]
-HOOK_SECONDS = 10
+HOOK_SECONDS = 30  # far more than one takes: a CLI goes on without what came too late
 
 
 @dataclass(frozen=True, slots=True)

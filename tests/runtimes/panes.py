@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from agent_farm.farm.runtime_start import TOOLS_SECONDS
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
 from agent_farm.runtimes.base import RuntimeAdapter
@@ -208,6 +209,6 @@ def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any
         cwd=given.pop("cwd", worktree),
         env=env,
         report=report_argv(run_directory, run, json_reply=adapter.cli.hooks.wants_reply),
-        await_tools=await_tools_argv(run_directory, run, 6),
+        await_tools=await_tools_argv(run_directory, run, TOOLS_SECONDS),
         **given,
     )

@@ -26,7 +26,7 @@ def _show(found: AllRuntimes) -> None:
 def _verdict(one: RuntimeFound) -> str:
     if one.problem:
         return f"{style('not usable', 'yellow')}: {one.problem}"
-    return style("usable", "green")
+    return f"{style('usable', 'green')}{f': {one.note}' if one.note else ''}"
 
 
 def _show_check(found: Checked) -> None:

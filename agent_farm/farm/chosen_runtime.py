@@ -36,6 +36,11 @@ class Chosen:
     def name(self) -> str:
         return self.adapter.name
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        note = self.adapter.version_note(os.environ, self.command)
+        return (note,) if note else ()
+
     def require_usable(self) -> None:
         problem = self.adapter.problem(os.environ, command=self.command, model=self.model)
         if problem:

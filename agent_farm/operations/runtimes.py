@@ -19,13 +19,14 @@ from agent_farm.runtimes.survey import survey_runtimes
 
 
 class RuntimeFound(Answer):
-    """`problem` is why it cannot be used, null when it can."""
+    """`problem` is why it cannot be used, null when it can; `note` is what is good to know of its version."""
 
     name: str
     title: str
     version: str | None
     problem: str | None
     usable: bool
+    note: str | None = None
 
 
 class AllRuntimes(Answer):
@@ -41,7 +42,7 @@ def _survey(context: Context, request: Nothing) -> AllRuntimes:
     problem = runtime_file_problem(root) if root else None
     return AllRuntimes(
         runtimes=tuple(
-            RuntimeFound(one.name, one.title, one.version, one.problem, usable=one.problem is None)
+            RuntimeFound(one.name, one.title, one.version, one.problem, one.problem is None, one.note)
             for one in survey_runtimes(os.environ, root, settings)
         ),
         problem=problem.sentence if problem else None,

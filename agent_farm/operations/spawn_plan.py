@@ -96,7 +96,12 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         farm.repository.checkout,
         farm.settings.text("worktree.setup"),
         carry,
-        (*_notes(order, start), *ground.notes, *(() if carry else _uncommitted_notes(farm, work))),
+        (
+            *chosen.notes,
+            *_notes(order, start),
+            *ground.notes,
+            *(() if carry else _uncommitted_notes(farm, work)),
+        ),
         ground.after,
         ground.stack,
     )

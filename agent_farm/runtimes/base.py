@@ -19,7 +19,7 @@ from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, config_directory, one_server
 from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, failure_of
-from agent_farm.runtimes.versions import installed_version, is_older
+from agent_farm.runtimes.versions import installed_version, is_older, major_of
 
 
 class RuntimeAdapter(ABC):
@@ -43,21 +43,37 @@ class RuntimeAdapter(ABC):
 
     def program_problem(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
         """None, or what to install."""
-        found = self.find_command(env, command)
-        if found is None:
+        if self.find_command(env, command) is None:
             missing = command[0] if command else self.binary_name
             return f"{missing} is not installed; {self.cli.install}"
-        if command or not self.cli.oldest:  # a command of the user's is the user's choice
-            return None
-        version = installed_version(found[0], self.cli.install.rpartition(" ")[2])
-        return self.too_old(version) if version else None
+        version = self._version(env, command)
+        return self.version_problem(version) if version else None
 
-    def too_old(self, version: str) -> str | None:
+    def version_problem(self, version: str) -> str | None:
         """None, or what to do about a version with which it is known not to work, or not known to."""
-        oldest = self.cli.oldest
-        if not oldest or not is_older(version, oldest):
+        cli = self.cli
+        if cli.oldest and is_older(version, cli.oldest):
+            return f"{cli.binary} {version} is too old, {cli.oldest} is needed; {cli.install}@latest"
+        if cli.last_major is not None and major_of(version) > cli.last_major:
+            known = f"af drives {cli.binary} up to version {cli.last_major}"
+            return f"{cli.binary} {version} is too new: {known}; {cli.install}@{cli.last_major}"
+        return None
+
+    def version_note(self, env: Mapping[str, str], command: Sequence[str] | None = None) -> str | None:
+        """What is good to know of the version that is installed."""
+        version = self._version(env, command)
+        return self.unfamiliar(version) if version else None
+
+    def unfamiliar(self, version: str) -> str | None:
+        """None, or that it was never tried with a version as this one."""
+        if not self.cli.tried or major_of(version) == major_of(self.cli.tried):
             return None
-        return f"{self.binary_name} {version} is too old, {oldest} is needed; {self.cli.install}@latest"
+        return f"{self.binary_name} {version} is another major version than {self.cli.tried}, which was tried"
+
+    def _version(self, env: Mapping[str, str], command: Sequence[str] | None) -> str | None:
+        """What is installed, as far as its files say; a command of the user's is the user's choice."""
+        found = None if command or not self.cli.oldest else self.find_command(env)
+        return installed_version(found[0], self.cli.install.rpartition(" ")[2]) if found else None
 
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None

@@ -201,7 +201,8 @@ def _no_parser(start: Start) -> LineParser:
 
 @dataclass(frozen=True)
 class Cli:
-    """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions.
+    """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions, `last_major` the
+    last major one that can be driven, where a newer one is known that cannot.
 
     `keys` are the credentials of its vendor, which no other vendor's CLI gets; `variables` is whatever else
     it reads. `pick_keys` leaves out those that the environment or the model makes useless. `login` is None,
@@ -224,6 +225,7 @@ class Cli:
     install: str = ""
     oldest: str = ""
     tried: str = ""
+    last_major: int | None = None
     keys: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     pick_keys: Callable[[Environment, str | None], tuple[str, ...]] | None = None

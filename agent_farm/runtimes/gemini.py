@@ -33,7 +33,8 @@ def _login(env: Environment, model: str | None) -> str | None:
         return None
     return (
         "gemini has no key: set GEMINI_API_KEY, or GOOGLE_GENAI_USE_VERTEXAI and what it needs "
-        "(a Google login cannot be used: it lives in a configuration home that cannot be locked)"
+        "(Google has taken no consumer login from it since June 2026; the login of a company cannot be "
+        "used: it lives in a configuration home that cannot be locked)"
     )
 
 

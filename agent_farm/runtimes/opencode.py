@@ -264,6 +264,7 @@ OPENCODE = Cli(
     install="npm install -g opencode-ai",
     oldest="1.18.21",
     tried="1.18.33",
+    last_major=1,  # version 2 loads no plugin of version 1's, and one of ours reports the states
     keys=(
         "OPENCODE_API_KEY",
         *(name for names in PROVIDERS.values() for name in names if name.endswith("_KEY")),

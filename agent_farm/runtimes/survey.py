@@ -28,6 +28,7 @@ class Survey:
     title: str
     version: str | None
     problem: str | None
+    note: str | None = None
 
 
 def survey_runtimes(env: Mapping[str, str], root: Path | None, settings: Settings | None) -> list[Survey]:
@@ -66,14 +67,14 @@ def _version(
         said = last_line(done.stderr) or last_line(done.stdout) or f"exit code {done.returncode}"
         return None, f"{found[0]} --version fails: {said}"
     version = number[0].rstrip(".")
-    return version, None if command else adapter.too_old(version)
+    return version, None if command else adapter.version_problem(version)
 
 
 def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> Survey:
     if root is None or settings is None:
         adapter = get_adapter(name)
         version, failure = _version(adapter, env, None)
-        return Survey(name, adapter.cli.title, version, adapter.problem(env) or failure)
+        return _told(name, adapter, version, adapter.problem(env) or failure)
     problem = runtime_problem(root, settings, name, env)
     try:
         adapter = get_adapter(name, root)
@@ -83,4 +84,9 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
     command = shlex.split(own) if own else None
     version, failure = (None, None) if is_repositorys else _version(adapter, env, command)
-    return Survey(name, adapter.cli.title, version, problem or failure)
+    return _told(name, adapter, version, problem or failure)
+
+
+def _told(name: str, adapter: RuntimeAdapter, version: str | None, problem: str | None) -> Survey:
+    note = adapter.unfamiliar(version) if version and not problem else None
+    return Survey(name, adapter.cli.title, version, problem, note)

@@ -32,6 +32,10 @@ def is_older(version: str, oldest: str) -> bool:
     return bool(one and other and _parts(one[0]) < _parts(other[0]))
 
 
+def major_of(version: str) -> int:
+    return int(version.partition(".")[0])
+
+
 def _of_package(file: Path, package: str) -> str | None:
     try:
         if not file.is_file() or file.stat().st_size > _LARGEST:

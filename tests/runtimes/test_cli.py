@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agent_farm.runtimes import ADAPTERS
+import pytest
+
+from agent_farm.runtimes import ADAPTERS, get_adapter
 from tests.conftest import Af
 
 
@@ -19,6 +21,7 @@ def test_runtimes_are_listed_one_a_line(af: Af) -> None:
         "version": None,
         "problem": None,
         "usable": True,
+        "note": None,
     }
 
 
@@ -64,19 +67,55 @@ def test_a_cli_without_a_version_is_not_usable(af: Af, tmp_path: Path) -> None:
     assert "--version fails: cannot open shared object" in listed["codex"]["problem"]
 
 
-def test_a_cli_that_is_too_old_is_told_before_anything_starts(af: Af, tmp_path: Path, repo: Path) -> None:
-    package = tmp_path / "node_modules/@anthropic-ai/claude-code"
-    env = broken(tmp_path / "bin", "claude", "#!/bin/sh\necho '2.1.197 (Claude Code)'\n")
-    (package / "bin").mkdir(parents=True)
-    (package / "package.json").write_text('{"name": "@anthropic-ai/claude-code", "version": "2.1.197"}')
-    (tmp_path / "bin/claude").rename(package / "bin/claude")
-    (tmp_path / "bin/claude").symlink_to(package / "bin/claude")
-    env["ANTHROPIC_API_KEY"] = "key"
-    done = af("spawn", "Fix it", "--runtime", "claude-code", env=env)
+def installed(root: Path, package: str, name: str, version: str) -> dict[str, str]:
+    """As npm does it: the program on PATH is a link into its package."""
+    env = broken(root / "bin", name, f"#!/bin/sh\necho '{version}'\n")
+    place = root / "node_modules" / package
+    (place / "bin").mkdir(parents=True)
+    (place / "package.json").write_text(json.dumps({"name": package, "version": version}))
+    (root / "bin" / name).rename(place / "bin" / name)
+    (root / "bin" / name).symlink_to(place / "bin" / name)
+    return {**env, "ANTHROPIC_API_KEY": "key", "OPENCODE_API_KEY": "key"}
+
+
+CLAUDE, OPENCODE = "@anthropic-ai/claude-code", "opencode-ai"
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "runtime", "version", "why", "hint"),
+    [
+        (CLAUDE, "claude", "claude-code", "2.1.197", "2.1.197 is too old", f"npm install -g {CLAUDE}@latest"),
+        (OPENCODE, "opencode", "opencode", "2.0.1", "2.0.1 is too new", f"npm install -g {OPENCODE}@1"),
+    ],
+)
+def test_a_version_that_cannot_be_driven_is_told_before_anything_starts(
+    af: Af,
+    tmp_path: Path,
+    repo: Path,
+    package: str,
+    name: str,
+    runtime: str,
+    version: str,
+    why: str,
+    hint: str,
+) -> None:
+    env = installed(tmp_path, package, name, version)
+    done = af("spawn", "Fix it", "--runtime", runtime, env=env)
     assert done.returncode == 1
-    assert "claude 2.1.197 is too old" in done.stderr
-    assert "npm install -g @anthropic-ai/claude-code@latest" in done.stderr
-    assert "too old" in af("runtimes", env=env).stdout
+    assert f"{name} {why}" in done.stderr
+    assert hint in done.stderr
+    assert why in af("runtimes", env=env).stdout
+
+
+def test_another_major_version_than_the_tried_one_is_told_and_used(
+    af: Af, tmp_path: Path, repo: Path
+) -> None:
+    env = installed(tmp_path, "@openai/codex", "codex", "1.2.0")
+    note = f"codex 1.2.0 is another major version than {get_adapter('codex').cli.tried}, which was tried"
+    assert f"usable: {note}" in af("runtimes", env=env).stdout
+    planned = af("spawn", "Fix it", "--runtime", "codex", "--dry-run", env=env)
+    assert planned.returncode == 0
+    assert note in planned.stderr
 
 
 def test_the_shipped_adapters_are_found_and_run(af: Af) -> None:

@@ -86,7 +86,7 @@ def live_children() -> list[int]:
 
 
 def stands_alone(pid: int) -> bool:
-    """A tmux server or a farm's server that `af`, called by an agent, had to start: others live on it."""
+    """What was started for others: a tmux server, a farm's server, the checks of a turn that has ended."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             program, *words = file.read().split(b"\0")
@@ -96,7 +96,9 @@ def stands_alone(pid: int) -> bool:
     if name == b"tmux":
         return any(word.endswith(b"/agent_farm/pane/launcher.py") for word in words)
     return name.startswith(b"python") and any(
-        word.endswith(b"/agent_farm/server/supervisor.py") or b"from agent_farm.server.serving" in word
+        word.endswith(b"/agent_farm/server/supervisor.py")
+        or b"from agent_farm.server.serving" in word
+        or word == b"agent_farm.landing.turn_end"
         for word in words
     )
 

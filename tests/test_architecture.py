@@ -42,6 +42,7 @@ HEAVY = (
 STDLIB_ONLY = ("pane", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
+    "landing.turn_end",
     "pane", "runtimes.claude_worker", "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
     "runtimes.external_driver",
 )  # fmt: skip

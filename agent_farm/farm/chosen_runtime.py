@@ -125,9 +125,16 @@ def agree_to_start(
     farm.settings.require_good()
     if named:
         agree_by_name(farm.root, chosen.name)
-    requests = [*chosen.requests, *farm.settings.requests(AT_A_START), *more]
+    requests = [*chosen.requests, *farm.settings.requests(_at_a_start(farm)), *more]
     require_consent(farm.root, requests, yes=yes, ask=ask)
     chosen.require_usable()
+
+
+def _at_a_start(farm: Farm) -> tuple[str, ...]:
+    """With checks that run by themselves, what they run: when a turn ends, nobody can be asked."""
+    values = farm.settings.values
+    checks = (name for name in values if name.startswith("check.") or name == "merge.check")
+    return (*AT_A_START, *(checks if values["check.auto"] == "idle" else ()))
 
 
 def include_requests(farm: Farm) -> list[Request]:

@@ -180,6 +180,7 @@ def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[
         "scratch": str(launch.scratch) if launch.scratch else None,
         "shell": [_shell(), "-i"],
         "notify": _notice(farm),
+        "check": _turn_end(farm, record),
         "at_end": _command("prune", record.id) if record.ephemeral else None,
         "next": {"where": str(queue_directory(farm.paths)), "argv": _command("queue")},
     }
@@ -194,6 +195,20 @@ def _notice(farm: Farm) -> dict[str, object] | None:
         "argv": ["/bin/sh", "-c", command],
         "on": list(farm.settings.items("notify.on")),
         "env": allowed_environment(os.environ, declared=DESKTOP),
+        "names": list(farm.settings.items("env.pass")),
+    }
+
+
+def _turn_end(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
+    """What proves its work once a turn has ended; the environment is the user's, not the runtime's."""
+    if farm.settings.text("check.auto") != "idle":
+        return None
+    known = allowed_environment(os.environ, declared=("GIT_CONFIG_GLOBAL", "XDG_CACHE_HOME"))
+    env = {name: value for name, value in known.items() if not name.startswith(("AF_", "TMUX"))}
+    return {
+        "argv": [sys.executable, "-P", "-m", "agent_farm.landing.turn_end", str(farm.root), record.id],
+        "on": ["idle", "exited"],
+        "env": env | names_of_user_directories(os.environ),
         "names": list(farm.settings.items("env.pass")),
     }
 

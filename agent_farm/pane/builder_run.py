@@ -18,7 +18,7 @@ from agent_farm.pane.journal import current_state, launcher_event, record_event,
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
 from agent_farm.pane.last_words import AT_ONCE_SECONDS, last_words
 from agent_farm.pane.launchfile import Plan, forget_environment
-from agent_farm.pane.notify import LOG, facts, start_detached
+from agent_farm.pane.notify import facts, start_detached
 from agent_farm.pane.pane_terminal import restore_terminal, saved_modes, say, terminal_is_gone
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.signals import HungUp, take_signals
@@ -197,17 +197,18 @@ class _Builder:
         say(f"[agent-farm] {plan.runtime} {state}{after}{why}. This is a shell in the worktree.")
         say(f"[agent-farm] go on:   af resume {plan.builder}")
         say(f"[agent-farm] remove:  af prune {plan.builder}")
-        for problem in (self._tell(event), self._run_at_end(), self._start_next()):
+        told = (self._tell(name, event) for name in self.plan.notices)
+        for problem in (*told, self._run_at_end(), self._start_next()):
             if problem:
                 say(f"[agent-farm] not run: {problem}")
 
-    def _tell(self, event: Mapping[str, object]) -> str | None:
-        plan, notice = self.plan, self.plan.notice
-        if notice is None or not notice.is_for(event["state"]):
+    def _tell(self, name: str, event: Mapping[str, object]) -> str | None:
+        plan, notice = self.plan, self.plan.notices[name]
+        if not notice.is_for(event["state"]):
             return None
         told = facts(plan.builder, plan.runtime, str(plan.worktree), event)
         env, root = notice.environment(self.env, told), self.env.get("AF_ROOT", "/")
-        return start_detached(notice.argv, env, root, str(plan.directory / LOG))
+        return start_detached(notice.argv, env, root, str(plan.directory / f"{name}.log"))
 
     def _run_at_end(self) -> str | None:
         at_end = self.plan.at_end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from agent_farm.pane.journal import write_json
 from agent_farm.pane.notify import Notice
 
 VERSION = 1
+NOTICES = ("notify", "check")  # what is started when a state is entered
 
 
 class NotLaunchable(Exception):
@@ -37,7 +39,7 @@ class Plan:
     copies: tuple[Copy, ...]
     setup: str | None
     shell: tuple[str, ...]
-    notice: Notice | None
+    notices: Mapping[str, Notice]
     at_end: tuple[str, ...]
     waiting: Path | None
     start_next: tuple[str, ...]
@@ -60,7 +62,7 @@ def load_plan(directory: Path) -> Plan:
             copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
             setup=raw.get("setup"),
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
-            notice=Notice.load(raw.get("notify")),
+            notices={name: one for name in NOTICES if (one := Notice.load(raw.get(name)))},
             at_end=tuple(raw.get("at_end") or ()),
             waiting=Path(following["where"]) if following else None,
             start_next=tuple(following["argv"]) if following else (),

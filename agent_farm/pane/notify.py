@@ -7,8 +7,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-LOG = "notify.log"
-
 
 @dataclass(frozen=True)
 class Notice:

@@ -49,8 +49,10 @@ def main(argv: list[str]) -> None:
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, run, payload)
-    if event["state"] in ("waiting", "limited", "idle") and before != event["state"] and launch.get("notify"):
-        _notify(directory, launch, event)
+    if event["state"] in ("waiting", "limited", "idle") and before != event["state"]:
+        for name in ("notify", "check"):
+            if launch.get(name):
+                _start(directory, launch, name, event)
 
 
 def _record_usage(directory: str, run: str, payload: Mapping[str, object]) -> None:
@@ -141,16 +143,16 @@ def _first(payload: Mapping[str, object], fields: Iterable[str]) -> str | None:
     return None
 
 
-def _notify(directory: str, launch: Mapping[str, object], event: Mapping[str, object]) -> None:
-    from agent_farm.pane.notify import LOG, Notice, facts, start_detached
+def _start(directory: str, launch: Mapping[str, object], name: str, event: Mapping[str, object]) -> None:
+    from agent_farm.pane.notify import Notice, facts, start_detached
 
-    notice = Notice.load(launch["notify"])
+    notice = Notice.load(launch[name])
     if notice is None or not notice.is_for(event["state"]):
         return
     worktree = str(launch.get("worktree"))
     told = facts(str(launch.get("builder")), str(launch.get("runtime")), worktree, event)
     env, root = notice.environment(os.environ, told), os.environ.get("AF_ROOT", worktree)
-    start_detached(notice.argv, env, root, os.path.join(directory, LOG))
+    start_detached(notice.argv, env, root, os.path.join(directory, f"{name}.log"))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def _draw(root: Path, builder_id: str, count: int, blocks: Blocks) -> list[int]:
         if found:
             return found
     raise AgentFarmError(
-        f"No {count} free neighbouring ports between {FIRST_PORT} and {LAST_PORT}",
+        f"No {count} free consecutive ports between {FIRST_PORT} and {LAST_PORT}",
         why="Other builders hold them, or servers listen there.",
         hint="af doctor --fix",
     )

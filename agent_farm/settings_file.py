@@ -56,7 +56,9 @@ def _set(file: Path, name: str, value: Any) -> None:
     alone: dict[str, Any] = {last: value}
     for table in reversed(tables):
         alone = {table: alone}
-    check_document(alone, _label(file)).require_good()
+    for problem in check_document(alone, _label(file)).problems:
+        problem.hint = None  # nothing was stored that could be taken out
+        raise problem
     place = document
     for table in tables:
         place = place.setdefault(table, {})
@@ -106,13 +108,13 @@ def find_key(name: str) -> Key:
 def _parsed(key: Key, text: str) -> Any:
     if key.kind is bool:
         if text not in ("true", "false"):
-            raise UsageError(f"{key.name} is true or false", why=f"It is {text!r}.")
+            raise UsageError(f"{key.name} must be true or false", why=f"It is {text!r}.")
         return text == "true"
     if key.kind is int:
         try:
             return int(text)
         except ValueError:
-            raise UsageError(f"{key.name} is a whole number", why=f"It is {text!r}.") from None
+            raise UsageError(f"{key.name} must be a whole number", why=f"It is {text!r}.") from None
     if key.kind is list:
         return [item.strip() for item in text.split(",") if item.strip()]
     return text

@@ -268,7 +268,7 @@ def _value(label: str, key: Key, value: Any) -> Any:
         if key.name == "env.pass":
             _require_names(label, value)
         if strange := [item for item in value if key.choices and item not in key.choices]:
-            raise SettingsError(f"{label} holds {strange[0]!r}", why=f"It may hold {', '.join(key.choices)}.")
+            raise SettingsError(f"{label} contains {strange[0]!r}", why=f"Allowed: {', '.join(key.choices)}.")
         return tuple(value)
     if not isinstance(value, key.kind) or (key.kind is int and isinstance(value, bool)):
         kinds = {str: "a string", int: "a whole number", bool: "true or false"}

@@ -144,10 +144,9 @@ def run_demo(scratch: Scratch) -> tuple[str, str]:
 
 
 def land_and_prune(scratch: Scratch, builders: tuple[str, str]) -> None:
-    _say("Land the work, end the builders, remove what has landed:")
+    _say("Land the work, then stop and remove the builders that have landed:")
     scratch.show("af", "merge", *builders)
-    scratch.show("af", "stop", *builders)
-    scratch.show("af", "prune")
+    scratch.show("af", "prune", "--stop")
     scratch.show("af", "status")
     scratch.show("git", "log", "--oneline")
 

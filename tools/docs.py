@@ -53,23 +53,23 @@ def _block(command: click.Command, context: click.Context) -> str:
 FILES = """\
 Two files with the same keys, all of them optional:
 
-- `agent-farm.toml` in the repository's root is committed, and is everybody's who works there.
+- `agent-farm.toml` in the repository's root is committed, and applies to everybody who works there.
 - `$XDG_CONFIG_HOME/agent-farm/config.toml` (`~/.config/agent-farm/config.toml`) is your own, for every
   repository: `af config set --user spawn.runtime codex`.
 
-What is said closest to the work holds: an option of the command, then an environment variable where
+The most specific value wins: an option of the command, then an environment variable where
 the table names one, then the repository, then your own file, then the default. `af config list` shows
 which file each value comes from.
 
-A key that `af` does not know is named, with the nearest one. Commands that start something refuse
-until it is corrected (`af config unset` takes it out); those that look, talk or stop warn and go on.
+`af` names keys it does not know, and the nearest one it does. Commands that start something refuse
+until it is corrected (`af config unset` removes it); those that look, talk or stop warn and carry on.
 """
 CONSENT = """\
 A key of `[runtimes.NAME]` wins over its like in `[spawn]`, an option of `af spawn` over both.
 
 ## What needs your consent
 
-What a repository brings takes effect only after its user agreed to it:
+What a repository asks for only takes effect once you have approved it:
 
 - commands: `worktree.setup`, `merge.check`, `check.command`, `check.NAME.command`, `notify.command`,
   `runtimes.NAME.command`, the executables of `agent_runtime.json`, the `skills/` of a butler;
@@ -81,15 +81,15 @@ What a repository brings takes effect only after its user agreed to it:
 - each schedule of a `butler.toml`.
 
 `af` asks once. It shows the exact text, with control characters written out, and remembers, outside the
-repository, what was agreed to: the text, and the bytes of the repository's own files that it names, the
+repository, what you approved: the text, and the bytes of the repository's own files that it names, the
 Makefile behind `make` and the `package.json` behind `npm` included
-([what is not covered](safety.md#what-this-is-not)). Whatever changes is asked about again. Where nobody can
-be asked, `--yes` agrees; `af config agree` shows all that waits. What you type into `af config set`, give as
-an option or keep in your own file needs no further consent.
+([what is not covered](safety.md#what-this-is-not)). Whatever changes is asked about again. Where nobody
+can be asked, `--yes` approves; `af config agree` shows everything that awaits approval. What you type
+into `af config set`, pass as an option or keep in your own file needs no further consent.
 
-`--runtime NAME` agrees to run a runtime of the repository's own. The name of a runtime that `af` ships agrees
-to nothing that a repository has put in its place. Until you agree, nothing of it runs, not for listing and
-completing either, and a schedule of a `butler.toml` does not fire.
+`--runtime NAME` approves running a runtime that the repository declares. The name of a runtime that `af`
+ships approves nothing that a repository has put in its place. Until you approve, nothing of it runs, not
+even for listing or completion, and a schedule in a `butler.toml` does not fire.
 """
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 
 CLIS = ("claude", "codex", "gemini", "copilot", "opencode")
 
-# Runs `af` in this process and writes down which of the package's modules and functions it passes.
+# Runs `af` in this process and writes down which of the package's functions it passes, in which modules.
 TRACED = """
-import json, sys
+import inspect, json, sys
 seen = set()
 def look(frame, event, argument):
     code = frame.f_code
-    if event == "call" and "/agent_farm/" in code.co_filename and not code.co_name.startswith("<"):
+    is_function = code.co_flags & inspect.CO_OPTIMIZED  # the body of a class is none
+    if event == "call" and is_function and "/agent_farm/" in code.co_filename and code.co_name[0] != "<":
         seen.add((code.co_filename, code.co_qualname))
 from agent_farm.cli.main import run
 sys.setprofile(look)

@@ -189,7 +189,7 @@ def _require_pin(source: Source) -> None:
     if source.branch and source.commit:
         raise UsageError("A source is pinned to a branch or to a commit, not to both")
     if source.commit and not _COMMIT.fullmatch(source.commit):
-        raise UsageError(f"{source.commit} is no commit", why="give 4 to 64 hexadecimal digits")
+        raise UsageError(f"{source.commit} is not a commit", why="give 4 to 64 hexadecimal digits")
     if source.branch and not _is_branch_name(source.branch):
         raise UsageError(f"{source.branch} cannot be a branch", why="see git check-ref-format")
 

@@ -161,7 +161,7 @@ class SourcesManager:
         source = self.get(name)
         if source.kind != "git":
             raise UsageError(
-                f"{name} is a {source.kind}: it is read where it lies", hint=f"af sources show {name}"
+                f"{name} is a {source.kind}: it is read in place", hint=f"af sources show {name}"
             )
         from agent_farm.ask.clones import make_clone, update_clone
 
@@ -183,12 +183,12 @@ class SourcesManager:
         taken = next((known for known in entries if known.lower() == name.lower()), None)
         if taken is not None:
             raise UsageError(
-                f"There is a source {taken} already",
+                f"A source {taken} already exists",
                 why=f"it is {without_password(str(self.get(taken).url or self.get(taken).path))}",
                 hint=f"af sources remove {taken}",
             )
         if name in self.config.groups:
-            raise UsageError(f"There is a group {name} already", hint=f"$EDITOR {self.config.path}")
+            raise UsageError(f"A group {name} already exists", hint=f"$EDITOR {self.config.path}")
 
     def _listed(self, name: str, entry: Any) -> Source:
         try:

@@ -32,7 +32,7 @@ def require_name(name: str) -> str:
         )
     if name.lower() in _TAKEN:
         raise UsageError(
-            f"{name!r} cannot be the name of a source", why="a file of that name lies beside the sources"
+            f"{name!r} cannot be the name of a source", why="af puts a file of that name beside the sources"
         )
     return name
 

@@ -45,5 +45,5 @@ def load_role(path: Path) -> str:
         why = error.why if isinstance(error, NotReadable) else str(error)
         raise UsageError(f"Cannot read the role {path}", why=why) from error
     if "\0" in text:
-        raise UsageError(f"The role {path} holds a NUL byte", why="It is not a text file.")
+        raise UsageError(f"The role {path} contains a NUL byte", why="It is not a text file.")
     return text

@@ -66,8 +66,8 @@ ask = command_of(
     name="ask",
     help="""Ask a question about local sources; your own AI CLI answers it.
 
-    It runs in a directory of its own that holds links to the sources and nothing else, without MCP servers,
-    and is removed afterwards. The answer is on stdout, progress on stderr.
+    It runs without MCP servers, in a directory that contains links to the sources and nothing else and
+    is removed afterwards. The answer is on stdout, progress on stderr.
 
     \b
       af sources add app ~/code/app

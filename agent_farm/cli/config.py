@@ -72,13 +72,13 @@ config = click.Group(
     "config",
     help="""Show and change settings: those of the repository, and your own.
 
-    agent-farm.toml lies in the repository and is everybody's; $XDG_CONFIG_HOME/agent-farm/config.toml
-    (~/.config/agent-farm/config.toml) is yours, and holds where the repository says nothing.
+    agent-farm.toml is in the repository and applies to everybody; ~/.config/agent-farm/config.toml
+    (or in $XDG_CONFIG_HOME) is yours, and applies where the repository sets nothing.
 
     \b
-      af config set --user spawn.runtime codex    your runtime, wherever nothing else is said
+      af config set --user spawn.runtime codex    your runtime, unless something else is set
       af config set worktree.setup "npm ci"       for everybody who works here
-      af config agree                             read what the repository wants, and agree to it
+      af config agree                             read what the repository wants, and approve it
     """,
     commands=[
         command_of(Way("config_list", _show_all), name="list"),
@@ -92,7 +92,7 @@ config = click.Group(
                 "yes": None,  # what a person types is agreed to by that
             },
             context_settings={"ignore_unknown_options": True},
-            epilog="A value may begin with a dash. What you type is agreed to by that.",
+            epilog="A value may begin with a dash. Typing it counts as approving it.",
         ),
         command_of(Way("config_unset", _show_taken_out), name="unset", params={"name": _name()}),
         command_of(Way("config_agree", _show_agreed), name="agree", short={"yes": "-y"}),

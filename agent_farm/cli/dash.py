@@ -15,10 +15,10 @@ from agent_farm.server.invitation import invite
 def dash(no_browser: bool, as_json: bool) -> None:
     """Open the dashboard: all builders and sessions in the browser, live.
 
-    It is served by the farm's server, on this machine alone. The address that is printed is good once,
-    for two minutes; the browser stays logged in. The browser is given a file that only you can read, not
-    the address: other users of the machine see its command line. From another machine, forward the port
-    that the address names, and open the address there:
+    The farm's server serves it, on this machine only. The printed address works once, within two
+    minutes; after that the browser stays logged in. The browser is given a file that only you can read
+    instead of the address, because other users can see its command line. From another machine, forward
+    the port in the address, then open the address there:
 
     \b
       ssh -L 8123:localhost:8123 HOST

@@ -6,9 +6,9 @@ import click
 from msgspec.structs import replace
 
 from agent_farm.builders.prompts import GO_ON
+from agent_farm.cli.attach import attach_to
 from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.look import attach_to
 from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
@@ -76,8 +76,8 @@ def _attach(typed: Typed, found: Resumed) -> None:
 
 resume = command_of(
     Way("resume", _show_resumed, after=_attach),
-    params={"say": _continue_option("Tell it to go on, in your words or in af's.")},
-    also=[click.Option(["--attach"], is_flag=True, help="Attach to the builder at once.")],
+    params={"say": _continue_option("Tell it to continue, in your words or af's.")},
+    also=[click.Option(["--attach"], is_flag=True, help="Attach to the builder right away.")],
     short={"yes": "-y"},
 )
 
@@ -122,9 +122,9 @@ recover = command_of(
     Way("recover", _show_back, _tell_interrupted, before=_agree),
     params={
         "say": _continue_option(
-            "Tell those that were in the middle of a turn to go on, in your words or in af's."
+            "Tell those that were in the middle of a turn to continue, in your words or af's."
         )
     },
     short={"yes": "-y"},
-    epilog="Shows the plan first, and asks; without a terminal it needs --yes to carry it out.",
+    epilog="Shows what it is about to do and asks first; without a terminal, pass --yes.",
 )

@@ -1,58 +1,21 @@
-"""`af attach`, `af path`, `af capture`, `af logs`."""
+"""`af path`, `af capture`, `af logs`."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 
 import click
 
 from agent_farm.builders.events import Event, load_events
-from agent_farm.builders.record import BuilderRecord
-from agent_farm.cli.choice import choose_builder
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.options import complete_ids, current_farm
-from agent_farm.cli.output import answer, printable, require_terminal
+from agent_farm.cli.output import answer, printable
 from agent_farm.errors import UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
-from agent_farm.farm.panes import require_pane
-from agent_farm.launch import as_command
 from agent_farm.operations.builders import choose
 
 _FOLLOW_SECONDS = 0.2
-
-
-@click.command()
-@click.argument("id", metavar="[ID]", required=False, shell_complete=complete_ids)
-@click.option("--read-only", "-r", is_flag=True, help="Watch without typing.")
-def attach(id: str | None, read_only: bool) -> None:
-    """Attach to a builder's tmux session; inside tmux, switch this client to it.
-
-    Without ID: to the only builder, or to the one chosen from a list, those that wait for a person first.
-
-    Detach as in tmux: prefix d (by default Ctrl-b d).
-    """
-    farm = current_farm(tolerant=True)
-    attach_to(farm.require(id) if id else choose_builder(farm), read_only=read_only)
-
-
-def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:
-    server, pane = require_pane(record)
-    if server.is_around(os.environ):
-        argv = server.switch_client_argv(pane.session_id, read_only=read_only)
-    else:
-        require_terminal(hint=as_command("af", "capture", record.id))
-        os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
-        argv = server.attach_argv(pane.session_id, read_only=read_only)
-    os.execvp(argv[0], argv)
-
-
-def require_attachable(farm: Farm) -> None:
-    """For a builder that does not exist yet: this terminal could be attached to it."""
-    if not farm.tmux.is_around(os.environ):
-        require_terminal(why="--attach needs one.")
 
 
 path = command_of(Way("path", lambda found: answer(found.path)), epilog='Go there: cd "$(af path ID)"')
@@ -111,8 +74,8 @@ logs = command_of(
             type=click.IntRange(0),
             default=0,
             metavar="EVENTS",
-            help="Only the newest so many.",
+            help="Only the newest ones.",
         )
     },
-    also=[click.Option(["--follow", "-f"], is_flag=True, help="Go on printing until the builder has ended.")],
+    also=[click.Option(["--follow", "-f"], is_flag=True, help="Keep printing until the builder has ended.")],
 )

@@ -145,7 +145,12 @@ def _from_click(error: click.ClickException) -> AgentFarmError:
     what = error.format_message()
     for type_name, word in (("valid integer range", "whole number"), ("valid float range", "number")):
         what = what.replace(f"is not a {type_name}", f"is not a {word}")
-    return UsageError(what, hint=f"{path} --help")
+    takes_text = context is not None and any(
+        isinstance(one, click.Argument) for one in context.command.params
+    )
+    dashed = isinstance(error, click.NoSuchOption) and error.option_name[:2] != "--" and takes_text
+    why = "Text that begins with a dash goes after --." if dashed else None
+    return UsageError(what, why=why, hint=f"{path} --help")
 
 
 def _from_os(error: OSError) -> AgentFarmError:

@@ -29,8 +29,8 @@ checkout's HEAD or a remote-tracking branch (also rebased or squashed), and noth
 uncommitted.
 
 \b
-A removed builder is kept whole, but for directories that a tool makes again (node_modules),
-and comes back with af restore ID, until it is expired:
+A removed builder is kept, except for directories that a tool can regenerate (node_modules).
+af restore ID brings it back, until it is deleted for good:
   af prune --expire 30d
 
 \b
@@ -84,7 +84,7 @@ def _show_expired(part: Expired | Left) -> None:
 
 def _conclude_expired(found: AllExpired) -> None:
     if not (found.expired or found.refused or found.left):
-        narrate("Nothing is that old.")
+        narrate("Nothing to delete.")
 
 
 prune_command = command_of(

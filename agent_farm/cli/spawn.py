@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -11,8 +12,8 @@ from typing import Any
 
 import click
 
+from agent_farm.cli.attach import attach_to, require_attachable
 from agent_farm.cli.derived import Typed, Way, command_of, option_of
-from agent_farm.cli.look import attach_to, require_attachable
 from agent_farm.cli.options import (
     complete_ids,
     complete_projects,
@@ -55,7 +56,7 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
     task = _task(text, values["task"], values["task_file"])
     if text is not None and task is not None:
         raise UsageError(
-            "Give the task once", why="It is there as an argument and as --task.", hint="af spawn --help"
+            "Give the task once", why="It is given both as an argument and as --task.", hint="af spawn --help"
         )
     several = values["tasks_file"]
     own = {
@@ -84,7 +85,8 @@ def _show(part: Spawned | OneOfSeveral) -> None:
         narrate(printable(f"It waits: {one.status.reason}."))
         narrate_hint("af queue")
     else:
-        narrate(printable(f"{one.runtime} starts on {one.branch} in {one.worktree}"))
+        place = min(one.worktree, os.path.relpath(one.worktree), key=len)
+        narrate(printable(f"{one.runtime} starts on {one.branch} in {place}"))
         if found is part:
             narrate_hint(f"af attach {one.id}")
 
@@ -118,7 +120,7 @@ def _task(text: str | None, task: str | None, file: str | None) -> str | None:
     other = "as --task" if task is not None else "as an argument" if text is not None else None
     if other:
         raise UsageError(
-            "Give the task once", why=f"It is there {other} and as --task-file.", hint="af spawn --help"
+            "Give the task once", why=f"It is given both {other} and as --task-file.", hint="af spawn --help"
         )
     return _read_text(file)
 
@@ -173,7 +175,7 @@ spawn = command_of(
             ["--files"],
             metavar="A,B",
             multiple=True,
-            help="Files that matter for the task; comma-separated, or given again.",
+            help="Files that matter for the task; comma-separated or repeated.",
         ),
         "args": click.Option(["--args"], metavar="JSON", help="Arguments of the protocol; a JSON object."),
         "runtime": click.Option(
@@ -214,7 +216,7 @@ spawn = command_of(
             metavar="PATH",
             help="A builder for each task in a file: paragraphs, open items of a check list, or JSON lines.",
         ),
-        click.Option(["--attach"], is_flag=True, help="Attach to the builder at once."),
+        click.Option(["--attach"], is_flag=True, help="Attach to the builder right away."),
     ],
     short={"yes": "-y"},
     metavars={

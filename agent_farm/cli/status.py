@@ -39,7 +39,7 @@ Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed
          on BRANCH, detached, rebase: what is checked out, where that is not its own branch
          ✓ proven by the checks, (✓) before it or its target moved, ✗ not; ! see af check
-         no tree, not ours: git is not asked there; the second is explained by af diff
+         no tree, not ours: git is not asked there; af diff explains the latter
 Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
 A narrow terminal leaves out branch, tokens, runtime and source; --json has all.
 """
@@ -109,6 +109,6 @@ def _fitting(lines: list[str], height: int) -> list[str]:
 
 status = command_of(
     Way("status", _show, before=_watch),
-    also=[click.Option(["--watch", "-w"], is_flag=True, help="Show again every second until Ctrl-C.")],
+    also=[click.Option(["--watch", "-w"], is_flag=True, help="Refresh every second until Ctrl-C.")],
     epilog=EPILOG,
 )

@@ -28,7 +28,7 @@ Outcomes:
   submitted   the runtime has the message                                exit code 0
   held        nothing was typed: a shell, a dialog or a draft is shown   exit code 5
   failed      it was typed, but nothing confirms that it was submitted   exit code 5
-  pressed     the keys were pressed; what they did, the screen shows     exit code 0
+  pressed     the keys were pressed; the screen shows what they did     exit code 0
 """
 
 
@@ -97,7 +97,10 @@ wait = command_of(
             ["--for", "states"], metavar="STATES", help="Comma-separated; default: idle, waiting or ended."
         ),
         "timeout": click.Option(
-            ["--timeout"], type=click.FloatRange(min=0), metavar="SECONDS", help="Then exit with code 124."
+            ["--timeout"],
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="Give up after this long, with exit code 124.",
         ),
     },
     words={"any_is_enough": "--any"},

@@ -78,15 +78,18 @@ doctor = command_of(
     others={"fix": Way("doctor_fix", _show_finding, open=_open)},
     also=[
         click.Option(
-            ["--fix"], is_flag=True, help="Heal what can be healed; nothing that a person made is removed."
+            ["--fix"],
+            is_flag=True,
+            help="Repair what can be repaired; nothing that a person made is removed.",
         ),
         click.Option(
-            ["--moved"], is_flag=True, help="The farm was moved here, though its old place cannot be seen."
+            ["--moved"],
+            is_flag=True,
+            help="The farm was moved here for good, although its old place cannot be seen from here.",
         ),
     ],
-    epilog="Exit code 1 when a problem is left. A farm that was moved, renamed or copied is made right by"
-    " every command; only where its old place cannot be seen from here (in a container) you have to say"
-    " --moved.",
+    epilog="Exit code 1 if a problem is left. Every command adapts to a farm that was moved, renamed or"
+    " copied; --moved is only needed where its old place cannot be seen, as in a container.",
 )
 
 pool = click.Group(

@@ -127,7 +127,7 @@ def _on_remote_branch(farm: Farm, start: Start, name: str) -> Start:
     if local != tip:
         raise UsageError(
             f"The branch {one.local} exists already, and is not where {one.name} is",
-            why=f"--branch {one.local} goes on with it as it is.",
+            why=f"--branch {one.local} continues it as it is.",
             hint=as_command("git", "-C", farm.root, "log", "--oneline", f"{one.local}...{one.name}"),
         )
     return go_on_with(farm, start, one.local)

@@ -79,7 +79,9 @@ class Farm:
             return records[id]
         meant = records.match(id)
         raise UsageError(
-            f"{id} is not a whole builder id", why="Removing wants the whole id.", hint=f"af prune {meant.id}"
+            f"{id} is not a whole builder id",
+            why="Removing a builder takes its whole id.",
+            hint=f"af prune {meant.id}",
         )
 
 

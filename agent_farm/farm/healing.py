@@ -54,7 +54,7 @@ def _try_to_settle(farm: Farm, record: BuilderRecord) -> list[Settled]:
         return [Settled(text) for text in _settle(farm, record)]
     except (AgentFarmError, OSError) as error:
         why = in_one_line(error)
-        return [Settled(f"{record.id}: its start was cut short and cannot be undone: {why}", done=False)]
+        return [Settled(f"{record.id}: its start was interrupted and cannot be undone: {why}", done=False)]
 
 
 def _settle(farm: Farm, record: BuilderRecord) -> list[str]:

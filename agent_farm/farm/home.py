@@ -138,7 +138,7 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
         return _leave_original(repository, paths, home)
     if home.namespace != _namespace() and not was_moved:
         raise AgentFarmError(
-            f"This farm is at home in {home.root}, which cannot be seen from here",
+            f"This farm's home is {home.root}, which cannot be seen from here",
             why="It may be mounted elsewhere, in a container say. Its worktrees are named by their paths: "
             "what is made right for here is wrong there, so nothing is changed.",
             hint=as_command("af", "doctor", "--moved"),

@@ -22,7 +22,7 @@ _OURS = re.escape(WORKTREES_NAME)
 
 @dataclass(frozen=True, slots=True)
 class IgnoreLine:
-    """For `tool`, `line` belongs into `file`."""
+    """For `tool`, `line` belongs in `file`."""
 
     tool: str
     file: str

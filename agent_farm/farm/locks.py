@@ -21,7 +21,7 @@ def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
         record = farm.registry.read().get(id)
         if record is None:
             farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock made it
-            raise NotFound(f"{id} was removed meanwhile", hint="af status")
+            raise NotFound(f"{id} was removed in the meantime", hint="af status")
         with suppress(AgentFarmError):  # a worktree that is not ours: what is done next says so
             record = follow_rename(farm, record)
         yield record

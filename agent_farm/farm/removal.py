@@ -135,7 +135,7 @@ def _undo(farm: Farm, kept: Kept) -> None:
     take_out(farm.repository, kept.worktree, path)
     if os.path.lexists(kept.worktree):
         raise AgentFarmError(
-            f"{kept.record.id} is not removed, and its worktree is in {kept.worktree}",
+            f"{kept.record.id} was not removed; its worktree is in {kept.worktree}",
             why=f"{path} is taken by something else.",
             hint=as_command("ls", "-ld", path),
         )
@@ -197,4 +197,4 @@ def _require_gone(farm: Farm, kept: Kept, branch_goes: bool) -> None:
     if admin_of(farm.repository, kept.admin, kept.worktree) is None:
         left.append(f"git does not know {kept.worktree}")
     if left:
-        raise AgentFarmError(f"{record.id} is not removed whole", evidence=left, hint="af doctor --fix")
+        raise AgentFarmError(f"{record.id} was only partly removed", evidence=left, hint="af doctor --fix")

@@ -33,7 +33,7 @@ def restore(farm: Farm, kept: Kept) -> BuilderRecord:
     id = kept.record.id
     with lock_of(farm, id):
         if load_kept(kept.directory) != kept:
-            raise NotFound(f"{id} was expired or restored meanwhile", hint="af restore --list")
+            raise NotFound(f"{id} was expired or restored in the meantime", hint="af restore --list")
         record = _announce(farm, kept)
         try:
             return _complete(farm, kept, record)
@@ -52,7 +52,7 @@ def settle_restore(farm: Farm, record: BuilderRecord) -> list[str]:
     kept = next((kept for kept in list_kept(farm, record.id) if kept.directory.name == name), None)
     if kept is None:
         raise AgentFarmError(
-            f"{record.id}: its restore was cut short, and {name} is not in the trash", hint="af doctor"
+            f"{record.id}: its restore was interrupted, and {name} is not in the trash", hint="af doctor"
         )
     if os.path.lexists(kept.worktree):
         _undo(farm, kept, record)
@@ -71,7 +71,7 @@ def _announce(farm: Farm, kept: Kept) -> BuilderRecord:
     with farm.registry.edit() as records:
         if old.id in records.ids:
             raise UsageError(
-                f"There is a builder {old.id} already",
+                f"A builder {old.id} already exists",
                 why="Remove it first; what is restored comes back under the same id.",
                 hint=f"af prune {old.id}",
             )

@@ -58,12 +58,12 @@ def _is_there(root: Path, name: str) -> bool:
         if os.path.lexists(directory) and not directory.is_dir():
             raise AgentFarmError(
                 f"{directory} is not a directory",
-                why="af init wants to create files in it.",
+                why="af init needs to create files in it.",
                 hint=f"mv {directory} {directory}.old && af init",
             )
     target = root / name
     if target.is_dir():
-        raise AgentFarmError(f"{target} is a directory", why="af init wants to create a file of that name.")
+        raise AgentFarmError(f"{target} is a directory", why="af init needs to create a file there.")
     return os.path.lexists(target)  # a symbolic link that points to nothing is the user's, too
 
 

@@ -26,7 +26,7 @@ def carry_changes(source: Checkout, tree: BuilderTree) -> None:
     """
     state = tree_state(source, each_file=True)
     if state.head != tree.head().commit:
-        raise AgentFarmError(f"{source.path} got another commit while its changes were carried")
+        raise AgentFarmError(f"{source.path} got a new commit while its changes were being copied")
     try:
         _carry_index(source, tree)
         paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]

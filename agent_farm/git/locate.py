@@ -126,7 +126,7 @@ def _asked_place(cwd: Path) -> Place:
     root = checkout if _same(git_dir, common_dir) else _main_checkout(checkout, common_dir)
     if answers[4].strip() != "sha1":
         raise AgentFarmError(
-            f"The repository in {checkout} uses SHA-256", why="af works with SHA-1 repositories only."
+            f"The repository in {checkout} uses SHA-256", why="af only supports SHA-1 repositories."
         )
     return Place(root, common_dir, checkout, answers[3].rstrip("/"))
 
@@ -143,7 +143,7 @@ def _main_checkout(checkout: Path, common_dir: Path) -> Path:
     if settings.get("core.bare") in ("true", "yes", "on", "1", ""):
         raise AgentFarmError(
             f"The repository of {checkout} is bare",
-            why=f"{common_dir} has linked worktrees but no main checkout, where a farm lives.",
+            why=f"{common_dir} has linked worktrees but no main checkout, and a farm needs one.",
             hint=f"git clone {common_dir} <directory>, then run af there",
         )
     if common_dir.name == ".git":
@@ -153,7 +153,7 @@ def _main_checkout(checkout: Path, common_dir: Path) -> Path:
             return parent
     raise AgentFarmError(
         f"The main checkout of {checkout} cannot be found",
-        why=f"Its git directory {common_dir} lies elsewhere and does not name it.",
+        why=f"Its git directory {common_dir} is elsewhere and does not point back to it.",
         hint="run af in the main checkout",
     )
 
@@ -181,7 +181,9 @@ def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:
     if "not a git repository" in stderr:
         if "(or any" in stderr:
             raise AgentFarmError(
-                f"{cwd} is not in a git repository", why="A farm is a git repository.", hint="git init"
+                f"{cwd} is not in a git repository",
+                why="cd into your repository, or create one here.",
+                hint="git init",
             )
         raise AgentFarmError(  # a `.git` file that points to nothing: git names the missing directory
             f"The git directory of {cwd} is gone",

@@ -108,7 +108,7 @@ def read_move(checkout: Checkout) -> Move | None:
     except (OSError, ValueError, RecursionError) as error:  # what msgspec finds wrong is a ValueError
         raise DamagedFile(
             f"{file} is damaged",
-            why="It names a merge that was cut short.",
+            why="It describes an interrupted merge.",
             hint=as_command("mv", file, f"{file}.damaged"),
         ) from error
 

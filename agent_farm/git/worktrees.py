@@ -168,7 +168,9 @@ def drop_worktree(repository: Repository, path: Path) -> None:
 def drop_registration(repository: Repository, path: Path) -> None:
     """Forget the worktree once at `path`, whose directory is gone; others stay as they are."""
     if os.path.lexists(path):
-        raise AgentFarmError(f"{path} still exists", why="Its registration is dropped only when it is gone.")
+        raise AgentFarmError(
+            f"{path} still exists", why="git forgets a worktree only once its directory is gone."
+        )
     one = registration_at(repository.common_dir, path)
     if one is None:
         return

@@ -23,7 +23,7 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
         if move is not None and not is_locked(landing_lock_path(farm, checkout)):
             yield Finding(
                 "problem",
-                f"a merge of {move.what} into {move.branch} was cut short in {checkout.path}",
+                f"a merge of {move.what} into {move.branch} was interrupted in {checkout.path}",
                 heal=partial(_settle, farm, checkout),
             )
 
@@ -44,13 +44,13 @@ def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
     """Of merges that were killed before their last step: it changed nothing that a person sees."""
     for path in (path for checkout in every_checkout(farm.repository) for path in half_written(checkout)):
         yield Finding(
-            "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
+            "note", f"{path} is a partly written file; its writer was killed", heal=partial(_unlink, path)
         )
     for path in sorted((farm.paths.state / "trials").glob("*")):
         if not is_locked(trial_lock_path(farm, path)):
             yield Finding(
                 "note",
-                f"{path} is of a merge or a check that was cut short",
+                f"{path} is from an interrupted merge or check",
                 heal=partial(_remove, farm, path),
             )
 

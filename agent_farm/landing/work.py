@@ -98,7 +98,7 @@ def require_none_of_afs(record: BuilderRecord, changed: Iterable[str]) -> None:
     if tracked:
         raise AgentFarmError(
             f"{record.id} has committed {' and '.join(tracked)}",
-            why="These belong to af, which refuses a repository that brings them along.",
+            why="These belong to af, which refuses a repository that contains them.",
             hint=as_command("git", "-C", record.worktree_path, "rm", "-r", "--cached", *tracked),
         )
 

@@ -36,7 +36,7 @@ class Setting(Answer):
 
 
 class AllSettings(Answer):
-    """`not_agreed` names those of the repository that do not hold before its user has agreed to them."""
+    """`not_agreed` lists those of the repository that have no effect until its user has approved them."""
 
     settings: dict[str, Setting]
     not_agreed: tuple[str, ...]
@@ -93,7 +93,7 @@ CONFIG_GET = Operation(
     effect="reads",
     tolerant=True,
     pool="look",
-    details="When it has none that is an error.",
+    details="It is an error if there is none.",
 )
 
 
@@ -105,7 +105,7 @@ class ConfigSet(Request):
 
 
 class Stored(Answer):
-    """`agreed` is false where the value does not hold before the repository's user has agreed to it."""
+    """`agreed` is false if the value has no effect until the repository's user has approved it."""
 
     name: str
     value: Value
@@ -141,7 +141,7 @@ def _require_runtime(context: Context, name: str) -> None:
 
 CONFIG_SET = Operation(
     "config_set",
-    "Store a setting, in agent-farm.toml unless it is to be your own",
+    "Set a value in agent-farm.toml, or in your own file",
     ConfigSet,
     Stored,
     single(_set),
@@ -157,7 +157,7 @@ class ConfigUnset(Request):
 
 
 class TakenOut(Answer):
-    """`was_set` is false when there was nothing to take out."""
+    """`was_set` is false if there was nothing to remove."""
 
     name: str
     was_set: bool
@@ -169,7 +169,7 @@ def _unset(context: Context, request: ConfigUnset) -> TakenOut:
 
 CONFIG_UNSET = Operation(
     "config_unset",
-    "Take a setting out of its file",
+    "Remove a setting from its file",
     ConfigUnset,
     TakenOut,
     single(_unset),
@@ -184,7 +184,7 @@ class ConfigAgree(Request):
 
 
 class Wish(Answer):
-    """`origin` is the setting or file that it comes from, `shown` how a person is asked about it."""
+    """`origin` is the setting or file that it comes from, `shown` how it is shown to a person."""
 
     origin: str
     content: str
@@ -232,7 +232,7 @@ def _of_butlers(farm: Farm) -> Iterator[consent.Request]:
 
 CONFIG_AGREE = Operation(
     "config_agree",
-    "Show what this repository wants that nobody has agreed to yet, and ask about it",
+    "Show what this repository wants and you have not approved yet, and ask about it",
     ConfigAgree,
     Agreed,
     single(_agree),
@@ -240,5 +240,5 @@ CONFIG_AGREE = Operation(
     tolerant=True,
     repeats=True,
     details="Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take"
-    " effect once its user has agreed to them; what is changed afterwards is asked about again.",
+    " effect once you have approved them; after a change you are asked again.",
 )

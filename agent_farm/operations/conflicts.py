@@ -51,7 +51,7 @@ class Conflict(Answer):
 
 
 class Uncompared(Answer):
-    """Two of which one does not exist or may not be asked: whether they conflict is not known."""
+    """Two that could not be compared: one does not exist, or git may not be run there."""
 
     one: str
     other: str

@@ -23,7 +23,7 @@ _SECONDS = 120.0
 
 class Diff(Request):
     id: BuilderId
-    stat: Annotated[bool, Meta(description="Only which files, and how much")] = False
+    stat: Annotated[bool, Meta(description="Only list the changed files, and how much changed")] = False
     committed: Annotated[bool, Meta(description="Leave out what is uncommitted or untracked")] = False
     colors: Annotated[bool, Meta(description="Colour it as git does on a terminal")] = False
     most: Annotated[int, Meta(ge=0, description="Characters of the text to answer with; 0: all of it")] = 0
@@ -117,6 +117,6 @@ DIFF = Operation(
     single(_diff),
     effect="reads",
     tolerant=True,
-    details="What it took in from its base meanwhile is not its own, and left out. Without a worktree it is"
-    " what the builder's branch holds.",
+    details="What it merged in from its base is left out. Without a worktree, the diff is that of the"
+    " builder's branch.",
 )

@@ -45,7 +45,7 @@ class Found(Answer):
 
 
 class Examined(Answer):
-    """`problems` counts those that are left."""
+    """`problems` is the number of problems left."""
 
     findings: tuple[Found, ...]
     problems: int

@@ -13,7 +13,7 @@ from agent_farm.operations.operation import Answer, Context, Failure, Operation,
 
 
 class Expire(Request):
-    age: Annotated[str, Meta(description="Delete for good what was removed longer ago than AGE, as in 30d")]
+    age: Annotated[str, Meta(description="Delete for good what was removed more than AGE ago, as in 30d")]
 
 
 class Expired(Answer):

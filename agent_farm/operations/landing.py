@@ -29,7 +29,7 @@ class Foreseen(Answer):
     work: str
     into: str
     commits: tuple[Commit, ...]
-    left_behind: Annotated[tuple[str, ...], Meta(description="Files that are not committed, so do not land")]
+    left_behind: Annotated[tuple[str, ...], Meta(description="Uncommitted files, which do not land")]
 
 
 def _foresee(context: Context, request: Landing) -> Foreseen:

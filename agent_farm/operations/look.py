@@ -16,7 +16,7 @@ from agent_farm.own_files import read_own
 
 class Capture(Request):
     id: BuilderId
-    history: Annotated[int, Meta(ge=0, description="Lines above the screen to add")] = 0
+    history: Annotated[int, Meta(ge=0, description="Also print this many lines of scrollback")] = 0
     escapes: Annotated[bool, Meta(description="Keep colours")] = False
 
 
@@ -51,9 +51,7 @@ class Logs(Request):
 
 class Logged(Answer):
     id: str
-    events: Annotated[
-        tuple[Event, ...], Meta(description="The oldest first; a moment is in seconds since 1970")
-    ]
+    events: Annotated[tuple[Event, ...], Meta(description="Oldest first; times are in seconds since 1970")]
 
 
 def _logs(context: Context, request: Logs) -> Logged:
@@ -101,7 +99,7 @@ PATH = Operation(
 
 
 class Told(Answer):
-    """Null where it was started without."""
+    """Null if it was started without one."""
 
     id: str
     prompt: str | None

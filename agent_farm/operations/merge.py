@@ -69,7 +69,7 @@ class Merged(Answer):
 
 
 class Kept(Answer):
-    """One that landed and was to be removed, and why it was not."""
+    """One that landed but was not removed, and why."""
 
     id: str
     reason: str
@@ -78,7 +78,7 @@ class Kept(Answer):
 
 
 class AllMerged(Answer):
-    """`failed` is the one at which it stopped, with nothing changed for it."""
+    """`failed` is the builder at which it stopped; nothing was changed for that one."""
 
     merged: tuple[Merged, ...]
     failed: Failure | None = None
@@ -204,13 +204,13 @@ def _collect(parts: Sequence[Part]) -> AllMerged:
 
 MERGE = Operation(
     "merge",
-    "Land what builders have checked out on the branch that is checked out here, in the order given",
+    "Land what builders have checked out on the branch checked out here, in the order given",
     Merge,
     AllMerged,
     _run,
     _collect,
     effect="changes",
-    details="Here is the main checkout, or the linked worktree of yours in which you stand. Refused, with"
-    " nothing changed, when it would conflict or touch files with uncommitted changes, or when a check"
+    details="Here is the main checkout, or your own linked worktree if you are in one. The merge is refused,"
+    " and nothing changes, if it would conflict or touch files with uncommitted changes, or if a check"
     " ([merge] check, else those of [check]) or a hook of the repository fails.",
 )

@@ -8,7 +8,7 @@ from agent_farm.operations.operation import Answer, Context, Nothing, Operation,
 
 
 class Ready(Answer):
-    """How many lie ready now."""
+    """How many are ready now."""
 
     ready: int
 
@@ -21,7 +21,7 @@ def _fill(context: Context, request: Nothing) -> Ready:
 
 POOL_FILL = Operation(
     "pool_fill",
-    "Make as many worktrees ready as [pool] size says, at the commit of the main checkout",
+    "Prepare as many worktrees as [pool] size says, at the main checkout's commit",
     Nothing,
     Ready,
     single(_fill),
@@ -42,7 +42,7 @@ def _drain(context: Context, request: Nothing) -> Drained:
 
 POOL_DRAIN = Operation(
     "pool_drain",
-    "Remove all worktrees that lie ready; nobody has worked in them",
+    "Remove all ready worktrees; nobody has worked in them",
     Nothing,
     Drained,
     single(_drain),

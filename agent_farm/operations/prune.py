@@ -30,7 +30,7 @@ class Prune(Request):
     discard_commits: Annotated[bool, Meta(description="Remove even if commits have not landed")] = False
     stop: Annotated[
         bool,
-        Meta(description="Stop running builders first, if they can be removed; without ids idle ones"),
+        Meta(description="Stop running builders first, if they can be removed; without ids, idle ones"),
     ] = False
     dry_run: Annotated[bool, Meta(description="Show what would be removed, and remove nothing")] = False
 
@@ -65,7 +65,7 @@ class WouldRemove(Answer):
 
 
 class Stays(Answer):
-    """A finished builder that nobody named: `reason` says what it holds."""
+    """A finished builder that was not named, and stays; `reason` says what it holds."""
 
     id: str
     reason: str
@@ -159,7 +159,7 @@ def _collect(parts: Sequence[Part]) -> Pruned:
 
 PRUNE = Operation(
     "prune",
-    "Remove builders: without ids all that are finished and have landed",
+    "Remove builders; without ids, all that are finished and have landed",
     Prune,
     Pruned,
     _run,

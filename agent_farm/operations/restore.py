@@ -51,7 +51,9 @@ def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
     close = nearest(id, known)
     raise NotFound(
         f"No removed builder {id}" + (f" at {epoch}" if epoch is not None else ""),
-        why=f"There are: {', '.join(known)}" if known else "None was removed, or all were expired.",
+        why=f"There are: {', '.join(known)}"
+        if known
+        else "None has been removed, or all have been deleted for good.",
         hint=f"af restore {close}" if close else "af restore --list",
     )
 
@@ -63,5 +65,5 @@ RESTORE = Operation(
     Restored,
     single(_restore),
     effect="changes",
-    details="It is stopped then; its conversation goes on when it is resumed.",
+    details="It comes back stopped; af resume continues its conversation.",
 )

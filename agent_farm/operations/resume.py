@@ -36,7 +36,8 @@ class Resume(Request):
 class Resumed(Answer):
     builder: BuilderShown
     continues: Annotated[
-        bool, Meta(description="A conversation goes on; without one it starts again with the same prompt")
+        bool,
+        Meta(description="The conversation continues; else it starts again with the same prompt"),
     ]
 
 
@@ -55,7 +56,7 @@ RESUME = Operation(
     effect="changes",
     outside=True,
     pool="start",
-    details="A builder whose turn was cut short is `interrupted` until it is told to go on.",
+    details="A builder whose turn was cut short is `interrupted` until it is told to continue.",
 )
 
 
@@ -63,12 +64,14 @@ class Recover(Request):
     say: Annotated[
         str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
     ] = None
-    dry_run: Annotated[bool, Meta(description="Show who would come back, and start nothing")] = False
+    dry_run: Annotated[bool, Meta(description="Show which builders would come back, and start nothing")] = (
+        False
+    )
     yes: Yes = False
 
 
 class LostBuilder(Answer):
-    """One that was neither stopped nor had ended, and whose session is gone."""
+    """One that had neither ended nor been stopped, and whose session is gone."""
 
     id: str
     runtime: str
@@ -85,7 +88,8 @@ class Recovered(Answer):
     resumed: tuple[str, ...]
     failed: tuple[Failure, ...] = ()
     interrupted: Annotated[
-        tuple[str, ...], Meta(description="Of them, those whose turn was cut short, and who wait for a word")
+        tuple[str, ...],
+        Meta(description="Those whose turn was cut short, and which wait to be told to continue"),
     ] = ()
     would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
 
@@ -136,7 +140,8 @@ RECOVER = Operation(
     effect="changes",
     outside=True,
     pool="start",
-    details="Those that were in the middle of a turn come back as `interrupted`, unless they are told more.",
+    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
+    " continue.",
 )
 
 
@@ -192,7 +197,7 @@ def _require_resumable(farm: Farm, record: BuilderRecord) -> None:
     program = program_in_shell(find_pane(record).pane)
     if program:
         raise AgentFarmError(
-            f"{program} runs in the shell of {record.id}",
+            f"{program} is running in the shell of {record.id}",
             why="Resuming would end it.",
             hint=f"af attach {record.id}",
         )
@@ -218,6 +223,6 @@ def _prompt_again(farm: Farm, record: BuilderRecord) -> str:
     except FileNotFoundError:
         raise AgentFarmError(
             f"The prompt of {record.id} was never written",
-            why=f"Its spawn was cut short; what it holds is in {record.worktree}.",
+            why=f"Its spawn was interrupted; its work is in {record.worktree}.",
             hint=f"af diff {record.id}",
         ) from None

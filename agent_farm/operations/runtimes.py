@@ -105,13 +105,13 @@ def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
 
 RUNTIMES_CHECK = Operation(
     "runtimes_check",
-    "Start a runtime headless for real, locked to a server made for this, and say what was seen",
+    "Start a runtime headless for real, locked to a test server, and report what happened",
     RuntimesCheck,
     Checked,
     single(_check),
     effect="changes",
     tolerant=True,
     outside=True,
-    details="The model is asked to call the server's one tool, and one thing more in the same conversation,"
-    " so this uses the account that the runtime is logged in with.",
+    details="The model is asked to call the server's only tool, and then something else in the same"
+    " conversation, so this uses the account that the runtime is logged in with.",
 )

@@ -51,7 +51,7 @@ class Delivered(Answer):
         str | None, Meta(description="Why it was held or failed, or the keys that were pressed")
     ]
     source: Annotated[str | None, Meta(description="What confirms it: event or screen")] = None
-    hints: Annotated[tuple[str, ...], Meta(description="Commands that help where it was held")] = ()
+    hints: Annotated[tuple[str, ...], Meta(description="Commands that help if it was held")] = ()
 
     @property
     def exit_code(self) -> int:

@@ -15,7 +15,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder, list_builders, read_started_status
 
-_Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null where nobody knows")]
+_Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null if unknown")]
 
 
 class StatusShown(Struct, frozen=True):
@@ -48,11 +48,13 @@ class GitShown(Struct, frozen=True):
             "also rebased or squashed; null where not known"
         ),
     ]
-    has_commits: Annotated[bool, Meta(description="Without one of its own, that all has landed says nothing")]
+    has_commits: Annotated[
+        bool, Meta(description="Whether it has commits of its own; if not, `landed` says nothing")
+    ]
     branch: Annotated[str | None, Meta(description="What is checked out; null when HEAD is detached")]
     commit: str | None
     operation: Annotated[
-        str | None, Meta(description="What git has begun there and not ended, as in rebase or merge")
+        str | None, Meta(description="A git operation in progress there, such as a rebase or merge")
     ]
     problem: Annotated[
         str | None,
@@ -61,7 +63,7 @@ class GitShown(Struct, frozen=True):
             "record of the worktree do not name each other"
         ),
     ]
-    reason: Annotated[str | None, Meta(description="The problem, told whole")]
+    reason: Annotated[str | None, Meta(description="The problem in full")]
     base_follows: Annotated[str | None, Meta(description="The remote branch that the base follows")]
     base_behind: Annotated[int | None, Meta(description="Commits of that branch which the base lacks")]
     at: _Moment
@@ -72,7 +74,7 @@ class GitShown(Struct, frozen=True):
 
 
 class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fields=False):
-    """What `af` decided about a builder, and how it was when the verb looked.
+    """What `af` has on record about a builder, and its state when the verb looked.
 
     `task_text` holds the beginning of a long task; the whole text is in `prompt_file`.
     """
@@ -83,7 +85,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
         GitShown | None, Meta(description="Null where git was not asked, or did not answer in time")
     ]
     usage: Annotated[
-        Usage | None, Meta(description="Of the whole conversation; null where the runtime does not say")
+        Usage | None, Meta(description="Of the whole conversation; null if the runtime does not report it")
     ]
 
     proof: Annotated[

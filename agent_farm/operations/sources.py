@@ -176,7 +176,7 @@ SOURCES_ADD = Operation(
     tolerant=True,
     outside=True,
     doors=_PERSONS,
-    details="A git repository is cloned; a directory or file is read where it lies.",
+    details="A git repository is cloned; a directory or file is read in place.",
 )
 
 

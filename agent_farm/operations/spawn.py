@@ -22,7 +22,7 @@ from agent_farm.operations.spawn_steps import config_of, free_name, make_builder
 
 
 class PlanShown(Struct, frozen=True):
-    """What would be made; another spawn may have taken the id and the branch by then."""
+    """What would be created; another spawn may take the id and the branch first."""
 
     type: BuilderType
     id: str
@@ -54,7 +54,7 @@ class Spawned(Answer):
         BuilderShown | None, Meta(description="Null after a dry run, and where several were asked for")
     ] = None
     plan: Annotated[PlanShown | None, Meta(description="Of a dry run")] = None
-    notes: Annotated[tuple[str, ...], Meta(description="What is good to know of where it starts")] = ()
+    notes: Annotated[tuple[str, ...], Meta(description="What is worth knowing about its base")] = ()
     builders: tuple[BuilderShown, ...] = ()
     plans: tuple[PlanShown, ...] = ()
     failed: Annotated[

@@ -148,7 +148,7 @@ def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
 
 def _notes(order: Spawn, start: Start) -> tuple[str, ...]:
     if start.existing_branch and not order.branch and not start.upstream:
-        return (f"{start.existing_branch} exists already; the builder goes on with it",)
+        return (f"{start.existing_branch} already exists; the builder continues it",)
     return start.notes
 
 

@@ -27,7 +27,7 @@ _TASK_EXAMPLE, _PROTOCOL_EXAMPLE = dict(EXAMPLES)["task"], dict(EXAMPLES)["proto
 class Spawn(Request):
     """A task, a project, an issue, a protocol or a shell; a project and an issue also with a protocol."""
 
-    task: Annotated[str | None, Meta(description="The task: what the builder is to do")] = None
+    task: Annotated[str | None, Meta(description="What the builder should do")] = None
     project: Annotated[str | None, Meta(description="Implement the spec with this id, as in 0042")] = None
     issue: Annotated[
         str | None, Meta(description="Work on this issue of GitHub or GitLab: its number, or its address")
@@ -56,10 +56,10 @@ class Spawn(Request):
     base: Annotated[
         str | None, Meta(description="Revision to start from; default: spawn.base, else HEAD of the checkout")
     ] = None
-    fetch: Annotated[bool, Meta(description="Fetch the base's remote first, and start from what it has")] = (
+    fetch: Annotated[bool, Meta(description="Fetch from the base's remote first, and start from there")] = (
         False
     )
-    branch: Annotated[str | None, Meta(description="Go on with this branch, which exists")] = None
+    branch: Annotated[str | None, Meta(description="Continue this existing branch")] = None
     name: Annotated[
         str | None, Meta(description="Id of the builder, and of its branch builder/NAME, as in login-fix")
     ] = None
@@ -85,10 +85,10 @@ class Spawn(Request):
     runtimes: Annotated[
         tuple[str, ...], Meta(description="Runtimes that the builders get in turn; alone, one builder each")
     ] = ()
-    ephemeral: Annotated[bool, Meta(description="Prune it when its runtime ends, if its work has landed")] = (
-        False
-    )
-    dry_run: Annotated[bool, Meta(description="Show what would be made, and make nothing")] = False
+    ephemeral: Annotated[
+        bool, Meta(description="Prune the builder when its runtime ends, if its work has landed")
+    ] = False
+    dry_run: Annotated[bool, Meta(description="Show what would be created, and create nothing")] = False
     yes: Yes = False
 
 
@@ -151,7 +151,7 @@ def choose_mode(asked: Spawn) -> Mode:
     if asked.task is None:
         raise UsageError(
             "Nothing to spawn",
-            why="Say what the builder is to do, in one of these ways.",
+            why="Say what the builder should do, in one of these ways.",
             evidence=[f"{name:<9} {example}" for name, example in EXAMPLES],
             hint=_HELP,
         )
@@ -205,7 +205,7 @@ def require_task_text(text: str) -> str:
     if not text.strip():
         raise UsageError("The task text is empty", hint=_TASK_EXAMPLE)
     if "\0" in text:
-        raise UsageError("The task text holds a NUL byte", why="No program could be given it.")
+        raise UsageError("The task text contains a NUL byte", why="It cannot be passed to a program.")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -97,7 +97,7 @@ def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
     if plan.work.is_named and is_taken(name := next(plan.work.names())):
         raise UsageError(
             f"The name {name.id} is taken",
-            why=f"A builder, a worktree or a branch {name.branch} has it.",
+            why=f"A builder, a worktree or the branch {name.branch} already uses it.",
             hint=as_command("git", "log", "-1", name.branch),
         )
     return first_free(plan.work.names(), is_taken)
@@ -229,7 +229,7 @@ def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
     taken = next((record.id for record in records.values() if record.branch == branch), None)
     if taken is not None:
         raise UsageError(
-            f"The builder {taken} works on {branch} already", hint=as_command("af", "attach", taken)
+            f"The builder {taken} already works on {branch}", hint=as_command("af", "attach", taken)
         )
 
 
@@ -240,16 +240,17 @@ def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
     if spec_id in records:
         record = records[spec_id]
         raise UsageError(
-            f"Project {spec_id} has a builder already ({record.state})",
-            why="It goes on with `af attach`, `af resume` or, once its work has landed, after `af prune`.",
+            f"Project {spec_id} already has a builder ({record.state})",
+            why="Continue it with `af attach` or `af resume`, or remove it with `af prune` once its work has"
+            " landed.",
             evidence=[as_command("af", verb, spec_id) for verb in ("attach", "resume", "prune")],
             hint=as_command("af", "attach" if record.state == "running" else "resume", spec_id),
         )
     path = farm.paths.worktree(spec_id)
     if path.exists():
         raise AgentFarmError(
-            f"{path} exists, and belongs to no builder",
-            why=f"The worktree of project {spec_id} would be there.",
+            f"{path} already exists and belongs to no builder",
+            why=f"The worktree of project {spec_id} would go there.",
             hint=as_command("mv", path, f"{path}.old"),
         )
 

@@ -97,7 +97,7 @@ def _spec_work(farm: Farm, project: str, asked: ProtocolMode | None, start: Star
     name = ids.spec_name(spec)
     if not farm.repository.is_valid_branch(name.branch):
         raise UsageError(
-            f"{spec.spec_path} gives no valid branch name", why=f"{name.branch} is refused by git."
+            f"{spec.spec_path} does not give a valid branch name", why=f"git refuses {name.branch}."
         )
     if start.existing_branch is None and farm.repository.branch_commit(name.branch):
         record = farm.registry.read().get(name.id)
@@ -185,7 +185,7 @@ def _inside(farm: Farm, name: str) -> str:
     full = os.path.normpath(checkout / farm.repository.prefix / name)
     relative = os.path.relpath(full, checkout)
     if relative == ".." or relative.startswith("../") or "\n" in name:
-        raise UsageError(f"--files: {name} lies outside the repository")
+        raise UsageError(f"--files: {name} is outside the repository")
     return relative
 
 

@@ -48,7 +48,7 @@ Part = str | Forgotten | Failure
 
 def _run(context: Context, request: Stop) -> Iterator[Part]:
     if bool(request.ids) == request.all:
-        raise UsageError("Name builders, or all of them", hint="af stop --help")
+        raise UsageError("Name the builders to stop, or all of them", hint="af stop --help")
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
     # those that wait first: else they would start in the place of those that are stopped

@@ -35,7 +35,7 @@ class Wait(Request):
     states: Annotated[
         tuple[State, ...], Meta(description="States to wait for; default: idle, waiting or ended")
     ] = DEFAULT_STATES
-    any_is_enough: Annotated[bool, Meta(description="Return as soon as one builder is there")] = False
+    any_is_enough: Annotated[bool, Meta(description="Return as soon as one of them gets there")] = False
     timeout: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Meta(description="Give up after so many seconds; default of a program: 60, at most 600"),

@@ -69,5 +69,5 @@ def _captured(
         return {}, len(pane_ids)
     screens = answer.out.split(f"{mark}\n")[:-1]
     if answer.code and not answer.err.startswith("can't find pane"):
-        raise AgentFarmError("tmux cannot be asked for its screens", why=answer.err, hint="af doctor")
+        raise AgentFarmError("tmux did not return its screens", why=answer.err, hint="af doctor")
     return dict(zip(pane_ids, screens, strict=False)), int(answer.code != 0)

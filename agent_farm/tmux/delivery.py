@@ -96,7 +96,7 @@ def require_deliverable(text: str) -> None:
         if (letter < " " or "\x7f" <= letter <= "\x9f") and letter not in "\t\n":
             line = text.count("\n", 0, index) + 1
             raise UsageError(
-                f"The text holds the control character U+{ord(letter):04X} in line {line}",
+                f"The text contains the control character U+{ord(letter):04X} in line {line}",
                 why="In a terminal it would act as a key; only tab and newline can be sent.",
                 hint="af send --help",
             )

@@ -37,7 +37,7 @@ def kill_session(socket: str | None, session_id: str, *, seconds: float) -> None
 def _asked(socket: str | None) -> Snapshot:
     snapshot = read_snapshot(ask_tmux(socket, (LIST_PANES,)))
     if not snapshot.known:
-        raise AgentFarmError("tmux cannot be asked for its panes ", why=snapshot.reason, hint="af doctor")
+        raise AgentFarmError("tmux did not list its panes", why=snapshot.reason, hint="af doctor")
     return snapshot
 
 

@@ -74,7 +74,7 @@ def _keep_by_ids(socket: str | None, address: PaneAddress, name: str) -> None:
     )
     if answer.code:
         raise AgentFarmError(
-            f"The tmux session {name} was gone as soon as it was started",
+            f"The tmux session {name} ended as soon as it started",
             why=answer.err,
             hint="tmux show-hooks -g && tmux show-options -g destroy-unattached",
         )
@@ -86,8 +86,8 @@ def _read_address(answer: Answer, name: str) -> PaneAddress:
         return PaneAddress(found[1], found[2])
     if answer.err.startswith("duplicate session"):
         raise AgentFarmError(
-            f"tmux has a session named {name} already",
-            why="it is not the one that was just to be started",
+            f"tmux already has a session named {name}",
+            why="It is not the one that af was about to start.",
             hint="af doctor",
         )
     raise AgentFarmError(

@@ -81,7 +81,7 @@ def test_a_group_stands_for_its_sources(stage: Stage, app: Path) -> None:
     stage.config.path.write_text(json.dumps({**document, "groups": {"both": {"sources": ["app", "other"]}}}))
     stage.runner.ask(sources=["both", "app"], question="Why?")
     assert stage.seen()["links"] == {"app": str(app), "other": str(other)}
-    with pytest.raises(UsageError, match="There is a group both already"):
+    with pytest.raises(UsageError, match="A group both already exists"):
         stage.sources.add("both", str(app))
 
 

@@ -115,7 +115,7 @@ def test_hostile_branches_are_refused(stage: Stage, remote: Path, branch: str) -
 
 @pytest.mark.parametrize("commit", ["HEAD", "--all", "xyz", "abc"])
 def test_hostile_commits_are_refused(stage: Stage, remote: Path, commit: str) -> None:
-    with pytest.raises(UsageError, match="is no commit"):
+    with pytest.raises(UsageError, match="is not a commit"):
         stage.sources.add("lib", url(remote), commit=commit)
 
 
@@ -181,5 +181,5 @@ def test_removing_follows_no_link(stage: Stage, remote: Path, app: Path) -> None
 
 
 def test_other_kinds_have_nothing_to_update(stage: Stage, app: Path) -> None:
-    with pytest.raises(UsageError, match="read where it lies"):
+    with pytest.raises(UsageError, match="read in place"):
         stage.sources.update("app")

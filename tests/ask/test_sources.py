@@ -97,7 +97,7 @@ def test_hostile_names_are_refused(stage: Stage, name: str) -> None:
 
 @pytest.mark.parametrize("again", ["app", "APP"])
 def test_taken_names_are_refused_with_what_they_are(stage: Stage, app: Path, again: str) -> None:
-    with pytest.raises(UsageError, match="a source app already") as caught:
+    with pytest.raises(UsageError, match="A source app already exists") as caught:
         stage.sources.add(again, str(stage.directory("other")))
     assert str(app) in str(caught.value.why)
     assert caught.value.hint == "af sources remove app"

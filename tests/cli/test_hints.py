@@ -47,7 +47,7 @@ def test_a_task_given_twice_names_both_places(af: Af, repo: Path, words: list[st
     done = af("spawn", *words)
     assert done.returncode == 2
     assert "Give the task once" in done.stderr
-    assert f"It is there {places}\n" in done.stderr
+    assert f"It is given both {places}\n" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_a_branch_and_a_registration_of_another_tool_stay(af: Af, repo: Path) ->
     shutil.rmtree(path)
     said = healed(af)
     assert "af did not make it" in said
-    assert "builder/spir-43 is of no builder that af knew" in said
+    assert "builder/spir-43 belonged to no builder that af knows of" in said
     assert str(path) in git(repo, "worktree", "list")
     assert git(repo, "branch", "--list", "builder/spir-43") != ""
 
@@ -362,7 +362,7 @@ def test_a_removal_that_was_cut_short_is_carried_to_its_end(af: Af, spawn: Spawn
     assert af("prune", builder.id, "--discard-commits").returncode == 0
     registry.write_text(before)
     git(repo, "branch", builder.branch, tip)
-    explained(af, builder.id, "removal was cut short")
+    explained(af, builder.id, "removal was interrupted")
     healed(af)
     assert traces(repo).left(but="trash") == {}
     assert af("restore", builder.id).returncode == 0

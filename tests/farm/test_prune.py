@@ -441,7 +441,7 @@ def test_the_users_own_branch_stays(af: Af, spawn: Spawn, repo: Path) -> None:
 def test_expire_deletes_for_good(spawn: Spawn, af: Af, repo: Path) -> None:
     builder = spawn().stop()
     prune(builder, "--discard-commits")
-    assert "Nothing is that old" in af("prune", "--expire", "1h").stderr
+    assert "Nothing to delete" in af("prune", "--expire", "1h").stderr
     assert af("restore", "--list").stdout != ""
     assert af("prune", "--expire", "0").returncode == 0
     assert af("restore", builder.id).returncode == 1

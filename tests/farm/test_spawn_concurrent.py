@@ -74,7 +74,7 @@ def test_of_many_spawns_of_one_spec_one_wins(repo: Path) -> None:
     for code, out, err in done:
         if code:
             assert (code, out) == (2, "")
-            assert "has a builder already" in err
+            assert "already has a builder" in err
     assert traces(repo).records == traces(repo).worktrees == {"0009"}
 
 

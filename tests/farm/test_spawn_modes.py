@@ -263,7 +263,7 @@ def test_a_spec_whose_branch_exists_goes_on_with_it_and_says_so(farm: Path, af: 
     git(farm, "branch", "builder/0009-terminal-click")
     done = af("spawn", "--runtime", "demo", "-p", "9")
     assert done.returncode == 0
-    assert "builder/0009-terminal-click exists already; the builder goes on with it" in done.stderr
+    assert "builder/0009-terminal-click already exists; the builder continues it" in done.stderr
 
 
 def test_a_subdirectory_is_where_the_builder_starts(farm: Path, af: Af) -> None:
@@ -360,8 +360,8 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["text", "--branch", "none"], 1, ["No branch none"]),
     (["text", "--branch", "main"], 2, ["The branch main is checked out elsewhere"]),
     (["text", "--files", "src/none.py"], 1, ["src/none.py is not in the repository"]),
-    (["text", "--files", "../outside"], 2, ["lies outside the repository"]),
-    (["text", "--files", "/etc/passwd"], 2, ["lies outside the repository"]),
+    (["text", "--files", "../outside"], 2, ["is outside the repository"]),
+    (["text", "--files", "/etc/passwd"], 2, ["is outside the repository"]),
 ]  # fmt: skip
 
 
@@ -450,7 +450,7 @@ def test_a_dry_run_says_what_a_spawn_would(farm: Path, af: Af) -> None:
     spawn(af, "-p", "9")
     done = af("spawn", "--runtime", "demo", "-p", "9", "--dry-run")
     assert done.returncode == 2
-    assert "Project 0009 has a builder already" in done.stderr
+    assert "Project 0009 already has a builder" in done.stderr
 
 
 def test_a_protocol_as_a_shell_completes_its_directory(farm: Path, af: Af) -> None:

@@ -103,7 +103,7 @@ def test_when_all_are_taken_it_says_so(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     everything = list(range(FIRST_PORT, LAST_PORT))
     file.write_text(json.dumps({"version": 1, "farms": {str(tmp_path): {"greedy": everything}}}))
-    with pytest.raises(AgentFarmError, match="No 10 free neighbouring ports"):
+    with pytest.raises(AgentFarmError, match="No 10 free consecutive ports"):
         reserve_ports(ONE, "a", 10)
     assert reserved_ports() == {str(tmp_path): {"greedy": everything}}
 

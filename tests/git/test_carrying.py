@@ -245,5 +245,5 @@ def test_another_commit_is_not_written_over(tree: Path, repo: Path) -> None:
     git(repo, "worktree", "add", "-q", "--detach", ".builders/z")
     commit_files(repo / ".builders/z", {"a.txt": "on\n"}, "on")
     repository = find_repository(repo)
-    with pytest.raises(AgentFarmError, match="got another commit"):
+    with pytest.raises(AgentFarmError, match="got a new commit"):
         carry_changes(linked_tree(repository, tree), linked_tree(repository, repo / ".builders/z"))

@@ -113,7 +113,7 @@ def test_a_kill_in_the_middle_is_settled_by_the_next_command(builder: Spawned, c
         return
     found = builder.af("doctor")
     assert found.returncode == 1
-    assert f"a merge of {builder.branch} into main was cut short" in found.stdout + found.stderr
+    assert f"a merge of {builder.branch} into main was interrupted" in found.stdout + found.stderr
     builder.af(*command)
     assert state(builder.repo) == before
     assert traces_in_git(builder.repo) == []
@@ -342,7 +342,7 @@ def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(
     assert list((repo / ".agent-farm/trials").iterdir())
     found = builder.af("doctor", "--fix").stdout
     assert found.count("whose writer was killed") == 1
-    assert found.count("is of a merge or a check that was cut short") == 1
+    assert found.count("is from an interrupted merge or check") == 1
     assert not list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
     assert not list((repo / ".agent-farm/trials").iterdir())
     assert len(git(repo, "worktree", "list").splitlines()) == 2

@@ -172,7 +172,7 @@ def test_nothing_of_it_outlives_its_asker(repo: Path, number: signal.Signals, af
     trials = repo / ".agent-farm/trials"
     if number == signal.SIGKILL:
         assert list(trials.iterdir())
-        assert "a check that was cut short" in af("doctor", "--fix").stdout
+        assert "an interrupted merge or check" in af("doctor", "--fix").stdout
     assert not list(trials.iterdir())
     assert git(repo, "worktree", "list").count("\n") == 0
 

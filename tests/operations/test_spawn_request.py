@@ -80,7 +80,7 @@ CONFLICTS = [
     (Spawn(protocol="p", args="null"), "--args must be a JSON object"),
     (Spawn(task=""), "The task text is empty"),
     (Spawn(task=" \n\t"), "The task text is empty"),
-    (Spawn(task="a\0b"), "The task text holds a NUL byte"),
+    (Spawn(task="a\0b"), "The task text contains a NUL byte"),
     (Spawn(project=""), "--project is empty"),
     (Spawn(protocol=" "), "--protocol is empty"),
     (Spawn(), "Nothing to spawn"),

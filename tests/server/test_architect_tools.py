@@ -114,7 +114,7 @@ async def test_stop_and_resume_and_what_is_seen_of_it(repo: Path) -> None:
         assert "history: expected" in await architect.refused("capture", {"id": id, "history": -1})
         assert "limit: expected" in await architect.refused("logs", {"id": id, "limit": -1})
         both = await architect.refused("stop", {"ids": []})
-        assert "Name builders" in both
+        assert "Name the builders" in both
 
 
 @in_loop

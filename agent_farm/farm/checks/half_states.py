@@ -57,7 +57,7 @@ def check_pool(farm: Farm) -> Iterator[Finding]:
         what = f"the pool's worktrees {names} were not made to the end"
         yield Finding("problem", what, heal=partial(_clear_pool, farm))
     for path in stale_temporaries(pool_directory(farm)):
-        what = f"{path} is half of a file whose writer was killed"
+        what = f"{path} is a partly written file; its writer was killed"
         yield Finding("note", what, heal=partial(_unlink, path))
 
 

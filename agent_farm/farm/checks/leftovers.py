@@ -50,7 +50,7 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
         if commits:
             yield Finding(
                 "note",
-                f"the branch {branch} has {_counted(len(commits))} not landed, and no builder",
+                f"the branch {branch} has {_counted(len(commits))} not landed, and belongs to no builder",
                 as_command("af", "spawn", "--branch", branch, "--shell"),
             )
         elif branch in made:
@@ -62,7 +62,7 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
         else:
             yield Finding(
                 "note",
-                f"the branch {branch} is of no builder that af knew; its work has landed",
+                f"the branch {branch} belonged to no builder that af knows of; its work has landed",
                 as_command("git", "-C", farm.root, "branch", "-d", branch),
             )
 
@@ -137,7 +137,7 @@ def check_locks(farm: Farm) -> Iterator[Finding]:
         if id not in records.ids and not is_locked(path):
             yield Finding(
                 "note",
-                f"the lock file {path.name} is of a builder that is gone",
+                f"the lock file {path.name} belongs to a builder that is gone",
                 heal=partial(_unlink_lock, path),
             )
 
@@ -167,7 +167,7 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
     )
     for path in (path for place in places for path in stale_temporaries(place)):
         yield Finding(
-            "note", f"{path} is half of a file whose writer was killed", heal=partial(_unlink, path)
+            "note", f"{path} is a partly written file; its writer was killed", heal=partial(_unlink, path)
         )
 
 
@@ -193,17 +193,17 @@ def check_trash(farm: Farm) -> Iterator[Finding]:
     for path in farm.paths.trash.glob("[!.]*"):
         id = path.name.rpartition("-")[0]
         if is_empty_place(path) and not is_locked(farm.paths.builder_lock(id)):
-            yield Finding("note", f"{path} is of a removal that was not begun", heal=partial(_remove, path))
+            yield Finding("note", f"{path} is from a removal that never began", heal=partial(_remove, path))
     for path in not_understood(farm):
         yield Finding(
             "note",
-            f"{path} is nothing that this af put there; it is left alone",
+            f"{path} was not put there by this af; it is left alone",
             as_command("ls", "-l", path),
         )
     for path in [*farm.paths.trash.glob(".*.deleting"), *farm.paths.trash.glob("[!.]*/.*.deleting")]:
         yield Finding(
             "note",
-            f"{path} was not deleted to the end",
+            f"{path} was only partly deleted",
             heal=partial(_delete, path),
         )
 
@@ -218,7 +218,7 @@ def _delete(path: Path) -> str:
     if os.path.lexists(path):
         raise AgentFarmError(
             f"{path} cannot be deleted",
-            why="It holds files of another user.",
+            why="It contains files of another user.",
             hint=as_command("sudo", "rm", "-rf", path),
         )
     return f"{path.name} is deleted"

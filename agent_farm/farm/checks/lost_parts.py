@@ -60,7 +60,7 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
         if not is_locked(farm.paths.builder_lock(kept.record.id)):
             yield Finding(
                 "problem",
-                f"{kept.record.id}: its removal was cut short",
+                f"{kept.record.id}: its removal was interrupted",
                 heal=partial(settle_alone, farm, kept),
             )
 
@@ -104,7 +104,7 @@ def _add_again(farm: Farm, record: BuilderRecord) -> str:
     with lock_of(farm, record.id) as lock:
         commit = farm.repository.branch_commit(record.branch)
         if record.id not in farm.registry.read() or commit is None:
-            raise AgentFarmError(f"{record.id} was removed meanwhile", hint="af doctor --fix")
+            raise AgentFarmError(f"{record.id} was removed in the meantime", hint="af doctor --fix")
         add_worktree(
             farm.repository,
             record.worktree_path,

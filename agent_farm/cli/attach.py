@@ -1,0 +1,109 @@
+"""`af attach`, and which builder is meant where none was named."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import click
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
+from agent_farm.cli.cells import cut
+from agent_farm.cli.options import complete_ids, current_farm
+from agent_farm.cli.output import is_interactive, narrate, printable, require_terminal
+from agent_farm.errors import NotFound, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.panes import find_panes, require_pane
+from agent_farm.launch import as_command
+
+_ORDER = ("waiting", "idle", "limited", "working", "preparing")
+
+
+@click.command()
+@click.argument("id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.option("--read-only", "-r", is_flag=True, help="Watch without typing.")
+def attach(id: str | None, read_only: bool) -> None:
+    """Attach to a builder's tmux session; inside tmux, switch this client to it.
+
+    Without ID it takes the only builder, or lets you choose from a list; those that wait for a person
+    come first.
+
+    Detach as in tmux: prefix d (by default Ctrl-b d). Where the client was switched, prefix L goes back.
+    """
+    farm = current_farm(tolerant=True)
+    attach_to(farm.require(id) if id else choose_builder(farm), read_only=read_only)
+
+
+def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:
+    server, pane = require_pane(record)
+    if server.is_around(os.environ):
+        argv = server.switch_client_argv(pane.session_id, read_only=read_only)
+    else:
+        require_terminal(hint=as_command("af", "capture", record.id))
+        os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
+        argv = server.attach_argv(pane.session_id, read_only=read_only)
+    os.execvp(argv[0], argv)
+
+
+def require_attachable(farm: Farm) -> None:
+    """For a builder that does not exist yet: this terminal could be attached to it."""
+    if not farm.tmux.is_around(os.environ):
+        require_terminal(why="--attach needs one.")
+
+
+def choose_builder(farm: Farm) -> BuilderRecord:
+    """The only one, or one with a session chosen at the terminal; without one, an error that lists them."""
+    records = list(farm.records().values())
+    if not records:
+        raise NotFound("There is no builder", hint='af spawn "…"')
+    if len(records) == 1:
+        return records[0]
+    found = _with_session(farm, records)
+    if len(found) == 1:
+        return found[0][0]
+    if not found:
+        raise NotFound("No builder has a tmux session", why="All ended.", hint="af status")
+    lines = _lines(found)
+    if not is_interactive():
+        raise UsageError("Name a builder", evidence=lines, hint=f"af attach {found[0][0].id}")
+    for number, line in enumerate(lines, 1):
+        narrate(f"{number:>3}  {printable(line)}")
+    number = click.prompt("Attach to (q: none)", value_proc=partial(_number, most=len(found)), err=True)
+    return found[number - 1][0]
+
+
+def _with_session(farm: Farm, records: list[BuilderRecord]) -> list[tuple[BuilderRecord, Status]]:
+    """Those that need a person first; what a person can do nothing about last."""
+    panes = find_panes(records)
+    there = [record for record in records if panes[record.id].pane or not panes[record.id].known]
+    statuses = read_statuses(farm, there)
+    places = {state: place for place, state in enumerate(_ORDER)}
+    return sorted(
+        ((record, statuses[record.id]) for record in there),
+        key=lambda pair: places.get(pair[1].state, len(places)),
+    )
+
+
+def _number(typed: str, most: int) -> int:
+    if typed.strip().lower() == "q":
+        raise click.Abort
+    if not typed.strip().isdecimal() or not 1 <= int(typed) <= most:
+        raise click.BadParameter(f"Type a number from 1 to {most}, or q.")
+    return int(typed)
+
+
+def _lines(found: list[tuple[BuilderRecord, Status]]) -> list[str]:
+    ids = max(len(record.id) for record, _ in found)
+    states = max(len(status.state) for _, status in found)
+    return [
+        f"{record.id.ljust(ids)}  {status.state.ljust(states)}  {_what(record, status)}"
+        for record, status in found
+    ]
+
+
+def _what(record: BuilderRecord, status: Status) -> str:
+    """The question where it has one, else what it works on."""
+    asked = status.reason if status.state == "waiting" else None
+    return cut(" ".join((asked or record.title).split()), 60)

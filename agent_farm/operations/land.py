@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated, cast
 
 from msgspec import Meta, structs
@@ -15,13 +14,13 @@ from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
-from agent_farm.git.checkout import Checkout, Head, checkout_at
+from agent_farm.git.checkout import Checkout, Head
 from agent_farm.git.landed import have_landed
 from agent_farm.git.merging import Strategy
 from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock, landing_place, require_base
 from agent_farm.landing.proving import require_checks
-from agent_farm.landing.train.joining import entry_of, guessed_risks, joined, new_queue
+from agent_farm.landing.train.joining import checkout_of, entry_of, guessed_risks, joined, new_queue, place_of
 from agent_farm.landing.train.journal import Queue, Store
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
@@ -31,6 +30,7 @@ from agent_farm.operations.landing_queue import (
     LandingQueue,
     shown,
 )
+from agent_farm.operations.merge import Here, How
 from agent_farm.operations.operation import Context, Nothing, Operation, Request
 
 _READY = {*FINISHED, "idle"}
@@ -42,12 +42,8 @@ class Land(Request):
         BuilderIds,
         Meta(description="Ids of builders; default: all whose turn has ended, with commits to land here"),
     ] = ()
-    strategy: Annotated[
-        Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
-    ] = None
-    here: Annotated[
-        bool, Meta(description="Land on the branch that is checked out, even if it is not the base")
-    ] = False
+    strategy: How = None
+    here: Here = False
     include_uncommitted: Annotated[
         bool, Meta(description="Land what is not committed, too; the worktree itself stays as it is")
     ] = False
@@ -123,10 +119,10 @@ def _is_added(
 ) -> bool:
     """To the queue that another af works off, which looks into it before each step, unless that has ended."""
     running = store.read()
-    elsewhere = running and (running.into, running.checkout) != (head.branch, str(checkout.path))
+    elsewhere = running and (running.into, running.checkout) != (head.branch, place_of(checkout))
     if running is not None and not running.closed and elsewhere:
         raise LockTaken(
-            f"A landing on {running.into} in {running.checkout} is under way",
+            f"A landing on {running.into} in {checkout_of(context.farm, running).path} is under way",
             why="One runs at a time.",
             hint="af land --status",
         )
@@ -209,7 +205,7 @@ def _abort(context: Context, request: Nothing) -> Iterator[Part]:
     if queue is None:
         raise AgentFarmError("There is no landing to abort", hint="af land")
     store.remove()
-    checkout = checkout_at(farm.repository, Path(queue.checkout))
+    checkout = checkout_of(farm, queue)
     if queue.moving is not None and not is_locked(farm.paths.landing_lock):
         with landing_lock(farm, checkout, tell=context.tell):
             settle_interrupted(checkout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec import structs
 
@@ -14,9 +13,9 @@ from agent_farm.consent import require_consent
 from agent_farm.errors import ConsentNeeded
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_later
-from agent_farm.git.checkout import checkout_at
 from agent_farm.landing.checks import Check, settings_of
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
+from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.journal import Queue, Returned, Store
 from agent_farm.landing.train.line import Check as CheckStep
 from agent_farm.landing.train.world import FarmWorld
@@ -44,7 +43,7 @@ def agree(context: Context, checks: Sequence[Check], *, yes: bool) -> None:
 def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:
     """Under the lock of whoever works the queue off."""
     farm, queue = context.farm, store.require()
-    checkout = checkout_at(farm.repository, Path(queue.checkout))
+    checkout = checkout_of(farm, queue)
     world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
     yield shown(queue, "running")
     try:

@@ -23,21 +23,21 @@ from agent_farm.operations.operation import Answer, Context, Failure, Operation,
 from agent_farm.operations.prune import Removal
 from agent_farm.shield import Shield
 
+How = Annotated[
+    Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
+]
+Here = Annotated[bool, Meta(description="Land on the branch that is checked out, even if it is not the base")]
 _AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
 class Merge(Request):
     ids: BuilderIds
-    strategy: Annotated[
-        Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
-    ] = None
+    strategy: How = None
     message: Annotated[
         str | None,
         Meta(description="Message of the merge or squash commit; default: one that names the task"),
     ] = None
-    here: Annotated[
-        bool, Meta(description="Land on the branch that is checked out, even if it is not the base")
-    ] = False
+    here: Here = False
     prune: Annotated[bool, Meta(description="Remove each builder that has landed and is not at work")] = False
     yes: Yes = False
 

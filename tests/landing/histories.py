@@ -74,7 +74,7 @@ class Memory:
         return found
 
     def add(self, id: str) -> None:
-        queue = self.queue or Queue("main", "/", "merge", self.target, Line(), {})
+        queue = self.queue or Queue("main", None, "merge", self.target, Line(), {})
         risk = self.chance.choice((0.1, 0.3, 0.6))
         line = with_added(queue.line, [Waiting(id, queue.next_age, risk)])
         entries = {**queue.entries, id: Entry(id, "0" * 40, id, id, "")}

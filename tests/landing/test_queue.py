@@ -290,3 +290,16 @@ def test_a_queue_that_cannot_be_read_is_named(committed: Committed, af: Af, repo
             assert done.returncode == 1
             assert word in done.stdout + done.stderr, words
         assert file.read_text() == content
+
+
+@pytest.mark.slow
+def test_a_commit_made_while_it_is_checked_does_not_land(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one = committed(one="1\n")
+    script = repo.parent / "late.sh"
+    script.write_text(f"cd '{one.worktree}' && touch late && git add late && git commit -q -m late\n")
+    set_check(repo, ran, f"sh '{script}'")
+    assert ids(land(af, one.id)["landed"]) == [one.id]
+    assert not (repo / "late").exists()
+    assert one.git("log", "-1", "--format=%s") == "late"

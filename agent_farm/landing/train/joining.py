@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from msgspec import structs
 
@@ -11,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import operation_of
-from agent_farm.git.checkout import Checkout, Head
+from agent_farm.git.checkout import Checkout, Head, checkout_at
 from agent_farm.git.git_process import run_git
 from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
@@ -29,7 +30,17 @@ from agent_farm.launch import as_command
 
 def new_queue(checkout: Checkout, head: Head, strategy: Strategy) -> Queue:
     assert head.branch is not None
-    return Queue(head.branch, str(checkout.path), strategy, head.commit, Line(), {}, started_at=time.time())
+    where = place_of(checkout)
+    return Queue(head.branch, where, strategy, head.commit, Line(), {}, started_at=time.time())
+
+
+def place_of(checkout: Checkout) -> str | None:
+    """How a queue names it: the main checkout may be moved, with the whole farm."""
+    return None if checkout.worktree_name is None else str(checkout.path)
+
+
+def checkout_of(farm: Farm, queue: Queue) -> Checkout:
+    return checkout_at(farm.repository, Path(queue.checkout) if queue.checkout else farm.root)
 
 
 def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool = False) -> Entry:

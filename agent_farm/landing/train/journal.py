@@ -67,13 +67,15 @@ class Returned(Struct, frozen=True, forbid_unknown_fields=True):
 class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     """What `line` says holds of the branch `into` at the commit `head`.
 
+    `checkout` is a linked worktree of the person's own, None for the main checkout.
+
     `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
     alone, to see conflicts. `present` are those whose work the target had already. `closed`: it was worked
     off, and whoever comes now begins another one.
     """
 
     into: str
-    checkout: str
+    checkout: str | None
     strategy: Strategy
     head: str
     line: Line

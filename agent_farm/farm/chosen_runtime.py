@@ -150,15 +150,16 @@ def scripts_on_base(farm: Farm, commit: str) -> list[Request]:
     """Scripts that worktree.setup names and that are other ones on the base: a builder's tree has those."""
     requests = []
     for setup in farm.settings.requests(["worktree.setup"]):
-        names = [name for name in named_paths(setup.content) if not os.path.isabs(name)]
-        kinds = farm.repository.entry_kinds(commit, names)
-        if places := [name for name in names if kinds[name] == "tree"]:
-            below = [name for name in named_paths(setup.content, places) if not os.path.isabs(name)]
-            kinds = farm.repository.entry_kinds(commit, below)
-        for name in (name for name, kind in kinds.items() if kind == "blob"):
-            content = farm.repository.read_blob(commit, name)
+        found = farm.repository.read_followed(commit, _below(named_paths(setup.content)))
+        if places := [name for name, (kind, _) in found.items() if kind == "tree"]:
+            found = farm.repository.read_followed(commit, _below(named_paths(setup.content, places)))
+        for name, (kind, content) in found.items():
             here = farm.root / name
-            if not here.is_file() or here.read_bytes() != content:
+            if kind == "blob" and not (here.is_file() and here.read_bytes() == content):
                 text = content.decode(errors="surrogateescape")
                 requests.append(Request(f"{setup.origin}, {name} on the base", text))
     return requests
+
+
+def _below(names: Sequence[str]) -> list[str]:
+    return [name for name in names if not os.path.isabs(name)]

@@ -113,6 +113,24 @@ class Repository:
         except GitError as error:
             raise NotFound(f"{path} is not in commit {commit[:12]}", why=error.why) from error
 
+    def read_followed(self, commit: str, paths: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        """Kind and bytes of what is there in a commit, links followed within it, asked in one process."""
+        names = [f"{commit}:{path}".encode("utf-8", "surrogateescape") for path in paths]
+        options = ("-z", "--follow-symlinks", "--batch=%(objecttype) %(objectsize)")
+        question = b"".join(name + b"\0" for name in names)
+        answer = run_git_bytes(self.root, "cat-file", *options, input=question)
+        found: dict[str, tuple[str, bytes]] = {}
+        for path, name in zip(paths, names, strict=True):
+            if answer.startswith(absent := name + b" missing\n"):
+                answer = answer.removeprefix(absent)
+                continue
+            head, _, answer = answer.partition(b"\n")
+            kind, size = head.decode().split()
+            if kind in ("blob", "tree"):  # else a link that leads out of the commit, or nowhere
+                found[path] = kind, answer[: int(size)]
+            answer = answer[int(size) + 1 :]
+        return found
+
     def branches(self) -> list[str]:
         """All local ones."""
         names = run_git(self.root, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines()

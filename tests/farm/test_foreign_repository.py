@@ -226,12 +226,19 @@ def test_a_schedule_says_that_it_waits_for_consent(repo: Path, af: Af) -> None:
 @pytest.mark.parametrize("on_base", [True, False])
 @pytest.mark.parametrize(
     ("setup", "file"),
-    [("cd tools && ./setup.sh", "tools/setup.sh"), ("make -C tools deps", "tools/Makefile")],
+    [
+        ("cd tools && ./setup.sh", "tools/setup.sh"),
+        ("make -C tools deps", "tools/Makefile"),
+        ("./link.sh", "tools/setup.sh"),
+        ("./linked/setup.sh", "tools/setup.sh"),
+    ],
 )
 def test_the_script_that_runs_is_the_one_of_the_base(
     repo: Path, af: Af, on_base: bool, setup: str, file: str
 ) -> None:
     script(repo / file, "true")
+    (repo / "link.sh").symlink_to("tools/setup.sh")
+    (repo / "linked").symlink_to("tools")
     commit_files(repo, {TOML: f'[worktree]\nsetup = "{setup}"\n'})
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "A script")

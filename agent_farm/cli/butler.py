@@ -49,7 +49,7 @@ butler = click.Group(
     "butler",
     help="""The farm's server: builders talk to it, sessions run in it, schedules fire from it.
 
-    `af spawn` starts it when needed. It serves every butler of codev/roster/.
+    `af spawn` starts it if needed. It serves every butler in codev/roster/.
     """,
     commands=[
         command_of(Way("butler_start", _show_started), name="start"),
@@ -61,7 +61,7 @@ butler = click.Group(
 
 @butler.command()
 @click.option("--lines", "-n", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option("--follow", "-f", is_flag=True, help="Go on as lines are written.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing as lines are written.")
 def logs(lines: int, follow: bool) -> None:
     """Print the end of the server's log."""
     log = server_files(current_farm(tolerant=True).root).log

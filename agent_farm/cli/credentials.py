@@ -43,7 +43,7 @@ def _show_unset(found: UnsetCredential) -> None:
 
 credentials = click.Group(
     "credentials",
-    help="""Keys for headless sessions, encrypted in butler.db; a stored one comes before the environment's.
+    help="""Keys for headless sessions, encrypted in butler.db; a stored one wins over the environment's.
 
     A session gets only what its runtime needs or its butler declares. Values are never printed.
 

@@ -67,7 +67,7 @@ check = command_of(
     epilog="""\b
 proven       committed, clean, and every check passed on it merged into its target
 red          a check failed; conflicts, uncommitted, empty: what stands against it
-Lines below it are flags: what to look at in the diff, whatever the checks say.
+Lines below it are flags: what to look at in the diff, even if the checks pass.
 Exit code 0 when all are proven.
 """,
 )
@@ -182,9 +182,7 @@ land = command_of(
     },
     also=[
         click.Option(["--status"], is_flag=True, help="Show the queue."),
-        click.Option(
-            ["--continue", "proceed"], is_flag=True, help="Go on with a landing that was cut short."
-        ),
+        click.Option(["--continue", "proceed"], is_flag=True, help="Continue an interrupted landing."),
         click.Option(["--abort"], is_flag=True, help="Empty the queue; what has landed stays."),
     ],
     short={"yes": "-y"},

@@ -21,7 +21,7 @@ RUN = """\
 Run one headless session in the foreground. Ctrl-C cancels it; its record says so.
 
 It works in the butler's own directory, or in --cwd, and may read the checkout you are in. The farm's
-server runs it, which is started when needed and ends by itself; the session gets the keys of your shell.
+server runs it; it is started if needed and ends by itself. The session gets your shell's keys.
 
 \b
   af run "Summarise the open TODOs in codev/"
@@ -29,7 +29,7 @@ server runs it, which is started when needed and ends by itself; the session get
   af run --resume 3f2a "And which of them is the oldest?"
 """
 TRIGGER = """\
-Hand a prompt to the farm's server, which is started when needed; the session outlives this command.
+Hand a prompt to the farm's server, which is started if needed; the session outlives this command.
 
 \b
   af trigger "Check the nightly build"

@@ -51,7 +51,7 @@ runtimes = click.Group(
 
     \b
       af runtimes               all of them, one line each
-      af runtimes check codex   start it once against a server of its own, and say what it did
+      af runtimes check codex   start it once against a test server, and report what it did
     """,
     invoke_without_command=True,
     params=_list.params,

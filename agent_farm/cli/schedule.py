@@ -105,8 +105,8 @@ schedule = click.Group(
     "schedule",
     help="""Prompts that run at set times, by five-field cron expressions.
 
-    They fire from the farm's server. What was missed while it was down is made up once when it is not later
-    than --late, and passed over otherwise. Schedules in a butler.toml are changed there.
+    The farm's server fires them. Runs missed while it was down are made up once if they are no later
+    than --late, and skipped otherwise. Schedules in a butler.toml are changed there.
 
     \b
       af schedule add daily_digest "0 8 * * 1-5" "Write the digest of yesterday's commits" --late 12h
@@ -141,7 +141,7 @@ schedule = click.Group(
             Way("schedule_delete", _show_removed), name="remove", params={"name": _name()}, metavars=_BUTLER
         ),
         _switch("enable", "Let a schedule fire again, from now on.", on=True),
-        _switch("disable", "Keep a schedule, and do not fire it.", on=False),
+        _switch("disable", "Keep a schedule, but do not fire it.", on=False),
         command_of(
             Way("schedule_history", _show_history),
             name="history",

@@ -175,15 +175,15 @@ sessions = _ShowByDefault(
 
     \b
       af sessions                     the newest ones
-      af sessions 3f2a                one of them whole
-      af sessions --follow 3f2a       what it does, as it does it
+      af sessions 3f2a                one of them in full
+      af sessions --follow 3f2a       watch it live
       af sessions stop 3f2a           end it now
     """,
     commands=[
         command_of(
             Way("sessions_list", _show_all, build=_listing, before=_require_an_id),
             name="show",
-            help="""Show the headless sessions, the newest first, or session ID whole.
+            help="""List headless sessions, newest first, or show session ID in full.
 
             A session is interrupted when the server that ran it died.
             """,
@@ -219,7 +219,7 @@ sessions = _ShowByDefault(
                     ["--older-than"],
                     type=Age(),
                     metavar="AGE",
-                    help="Those that ended longer ago than this, as in 30d.",
+                    help="Those that ended more than this long ago, as in 30d.",
                 )
             },
             metavars={"keep": "N", "butler": "NAME"},

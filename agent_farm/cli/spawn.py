@@ -188,13 +188,13 @@ spawn = command_of(
         "after": click.Option(
             ["--after"],
             metavar="ID",
-            help="Start when the work of this builder has landed, from where it landed.",
+            help="Start once this builder's work has landed, from where it landed.",
             shell_complete=complete_ids,
         ),
         "stack": click.Option(
             ["--stack"],
             metavar="ID",
-            help="Start on the work of this builder now; af sync moves it once that has landed.",
+            help="Start now, on top of this builder's work; af sync moves it once that has landed.",
             shell_complete=complete_ids,
         ),
         "tasks": None,
@@ -203,7 +203,7 @@ spawn = command_of(
             ["--runtimes"],
             metavar="A,B",
             multiple=True,
-            help="Runtimes that the builders get in turn; alone, one builder each.",
+            help="Runtimes to assign to the builders in turn; alone, one builder each.",
         ),
     },
     also=[

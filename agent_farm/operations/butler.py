@@ -87,7 +87,7 @@ BUTLER_STATUS = Operation(
     effect="reads",
     tolerant=True,
     pool="look",
-    details="Exit code 1 when it does not run.",
+    details="Exit code 1 if it is not running.",
 )
 
 
@@ -168,5 +168,5 @@ BUTLER_STOP = Operation(
     tolerant=True,
     repeats=True,
     doors=_FROM_OUTSIDE,
-    details="Its sessions get 10 s to end by themselves; builders keep running.",
+    details="Its sessions get 10 s to finish; builders keep running.",
 )

@@ -31,8 +31,8 @@ _LINE = 400
 
 class CheckRequest(Request):
     ids: SomeBuilders
-    again: Annotated[bool, Meta(description="Run the checks also where their answer is known")] = False
-    log: Annotated[bool, Meta(description="Answer with the whole output of each check")] = False
+    again: Annotated[bool, Meta(description="Run the checks again even if their result is known")] = False
+    log: Annotated[bool, Meta(description="Include the whole output of each check")] = False
     yes: Yes = False
 
 
@@ -101,6 +101,7 @@ CHECK = Operation(
     effect="changes",
     repeats=True,
     pool="check",
-    details="It runs what [check] declares in a clean worktree of the work merged into its target, and looks"
-    " at the diff for what makes checks say less. The answer for a tree is kept: it is not checked twice.",
+    details="Runs what [check] declares in a clean worktree with the work merged into its target, and"
+    " looks in the diff for changes that weaken the checks. Results are kept: the same tree is"
+    " not checked twice.",
 )

@@ -32,7 +32,7 @@ def _list(context: Context, request: Nothing) -> AllCredentials:
 
 CREDENTIALS_LIST = Operation(
     "credentials_list",
-    "List the names that are stored, and when each was set",
+    "List the stored names, and when each was set",
     Nothing,
     AllCredentials,
     single(_list),

@@ -45,9 +45,9 @@ class Land(Request):
     strategy: How = None
     here: Here = False
     include_uncommitted: Annotated[
-        bool, Meta(description="Land what is not committed, too; the worktree itself stays as it is")
+        bool, Meta(description="Also land uncommitted changes; the worktree itself stays as it is")
     ] = False
-    dry_run: Annotated[bool, Meta(description="Say the order and the first groups, and do nothing")] = False
+    dry_run: Annotated[bool, Meta(description="Show the order and the first groups, and do nothing")] = False
     yes: Yes = False
 
 
@@ -218,15 +218,16 @@ def _last(parts: Sequence[Part]) -> LandingQueue:
 
 LAND = Operation(
     "land",
-    "Land builders' work in groups that pass the checks, on the branch that is checked out here",
+    "Land builders' work in groups that pass the checks, on the branch checked out here",
     Land,
     LandingQueue,
     _run,
     _last,
     effect="changes",
     outside=True,
-    details="Each check runs on exactly the tree that lands. What conflicts, or is red alone, goes back to"
-    " its builder as a message, and the queue goes on. Killed, it goes on with `land_continue`.",
+    details="Each check runs on exactly the tree that lands. Work that conflicts, or fails a check by"
+    " itself, goes back to its builder as a message, and the queue moves on. A killed landing"
+    " continues with `land_continue`.",
 )
 LAND_STATUS = Operation(
     "land_status",
@@ -241,7 +242,7 @@ LAND_STATUS = Operation(
 )
 LAND_CONTINUE = Operation(
     "land_continue",
-    "Go on with a landing that was cut short",
+    "Continue an interrupted landing",
     LandContinue,
     LandingQueue,
     _continue,

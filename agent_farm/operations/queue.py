@@ -149,7 +149,7 @@ def _collect(parts: Sequence[Part]) -> Queue:
 
 QUEUE = Operation(
     "queue",
-    "Start the builders that wait, as far as there is room for them, and list those that go on waiting",
+    "Start waiting builders if there is room for them, and list those that keep waiting",
     Nothing,
     Queue,
     _run,
@@ -158,5 +158,5 @@ QUEUE = Operation(
     repeats=True,
     outside=True,
     pool="start",
-    details="It happens by itself when a builder ends or is stopped, and with the next command.",
+    details="This also happens by itself when a builder ends or is stopped, and with the next command.",
 )

@@ -83,7 +83,7 @@ def _list(context: Context, request: ScheduleList) -> FoundSchedules:
 
 SCHEDULE_LIST = Operation(
     "schedule_list",
-    "List the schedules, with when each is due next; of all butlers, or of one",
+    "List the schedules of all butlers, or of one, and when each is next due",
     ScheduleList,
     FoundSchedules,
     single(_list),
@@ -206,7 +206,7 @@ def _history(context: Context, request: NamedSchedule) -> Fires:
 
 SCHEDULE_HISTORY = Operation(
     "schedule_history",
-    "List when a schedule was due, and what became of it",
+    "List when a schedule was due, and what came of it",
     NamedSchedule,
     Fires,
     single(_history),

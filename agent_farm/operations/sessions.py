@@ -40,7 +40,9 @@ class SessionsList(Request):
     )
     butler: OfButler = None
     since: Annotated[float | None, Meta(description="Only created since, in seconds since 1970")] = None
-    limit: Annotated[int, Meta(ge=0, description="The newest so many; 0 shows all")] = 20
+    limit: Annotated[int, Meta(ge=0, description="Number of sessions to show, newest first; 0 shows all")] = (
+        20
+    )
 
 
 class FoundSessions(Answer):
@@ -156,8 +158,8 @@ SESSIONS_STOP = served(
     who=SESSIONS,
     tolerant=True,
     repeats=True,
-    details="Every process that they started ends with them; their records say cancelled. A session ends"
-    " those alone that it triggered itself.",
+    details="Every process that they started ends with them; their records say cancelled. A session can"
+    " only end those that it triggered itself.",
 )
 
 
@@ -165,7 +167,7 @@ class SessionsPrune(Request):
     older_than: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="Those that ended more seconds ago than this")
     ] = None
-    keep: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="All but the newest so many")] = None
+    keep: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="All but the newest ones")] = None
     butler: OfButler = None
     dry_run: Annotated[bool, Meta(description="Say what would be removed, and remove nothing")] = False
 
@@ -191,8 +193,8 @@ SESSIONS_PRUNE = Operation(
     single(_prune),
     effect="destroys",
     repeats=True,
-    details="The conversations of those sessions, and what memory has of them, go as well. Without older_than"
-    " and keep it goes by sessions.keep_days and sessions.keep_number, as the server does once a day.",
+    details="Their conversations and memories are deleted, too. Without older_than and keep,"
+    " sessions.keep_days and sessions.keep_number apply, as they do for the server once a day.",
 )
 
 

@@ -68,7 +68,7 @@ def _list(context: Context, request: Nothing) -> AllSources:
 
 LIST_SOURCES = Operation(
     "list_sources",
-    "List the user's local sources that questions can be asked about, and what is wrong with them",
+    "List the user's local sources, and what is wrong with them",
     Nothing,
     AllSources,
     single(_list),
@@ -88,7 +88,7 @@ class AskSources(Request):
         str | None, Meta(description="Agent that answers; default: that of config.json, else spawn.runtime")
     ] = None
     timeout: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
     ] = None
 
 
@@ -154,7 +154,7 @@ SOURCES_SHOW = Operation(
 class SourcesAdd(Request):
     name: Name
     target: Annotated[str, Meta(description="A path, or the URL of a git repository")]
-    kind: Annotated[Kind | None, Meta(description="What it is, if not plain")] = None
+    kind: Annotated[Kind | None, Meta(description="Kind of source, if it is not obvious")] = None
     branch: Annotated[str | None, Meta(description="Follow this branch or tag (git)")] = None
     commit: Annotated[str | None, Meta(description="Stay at this commit (git)")] = None
 
@@ -194,14 +194,14 @@ def _remove(context: Context, request: NamedSource) -> RemovedSource:
 
 SOURCES_REMOVE = Operation(
     "sources_remove",
-    "Forget a source",
+    "Remove a source",
     NamedSource,
     RemovedSource,
     single(_remove),
     effect="destroys",
     tolerant=True,
     doors=_PERSONS,
-    details="Your own files stay; a clone goes, unless somebody worked in it.",
+    details="Your own files stay; a clone is deleted, unless somebody worked in it.",
 )
 
 
@@ -235,7 +235,7 @@ def _updated(parts: Sequence[SourceShown | Failure]) -> UpdatedSources:
 
 SOURCES_UPDATE = Operation(
     "sources_update",
-    "Bring git sources to what their remotes have now; without names, all of them",
+    "Update git sources from their remotes; without names, all of them",
     SourcesUpdate,
     UpdatedSources,
     _update,

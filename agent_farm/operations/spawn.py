@@ -125,7 +125,7 @@ SPAWN = Operation(
     effect="changes",
     outside=True,
     pool="start",
-    details="A task, an issue, a project (a spec), a protocol or a shell; a project and an issue also with a "
-    "protocol. With tasks, copies or runtimes it is several. One that finds limits.max_builders running is "
-    "`queued`, and starts when another one ends.",
+    details="From a task, an issue, a project (a spec), a protocol or, as a shell, nothing; a project or an "
+    "issue can be combined with a protocol. With tasks, copies or runtimes, starts several. If "
+    "limits.max_builders are running already, a builder is `queued`, and starts when another one ends.",
 )

@@ -65,14 +65,14 @@ class Spawn(Request):
     ] = None
     after: Annotated[
         str | None,
-        Meta(description="Start when the work of this builder has landed, from where it landed"),
+        Meta(description="Start once this builder's work has landed, from where it landed"),
     ] = None
     stack: Annotated[
         str | None,
         Meta(description="Start on the work of this builder now; sync moves it once that has landed"),
     ] = None
     no_queue: Annotated[
-        bool, Meta(description="Be refused, and not wait, when limits.max_builders run already")
+        bool, Meta(description="Fail instead of waiting if limits.max_builders are running already")
     ] = False
     tasks: Annotated[
         str | None,
@@ -81,9 +81,10 @@ class Spawn(Request):
             "list, or a JSON object on each line with the fields of this request"
         ),
     ] = None
-    copies: Annotated[int, Meta(ge=1, le=100, description="So many builders for each task")] = 1
+    copies: Annotated[int, Meta(ge=1, le=100, description="Number of builders for each task")] = 1
     runtimes: Annotated[
-        tuple[str, ...], Meta(description="Runtimes that the builders get in turn; alone, one builder each")
+        tuple[str, ...],
+        Meta(description="Runtimes to assign to the builders in turn; alone, one builder each"),
     ] = ()
     ephemeral: Annotated[
         bool, Meta(description="Prune the builder when its runtime ends, if its work has landed")

@@ -29,13 +29,13 @@ _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 class Trigger(Request):
     prompt: Annotated[str, Meta(description="What the session is to do")]
-    context: Annotated[str | None, Meta(description="Text that is put before the prompt")] = None
+    context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
     wait: Annotated[bool, Meta(description="Wait for its end; without, sessions_get tells of it")] = True
     resume: Annotated[
         str | None,
-        Meta(description="Go on with the conversation of session ID: its runtime, its directory"),
+        Meta(description="Continue the conversation of session ID, on its runtime and in its directory"),
     ] = None
-    max_turns: Annotated[int, Meta(ge=1, description="Turns of the model, at most")] = 20
+    max_turns: Annotated[int, Meta(ge=1, description="Maximum number of model turns")] = 20
     runtime: Annotated[str | None, Meta(description="Runtime to use, as in claude-code")] = None
     model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
     permissions: Annotated[
@@ -43,7 +43,7 @@ class Trigger(Request):
     ] = None
     cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
     timeout: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
     ] = None
     butler: Annotated[str | None, Meta(description="Butler to run as; default: the farm's own")] = None
     source: Annotated[

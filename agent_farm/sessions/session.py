@@ -21,14 +21,14 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What a caller may say about one session; None leaves it to the butler."""
 
     prompt: Annotated[str, Meta(description="What the session is to do")]
-    context: Annotated[str | None, Meta(description="Text that is put before the prompt")] = None
-    max_turns: Annotated[int, Meta(description="Turns of the model, at most", ge=1)] = 20
+    context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
+    max_turns: Annotated[int, Meta(description="Maximum number of model turns", ge=1)] = 20
     runtime: Annotated[str | None, Meta(description="Name of the runtime, as in claude-code")] = None
     model: Annotated[str | None, Meta(description="Model, by the name its runtime knows")] = None
     permissions: Annotated[Permissions | None, Meta(description="What it may do unasked")] = None
     cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
     timeout: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after so many seconds")
+        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
     ] = None
     trigger_source: Annotated[str, Meta(description="Who triggered it, for its record")] = "external"
     parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None

@@ -117,7 +117,7 @@ def test_a_kill_in_the_middle_is_settled_by_the_next_command(builder: Spawned, c
     builder.af(*command)
     assert state(builder.repo) == before
     assert traces_in_git(builder.repo) == []
-    assert "cut short" not in builder.af("doctor").stdout
+    assert "was interrupted" not in builder.af("doctor").stdout
 
 
 def test_what_a_person_wrote_after_a_kill_is_left_and_named(builder: Spawned) -> None:
@@ -254,7 +254,7 @@ def test_a_git_that_outlives_its_af_holds_up_the_next_merge(builder: Spawned, tm
     assert merge(builder).returncode == -9
     lock = FarmPaths(builder.repo).merge_lock()
     assert is_locked(lock)
-    assert "cut short" not in builder.af("doctor", "--fix").stdout
+    assert "was interrupted" not in builder.af("doctor", "--fix").stdout
     go.touch()
     wait_until(lambda: not is_locked(lock), timeout=300, what="git, which holds the lock")
     set_trap(builder.repo, "cat")

@@ -146,6 +146,13 @@ def test_nothing_is_proven_without_a_check_or_consent(builder: Spawned, repo: Pa
     assert "hint: af config set check.command" in done.stderr
 
 
+def test_one_that_waits_for_its_turn_has_nothing_to_judge(builder: Spawned, af: Af) -> None:
+    assert af("config", "set", "limits.max_builders", "1").returncode == 0
+    waiting = af("spawn", "--runtime", "demo", "Later").stdout.strip()
+    told = af("check", "--yes", waiting).stderr
+    assert told == f"error: {waiting} has not begun\n  It has made nothing yet.\nhint: af queue\n"
+
+
 def test_one_that_cannot_be_judged_does_not_stop_the_others(builder: Spawned, spawn: Spawn) -> None:
     other = spawn("--shell")
     commit_files(builder.worktree, {"words": "a\nb\n"}, "work")

@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
-    "door": {"cli", "server", "butler", "__main__"},
+    "door": {"board", "cli", "server", "butler", "__main__"},
     "operation": {"operations", "live"},
     "landing": {"landing"},
     "use case": {
@@ -36,7 +36,7 @@ HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "va
 ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "sessions", "starlette": None}
 HEAVY = (
     "libtmux", "git", "asyncio", "logging", "importlib.metadata", "pydantic", "mcp", "claude_agent_sdk",
-    "starlette", "sqlite3",
+    "starlette", "sqlite3", "textual", "rich",
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
 STDLIB_ONLY = ("pane", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")

@@ -1,4 +1,4 @@
-"""Writes the documents that are generated from code: commands.md, json.md, settings.md.
+"""Writes the documents that are generated from code: board.md, commands.md, json.md, settings.md.
 
 With `--check` it writes nothing and exits with 1 when one of them differs.
 """
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from agent_farm.board.keys import KEYS as BOARD_KEYS
+from agent_farm.board.keys import MOVES as BOARD_MOVES
 from agent_farm.cli.main import cli
 from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from tools.json_page import json_page
@@ -48,6 +50,53 @@ def _walk(
 def _block(command: click.Command, context: click.Context) -> str:
     context.terminal_width = context.max_content_width = 100
     return f"```\n{command.get_help(context)}\n```\n"
+
+
+BOARD = """\
+`af` alone in a terminal, or `af board`, shows all builders in one screen: look, move and act in place,
+without typing an id.
+
+Builders stand by what they need: those that need you with their question, then failed, proven, working,
+queued, idle and ended ones. A line says state, since when, what git says (as in `af status`), the id where
+there is room, and the task. Beside or below it is the builder under the cursor: its screen as it is now,
+its diff, its log, or what it conflicts with.
+
+Everything is live: a hook's report is on the screen at once, and nothing is asked while nothing happens
+but the screen that is shown.
+
+| key | does |
+| --- | --- |
+"""
+BOARD_ENDS = """
+A key in brackets does nothing for the builder under the cursor; press it, and the line above the keys
+says why. With `␣` several are marked, and message, land, stop, resume and prune act on all of them. A click
+on a line or a key does the same as moving there or pressing it.
+
+- **answer** shows the builder's screen with the options of its dialog; the keys you press go to it, `x` as
+  its Esc, and the box closes once the question is answered.
+- **land** and **prune** show first what would land or be lost. What is removed can be brought back (`u`).
+- **attach** gives the terminal to the builder's own session; its status line says how to come back.
+- **create** takes a task; `Ctrl+E` writes it in `$EDITOR`.
+
+60 columns and 16 rows suffice; from 120 columns the view stands beside the list, below 24 rows `v` shows
+it. Colours are the terminal's own, and nothing is told by colour alone (`NO_COLOR` is honoured).
+
+## Inside tmux, and over ssh
+
+`af tmux` prints a key that opens the board as a popup, and a segment for the status line that says how many
+builders need you:
+
+```
+af tmux >> ~/.tmux.conf
+```
+
+Over ssh it is a terminal program like any other: `ssh -t HOST 'cd repository && af'`.
+"""
+
+
+def board() -> str:
+    rows = [f"| `{key.shown}` {key.word} | {key.help} |" for key in BOARD_KEYS]
+    return "\n".join([NOTE, "# The board\n", BOARD + "\n".join(rows), f"\n{BOARD_MOVES}", BOARD_ENDS])
 
 
 FILES = """\
@@ -118,6 +167,7 @@ def _row(key: Key, name: str) -> str:
 
 def documents() -> dict[Path, str]:
     return {
+        DOCS / "board.md": board(),
         DOCS / "commands.md": commands(),
         DOCS / "json.md": f"{NOTE}\n{json_page()}",
         DOCS / "settings.md": settings(),

@@ -67,6 +67,15 @@ class Proof(Struct, frozen=True):
     ] = ()
     evidence: Annotated[tuple[str, ...], Meta(description="Files that are not committed or in conflict")] = ()
 
+    @property
+    def mark(self) -> str:
+        """One sign for a line of a table: ✓ or ✗, in brackets where it is old, with ! where flags are up."""
+        if self.state in ("uncommitted", "empty"):
+            return ""
+        was = "(✓)" if self.reason and "was proven" in self.reason else ""
+        sign = {"proven": "✓", "stale": was}.get(self.state, "✗")
+        return f"{sign}!" if sign and self.flags else sign
+
     def judged_now(self, *, work: str | None, target: str | None, changed: bool) -> Proof:
         """As it stands now that these are checked out; None where nobody knows."""
         if work is not None and work != self.work:

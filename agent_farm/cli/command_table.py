@@ -27,6 +27,7 @@ COMMANDS = {
     "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
     "queue": Entry("life", "queue", "Builders", "Start queued builders, and list those that still wait"),
     "status": Entry("status", "status", "Builders", "List builders and their state"),
+    "board": Entry("board", "board", "Builders", "Look at all builders in one screen, and act in place"),
     "dash": Entry("dash", "dash", "Builders", "Open the dashboard in the browser"),
     "attach": Entry("attach", "attach", "Builders", "Attach to a builder's tmux session"),
     "send": Entry("talk", "send", "Builders", "Send a message to running builders"),
@@ -63,5 +64,6 @@ COMMANDS = {
     "adapter": Entry("runtimes", "adapter", "Farm", "Run or find the adapter executables that af ships"),
     "config": Entry("config", "config", "Farm", "Show and change settings"),
     "pool": Entry("upkeep", "pool", "Farm", "Keep worktrees ready for the next spawns"),
+    "tmux": Entry("tmux_lines", "tmux_lines", "Farm", "Print lines for tmux.conf: a key and a segment"),
     "completion": Entry("completion", "completion", "Farm", "Print the completion script of a shell"),
 }

@@ -87,11 +87,27 @@ def run(arguments: list[str]) -> int:
     """Run one command; every way it can end becomes an exit code here and nowhere else."""
     _open_missing_streams()
     try:
-        return _ended(arguments)
+        return _ended(arguments or _alone())
     except OSError as error:  # the error itself could not be told on stdout
         _silence_stdout()
         show_error(_from_os(error), as_json=False)
         return 1
+
+
+def _alone() -> list[str]:
+    """`af` alone in a terminal is the board; elsewhere, and outside of a repository, it is the help."""
+    import os
+    from pathlib import Path
+
+    from agent_farm.git.locate import locate
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        return []
+    try:
+        locate(Path.cwd())
+    except (AgentFarmError, OSError):
+        return []
+    return ["board"]
 
 
 def _ended(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from agent_farm.builders.status import NEEDS_YOU
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.output import (
     answer,
@@ -22,6 +23,7 @@ from agent_farm.errors import UsageError
 from agent_farm.farm.listing import Builder
 
 _WATCH_SECONDS = 1.0
+_SHORT = ("working", "queued", "idle")
 # A screen of its own, as `less` and `top` have it, so that what was there before comes back.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -94,9 +96,13 @@ def _watch(typed: Typed) -> int | None:
 
 
 def _picture(typed: Typed) -> str:
-    parts = list(typed.operation.run(typed.context, typed.request))
-    builders = [builder for part in parts if isinstance(part, tuple) for builder in part]
+    builders = _found(typed)
     return _table(builders) if builders else "No builders."
+
+
+def _found(typed: Typed) -> list[Builder]:
+    parts = typed.operation.run(typed.context, typed.request)
+    return [builder for part in parts if isinstance(part, tuple) for builder in part]
 
 
 def _fitting(lines: list[str], height: int) -> list[str]:
@@ -107,8 +113,31 @@ def _fitting(lines: list[str], height: int) -> list[str]:
     return [*lines[: height - 2], f"  … {hidden} more lines; af status shows all", lines[-1]]
 
 
+def _before(typed: Typed) -> int | None:
+    if typed.values["short"]:
+        return _say_in_short(typed)
+    return _watch(typed)
+
+
+def _say_in_short(typed: Typed) -> int:
+    """For a prompt: nothing where there is no builder."""
+    if typed.as_json or typed.values["watch"]:
+        raise UsageError("--short goes alone", hint="af status --help")
+    states = [builder.status.state for builder in _found(typed)]
+    needing = sum(state in NEEDS_YOU for state in states)
+    others = (state for state in _SHORT if state in states)
+    words = [f"{needing} need{'s' if needing == 1 else ''} you"] if needing else []
+    words += [f"{states.count(state)} {state}" for state in others]
+    if words:
+        answer(" · ".join(words))
+    return 0
+
+
 status = command_of(
-    Way("status", _show, before=_watch),
-    also=[click.Option(["--watch", "-w"], is_flag=True, help="Refresh every second until Ctrl-C.")],
+    Way("status", _show, before=_before),
+    also=[
+        click.Option(["--watch", "-w"], is_flag=True, help="Refresh every second until Ctrl-C."),
+        click.Option(["--short"], is_flag=True, help="One line for a prompt: 2 need you · 3 working."),
+    ],
     epilog=EPILOG,
 )

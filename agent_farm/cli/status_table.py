@@ -13,6 +13,7 @@ from agent_farm.cli.cells import cells, counted, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
+from agent_farm.operations.shown import GitShown
 
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
 _ORDER = (*NEEDS_YOU, "idle", "limited", "working", "preparing", "creating", "queued")
@@ -113,22 +114,22 @@ def _git(builder: Builder, now: float) -> str:
         return ""
     if state is None or state.problem:
         return state.problem if state and state.problem else "?"
-    parts = [f"+{state.ahead}" if state.ahead else "", f"-{state.behind}" if state.behind else ""]
-    parts += [_unknown(state), "landed" if state.landed and state.has_commits else ""]
-    parts += [f"~{state.dirty}" if state.dirty else "", f"?{state.untracked}" if state.untracked else ""]
-    text = " ".join(part for part in parts if part) or "="
-    text += _proof(builder.proof)
+    text = work_words(state, builder.proof)
     old = f"({age(now - state.at)})" if now - state.at > 5 else ""
     return " ".join(part for part in (text, _elsewhere(builder.record.branch, state), old) if part)
 
 
-def _proof(proof: Proof | None) -> str:
-    """A mark; what is behind it stands on a line below the builder."""
-    if proof is None or proof.state in ("uncommitted", "empty"):
-        return ""
-    mark = {"proven": "✓", "stale": "(✓)" if proof.reason and "was proven" in proof.reason else ""}
-    sign = mark.get(proof.state, "✗")
-    return f" {sign}{'!' if sign and proof.flags else ''}".rstrip()
+def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
+    """`+2 -1 ~3 ✓`: commits ahead and behind, files that are changed, and whether checks prove it."""
+    parts = (
+        f"+{git.ahead}" if git.ahead else "",
+        f"-{git.behind}" if git.behind else "",
+        _unknown(git),
+        "landed" if git.landed and git.has_commits else "",
+        f"~{git.dirty}" if git.dirty else "",
+        f"?{git.untracked}" if git.untracked else "",
+    )
+    return " ".join(filter(None, (" ".join(filter(None, parts)) or "=", proof.mark if proof else "")))
 
 
 def _doubt(builder: Builder) -> list[str]:
@@ -151,7 +152,7 @@ def _elsewhere(branch: str, state: GitState) -> str:
     return "" if state.branch == branch else f"on {printable(state.branch)}"
 
 
-def _unknown(state: GitState) -> str:
+def _unknown(state: GitState | GitShown) -> str:
     """Not known is not "no difference"."""
     if state.ahead is not None:
         return ""

@@ -1,0 +1,1 @@
+"""`af board`: all builders in one screen, looked at and acted on in place."""

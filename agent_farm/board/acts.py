@@ -1,0 +1,196 @@
+"""What the board's keys do to builders: each by the verb that every door has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from agent_farm.board import leaving
+from agent_farm.board.asking import ask
+from agent_farm.board.dialogs import AnswerDialog, Choose, Confirm, Line, Spawn
+from agent_farm.board.keys import KEYS, MOVES
+from agent_farm.cli.cells import counted
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.operation import Failure
+from agent_farm.operations.prune import Pruned
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.printable import printable
+
+if TYPE_CHECKING:
+    from agent_farm.board.app import BoardApp
+
+Chosen = Sequence[BuilderShown]
+Act = Callable[[Chosen], Coroutine[Any, Any, None]]
+
+
+class Acts:
+    def __init__(self, app: BoardApp) -> None:
+        self.app = app
+
+    async def guarded(self, act: Act, chosen: Chosen) -> None:
+        try:
+            await act(chosen)
+        except AgentFarmError as error:
+            self.app.say(
+                error.what, error.why, *error.evidence[:3], f"hint: {error.hint}" if error.hint else None
+            )
+
+    async def _ask(self, verb: str, **fields: Any) -> Any:
+        return await ask(self.app.root, verb, **fields)
+
+    async def attach(self, chosen: Chosen) -> None:
+        self.app.say(leaving.attach(self.app, chosen[0]))
+
+    async def edit(self, chosen: Chosen) -> None:
+        leaving.edit(self.app, chosen[0])
+
+    async def shell(self, chosen: Chosen) -> None:
+        leaving.shell(self.app, chosen[0])
+
+    async def answer(self, chosen: Chosen) -> None:
+        id = chosen[0].id
+
+        def asks() -> str | None:
+            builder = self.app.builders.builders.get(id)
+            waits = builder is not None and builder.status.state == "waiting"
+            return (builder.status.reason or "") if builder and waits else None
+
+        await self.app.push_screen_wait(AnswerDialog(self.app.root, id, asks))
+
+    async def message(self, chosen: Chosen) -> None:
+        text = await self.app.push_screen_wait(Line(f"Message to {_names(chosen)}"))
+        if text and text.strip():
+            self.app.say("Sending …")
+            done = await self._ask("send", ids=_ids(chosen), text=text)
+            told = (
+                f"{one.id} {one.outcome}" + (f": {one.reason}" if one.reason else "")
+                for one in done.deliveries
+            )
+            self.app.say(*told)
+
+    async def create(self, chosen: Chosen) -> None:
+        asked = await self.app.push_screen_wait(Spawn(await self._ask("choices")))
+        if asked:
+            self.app.say("Spawning …")
+            done = await self._ask("spawn", **asked)
+            self.app.say(f"{done.builder.id} starts on {done.builder.branch}", *done.notes)
+            self.app.builders.current = done.builder.id
+
+    async def check(self, chosen: Chosen) -> None:
+        self.app.say(f"Checking {_names(chosen)} …")
+        done = await self._ask("check", ids=_ids(chosen))
+        told = (f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else "") for one in done.builders)
+        self.app.say(*told, *map(_told, done.failed))
+
+    async def land(self, chosen: Chosen) -> None:
+        text = Text()
+        for builder in chosen:
+            found = await self._ask("landing", id=builder.id)
+            text.append(f"{printable(found.work)} on {found.into}\n", "bold")
+            text.append("".join(f"  {one.sha[:10]} {printable(one.subject)}\n" for one in found.commits))
+            if not found.commits:
+                text.append("  nothing that is not there already\n")
+            for file in found.left_behind:
+                text.append(f"  stays behind, not committed: {printable(file)}\n", "yellow")
+        if await self._confirmed(f"Land {_names(chosen)}", text, {"enter": "land"}):
+            self.app.say("Landing …")
+            done = await self._ask("merge", ids=_ids(chosen))
+            self.app.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
+
+    async def stop(self, chosen: Chosen) -> None:
+        text = Text("Worktree, branch and conversation stay; r goes on with it.")
+        if await self._confirmed(f"Stop {_names(chosen)}", text, {"enter": "stop"}):
+            done = await self._ask("stop", ids=_ids(chosen))
+            self.app.say(
+                f"{', '.join(done.stopped)} stopped" if done.stopped else None, *map(_told, done.failed)
+            )
+
+    async def resume(self, chosen: Chosen) -> None:
+        for builder in chosen:
+            await self._ask("resume", id=builder.id)
+            self.app.say(f"{builder.id} goes on")
+
+    async def prune(self, chosen: Chosen) -> None:
+        """What stands against it is shown first; whatever is removed can come back."""
+        ids = _ids(chosen)
+        found = await self._ask_prune(ids, dry_run=True)
+        text = Text()
+        if found.would_remove:
+            text.append(f"Finished and landed: {', '.join(found.would_remove)}\n")
+        for refused in found.refused:
+            text.append(f"{printable(refused.what)}\n", "bold")
+            text.append(
+                "".join(f"  {printable(line)}\n" for line in filter(None, (refused.why, *refused.evidence)))
+            )
+        text.append("\nWhat is removed is kept; u brings it back.")
+        choices = {"enter": "remove those that have landed"} if found.would_remove else {}
+        choices |= {"D": "remove all the same"} if found.refused else {}
+        key = await self._confirmed(f"Remove {_names(chosen)}", text, choices)
+        if key == "enter":
+            await self._remove(found.would_remove, discard=False)
+        elif key == "D":
+            await self._remove(ids, discard=True)
+
+    async def _remove(self, ids: Sequence[str], *, discard: bool) -> None:
+        self.app.say("Removing …")
+        done = await self._ask_prune(ids, discard_changes=discard, discard_commits=discard)
+        self.app.say(*(f"{one.id} removed" for one in done.removed), *map(_told, done.refused))
+
+    async def _ask_prune(self, ids: Sequence[str], **fields: Any) -> Any:
+        """One alone that is refused is told like one of several."""
+        try:
+            return await self._ask("prune", ids=ids, stop=True, **fields)
+        except AgentFarmError as error:
+            if len(ids) != 1:
+                raise
+            return Pruned(removed=(), refused=(Failure.of(ids[0], error),))
+
+    async def restore(self, chosen: Chosen) -> None:
+        found = await self._ask("removed")
+        if not found.removed:
+            self.app.say("Nothing was removed that could come back.")
+            return
+        options = [(f"{one.id}@{one.epoch}", f"{one.id}  {printable(one.title)}") for one in found.removed]
+        one = await self.app.push_screen_wait(Choose("Bring back", options))
+        if one:
+            id, _, epoch = one.rpartition("@")
+            done = await self._ask("restore", id=id, epoch=int(epoch))
+            self.app.say(f"{done.builder.id} is back; r goes on with it")
+            self.app.builders.current = id
+
+    async def copy_path(self, chosen: Chosen) -> None:
+        self._copy(chosen[0].worktree)
+
+    async def copy_branch(self, chosen: Chosen) -> None:
+        self._copy(chosen[0].branch)
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.app.say(f"Copied: {text}")
+
+    async def help(self, chosen: Chosen) -> None:
+        text = Text()
+        for key in KEYS:
+            text.append(f"{key.shown:>3}  ", "bold")
+            text.append(f"{key.word:<9}{key.help}\n")
+        text.append(f"\n{MOVES}\n\nGuide: docs/builders.md · af COMMAND --help")
+        await self._confirmed("Keys", text, {})
+
+    async def _confirmed(self, title: str, evidence: Text, choices: dict[str, str]) -> str | None:
+        return await self.app.push_screen_wait(Confirm(title, evidence, choices))
+
+
+def _ids(chosen: Chosen) -> tuple[str, ...]:
+    return tuple(one.id for one in chosen)
+
+
+def _names(chosen: Chosen) -> str:
+    return chosen[0].id if len(chosen) == 1 else counted(len(chosen), "builder")
+
+
+def _told(failure: Failure | None) -> str | None:
+    if failure is None:
+        return None
+    return " ".join(filter(None, (f"{failure.id}: {failure.what}.", failure.why)))

@@ -1,0 +1,203 @@
+"""What the board asks in a box: a line of text, a task, a yes with its evidence, an answer to a dialog."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.events import Key
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList, Select, Static, TextArea
+from textual.widgets.option_list import Option
+
+from agent_farm.board.asking import ask
+from agent_farm.board.leaving import edit_text
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.choices import Offered
+
+_TAIL = 18
+_LOOK_SECONDS = 0.4
+
+
+class Box(Vertical):
+    def __init__(self, title: str, foot: str, *children: VerticalScroll | Static | Input | TextArea) -> None:
+        super().__init__(*children, classes="box")
+        self.border_title, self.border_subtitle = title, foot
+
+
+class Line(ModalScreen[str | None]):
+    """One line of text, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
+
+    def __init__(self, title: str, value: str = "") -> None:
+        super().__init__()
+        self._title, self._value = title, value
+
+    def compose(self) -> ComposeResult:
+        yield Box(self._title, "Enter: done · Esc: back", Input(self._value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class Confirm(ModalScreen[str | None]):
+    """The evidence, and what the keys in `choices` do; gives the key, or None."""
+
+    def __init__(self, title: str, evidence: Text, choices: dict[str, str]) -> None:
+        super().__init__()
+        self._title, self._evidence, self._choices = title, evidence, choices
+
+    def compose(self) -> ComposeResult:
+        shown = {"enter": "Enter"}
+        foot = " · ".join(f"{shown.get(key, key)}: {word}" for key, word in self._choices.items())
+        body = VerticalScroll(Static(self._evidence))
+        yield Box(self._title, f"{foot}{' · ' if foot else ''}Esc: back", body)
+
+    def on_key(self, event: Key) -> None:
+        pressed = event.character if event.character in self._choices else event.key
+        if pressed in self._choices:
+            event.stop()
+            self.dismiss(pressed)
+        elif event.key in ("escape", "q"):
+            event.stop()
+            self.dismiss(None)
+
+
+class Choose(ModalScreen[str | None]):
+    """One of several, by its id."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", show=False)]
+
+    def __init__(self, title: str, options: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._title, self._options = title, options
+
+    def compose(self) -> ComposeResult:
+        options = (Option(Text(text, no_wrap=True), id=id) for id, text in self._options)
+        with Vertical(classes="box") as box:
+            box.border_title, box.border_subtitle = self._title, "Enter: this one · Esc: back"
+            yield OptionList(*options)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)
+
+
+class Spawn(ModalScreen[dict[str, str] | None]):
+    """A task, and on which runtime; a long one is written in an editor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "spawn", show=False, priority=True),
+        Binding("ctrl+e", "editor", show=False, priority=True),
+        Binding("escape", "dismiss", show=False),
+    ]
+
+    def __init__(self, offered: Offered) -> None:
+        super().__init__()
+        self._offered = offered
+
+    def compose(self) -> ComposeResult:
+        usable = [(one.name, one.name) for one in self._offered.runtimes if one.problem is None]
+        default = self._offered.defaults.runtime
+        chosen = default if (default, default) in usable else (usable[0][1] if usable else None)
+        with Vertical(classes="box tall") as box:
+            box.border_title = "Spawn a builder"
+            box.border_subtitle = "Ctrl+S: spawn · Ctrl+E: editor · Tab: runtime · Esc: back"
+            yield TextArea(placeholder="What is it to do?")
+            if chosen is None:
+                yield Label("No runtime can be used here: af runtimes")
+            else:
+                yield Select(usable, value=chosen, allow_blank=False)
+
+    def action_spawn(self) -> None:
+        task = self.query_one(TextArea).text
+        if not task.strip():
+            self.notify("Say what it is to do", severity="warning")
+            return
+        selects = self.query(Select)
+        self.dismiss({"task": task, **({"runtime": str(selects.first().value)} if selects else {})})
+
+    def action_editor(self) -> None:
+        area = self.query_one(TextArea)
+        try:
+            area.text = edit_text(self.app, area.text)
+        except AgentFarmError as error:
+            self.notify(str(error), severity="error")
+
+
+_OPTION = re.compile(r"^[\s│┃|>❯›●○*-]*(\d)[.)]\s+(\S.*?)[\s│┃|]*$")
+_PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "tab": "Tab"}
+
+
+class AnswerDialog(ModalScreen[None]):
+    """The builder's screen; its options are keys, and every other key that a dialog takes is passed on.
+
+    It closes when a builder that `asks` does so no more.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
+
+    def __init__(self, root: Path, id: str, asks: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._root, self._id, self._asks = root, id, asks
+        self._question = asks()
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box tall") as box:
+            box.border_title = f"Answer {self._id}"
+            box.border_subtitle = "keys go to it · x: its Esc · Esc: back"
+            yield Label(self._question or "", id="question")
+            yield VerticalScroll(Static("", id="asked"))
+
+    def on_mount(self) -> None:
+        self.run_worker(self._keep_looking(), exclusive=True)
+
+    async def _keep_looking(self) -> None:
+        while self._question is None or self._asks() is not None:
+            try:
+                captured = await ask(self._root, "capture", id=self._id, escapes=True)
+                text = Text.from_ansi("\n".join(captured.screen.rstrip().splitlines()[-_TAIL:]), no_wrap=True)
+                options = options_of(text.plain)
+            except AgentFarmError as error:
+                text, options = Text(str(error)), {}
+            self.query_one("#asked", Static).update(text)
+            self.query_one(VerticalScroll).call_after_refresh(
+                self.query_one(VerticalScroll).scroll_end, animate=False
+            )
+            keys = " · ".join(f"{key}: {word}" for key, word in options.items())
+            self.query_one("#question", Label).update("\n".join(filter(None, (self._question, keys))))
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.dismiss()
+
+    async def on_key(self, event: Key) -> None:
+        if event.key == "escape":
+            return
+        event.stop()
+        plain = event.character if event.character and event.character.isalnum() else None
+        pressed = "Escape" if plain == "x" else _PRESSED.get(event.key) or plain
+        if pressed is None:
+            return
+        try:
+            done = await ask(self._root, "send_keys", ids=(self._id,), keys=pressed)
+            if done.exit_code:
+                self.notify(done.deliveries[0].reason or "not pressed", severity="warning")
+        except AgentFarmError as error:
+            self.notify(str(error), severity="error")
+
+
+def options_of(screen: str) -> dict[str, str]:
+    """The numbered options of the dialog that a screen shows, the lowest one on it."""
+    found: dict[str, str] = {}
+    for line in screen.splitlines():
+        if match := _OPTION.match(line):
+            if match[1] == "1":
+                found = {}
+            found[match[1]] = match[2]
+    return found

@@ -1,0 +1,87 @@
+"""The board's keys in one table: what each does, and why it may do nothing now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent_farm.builders.status import ALIVE, FINISHED
+from agent_farm.operations.shown import BuilderShown
+
+Chosen = Sequence[BuilderShown]
+Refusal = Callable[[Chosen], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`action` is a method `action_…` of the board. `refuse` says why it does nothing, or None."""
+
+    keys: str
+    shown: str
+    word: str
+    action: str
+    help: str
+    refuse: Refusal = lambda chosen: None
+
+
+def _some(chosen: Chosen) -> str | None:
+    return None if chosen else "there is no builder under the cursor"
+
+
+def _one(chosen: Chosen) -> str | None:
+    return _some(chosen) or (None if len(chosen) == 1 else "it is for one builder: unmark the others")
+
+
+def _every(allowed: Callable[[BuilderShown], bool], why: str) -> Refusal:
+    def refuse(chosen: Chosen) -> str | None:
+        wrong = next((one for one in chosen if not allowed(one)), None)
+        return _some(chosen) or (f"{wrong.id} {why} ({wrong.status.state})" if wrong else None)
+
+    return refuse
+
+
+def _both(*refusals: Refusal) -> Refusal:
+    return lambda chosen: next((why for refuse in refusals if (why := refuse(chosen))), None)
+
+
+def _runs(builder: BuilderShown) -> bool:
+    return builder.status.state in ALIVE or builder.status.state == "unknown"
+
+
+_running = _every(_runs, "does not run")
+_ended = _every(lambda one: one.status.state in FINISHED, "runs")
+
+
+def _may_have_work(builder: BuilderShown) -> bool:
+    """What git said last may be a second old: only where nothing was going on there is nothing to land."""
+    git = builder.git
+    return git is None or bool(not git.problem and (git.has_commits or git.dirty or git.untracked))
+
+
+_with_work = _every(_may_have_work, "has no work of its own")
+
+KEYS = (
+    Key("enter", "⏎", "attach", "attach", "attach to its terminal", _both(_one, _running)),
+    Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running)),
+    Key("m", "m", "message", "message", "send it a message", _running),
+    Key("n", "n", "next", "next", "go to the next that needs you"),
+    Key("c", "c", "create", "create", "spawn a builder"),
+    Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
+    Key("l", "l", "land", "land", "land what it has committed", _with_work),
+    Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running),
+    Key("r", "r", "resume", "resume", "go on with its conversation", _ended),
+    Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some),
+    Key("u", "u", "restore", "restore", "bring back one that was removed"),
+    Key("e", "e", "editor", "edit", "open its worktree in $EDITOR", _one),
+    Key("exclamation_mark", "!", "shell", "shell", "a shell in its worktree", _one),
+    Key("y", "y", "path", "copy_path", "copy the path of its worktree", _one),
+    Key("b", "b", "branch", "copy_branch", "copy its branch", _one),
+    Key("tab", "⇥", "view", "view", "screen, diff, log or conflicts of it"),
+    Key("v", "v", "whole", "whole", "give the view the whole screen, or give it back"),
+    Key("space", "␣", "mark", "mark", "mark it, to act on several", _some),
+    Key("slash", "/", "filter", "filter", "show only those with these words"),
+    Key("o", "o", "order", "order", "by need, newest or task"),
+    Key("question_mark", "?", "help", "help", "what the keys do"),
+    Key("q", "q", "quit", "quit", "leave the board; builders go on"),
+)
+MOVES = "↑ ↓ j k move · g G first, last · PgUp PgDn scroll the view · Esc unmark, show all"

@@ -1,0 +1,62 @@
+"""Where the board gives its terminal away for a while: to a builder's tmux session, an editor, a shell."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.panes import require_pane
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.tmux.way_back import show_way_back
+
+
+def attach(app: App[Any], builder: BuilderShown) -> str | None:
+    """Until the person detaches; on a server that this terminal shows already, the client is switched."""
+    server, pane = require_pane(builder)
+    inside = server.is_around(os.environ)
+    with show_way_back(server.socket, pane.session_id, switched=inside):
+        if inside:
+            _run(server.switch_client_argv(pane.session_id))
+            return f"Switched to {builder.id}; prefix L comes back"
+        environ = {name: value for name, value in os.environ.items() if name != "TMUX"}
+        with app.suspend():
+            _run(server.attach_argv(pane.session_id), env=environ)
+    return None
+
+
+def edit(app: App[Any], builder: BuilderShown) -> None:
+    with app.suspend():
+        _run([*_editor(), "."], cwd=builder.worktree)
+
+
+def edit_text(app: App[Any], text: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="af-task-") as place:
+        file = Path(place) / "task.md"
+        file.write_text(text)
+        with app.suspend():
+            _run([*_editor(), str(file)])
+        return file.read_text(errors="replace").strip()
+
+
+def _editor() -> list[str]:
+    return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+
+
+def shell(app: App[Any], builder: BuilderShown) -> None:
+    with app.suspend():
+        _run([os.environ.get("SHELL") or "/bin/sh"], cwd=builder.worktree)
+
+
+def _run(argv: Sequence[str], **where: Any) -> None:
+    try:
+        subprocess.run(argv, check=False, **where)
+    except OSError as error:
+        raise AgentFarmError(f"{argv[0]} cannot be run", why=str(error)) from error

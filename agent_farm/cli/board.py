@@ -1,0 +1,24 @@
+"""`af board`, and `af` alone in a terminal."""
+
+from __future__ import annotations
+
+import click
+
+from agent_farm.cli.options import current_farm
+from agent_farm.cli.output import require_terminal
+
+
+@click.command()
+def board() -> None:
+    """Look at all builders in one screen, and act on them in place.
+
+    `af` alone in a terminal does the same. Every key is on the screen; ? explains them.
+    """
+    require_terminal(why="The board needs one.", hint="af status")
+    farm = current_farm(tolerant=True)
+    from agent_farm.board.app import BoardApp  # Textual takes longer to load than any other command
+
+    app = BoardApp(farm.root)
+    app.run()
+    if app.failure is not None:
+        raise app.failure

@@ -1,0 +1,156 @@
+"""The board in a real terminal: looked at, moved in and acted from, by keys alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_attach import AF, Terminal, builder, clients, terminal, tmux
+from tests.conftest import Af
+from tests.gitrepo import git
+from tests.waiting import wait_until
+
+__all__ = ["builder", "terminal"]  # fixtures
+
+pytestmark = pytest.mark.slow
+
+
+def spawned(af: Af, text: str) -> str:
+    id = json.loads(af("spawn", "--runtime", "demo", text, "--json").stdout)["builder"]["id"]
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    return str(id)
+
+
+def resize(columns: int, rows: int) -> None:
+    size = ("-x", str(columns), "-y", str(rows))
+    subprocess.run(["tmux", "-L", "outer", "resize-window", "-t", "terminal", *size], check=True)
+
+
+def opened(terminal: Terminal, command: str = f"{AF} board") -> None:
+    terminal.type(f"unset TMUX; {command}; echo ended=$?")
+    terminal.shows("q quit")
+
+
+def lines(terminal: Terminal) -> list[str]:
+    return terminal.screen().splitlines()
+
+
+def test_from_the_question_to_the_landed_work_without_typing_an_id(
+    terminal: Terminal, af: Af, repo: Path
+) -> None:
+    opened(terminal, AF)  # `af` alone is the board
+    terminal.shows("No builder")
+    terminal.keys("c")
+    terminal.shows("Spawn a builder")
+    tmux("send-keys", "-t", "terminal", "-l", "[[ask:May I paint it red?]] [[write:red.txt]]", server="outer")
+    terminal.keys("C-s")
+    terminal.shows("1 needs you")
+    terminal.shows("May I paint it red?")
+    terminal.keys("a")
+    terminal.shows("keys go to it")
+    terminal.keys("1")
+    terminal.shows("Idle (1)")
+    wait_until(lambda: "keys go to it" not in terminal.screen(), what="the box to close by itself")
+    terminal.keys("l")
+    terminal.shows("Enter: land")
+    terminal.keys("Enter")
+    terminal.shows("landed on main")
+    assert "red.txt" in git(repo, "ls-tree", "--name-only", "HEAD")
+    terminal.keys("p")
+    terminal.shows("Finished and landed")
+    terminal.keys("Enter")
+    terminal.shows("removed")
+    terminal.shows("No builder")
+    terminal.keys("u")
+    terminal.shows("Bring back")
+    terminal.keys("Enter")
+    terminal.shows("is back")
+    terminal.shows("Ended (1)")
+    terminal.keys("q")
+    terminal.shows("ended=0")
+
+
+def test_what_would_be_lost_is_shown_before_it_is_removed(terminal: Terminal, af: Af) -> None:
+    id = spawned(af, "[[write:only-here.txt]]")
+    opened(terminal)
+    terminal.shows(id)
+    terminal.keys("p")
+    terminal.shows("This exists nowhere else: 1 commit not landed")
+    terminal.keys("Enter")  # is no answer to that
+    terminal.keys("Escape")
+    terminal.shows("q quit")
+    assert af("status", id).returncode == 0
+    terminal.keys("p")
+    terminal.shows("D: remove all the same")
+    terminal.keys("D")
+    terminal.shows("No builder")
+    assert id in af("restore", "--list").stdout
+
+
+def test_messages_views_filter_and_a_key_that_does_nothing(terminal: Terminal, af: Af, builder: str) -> None:
+    other = spawned(af, "Write two lines about birds into birds.md")
+    opened(terminal)
+    terminal.shows(other)
+    terminal.keys("/")
+    tmux("send-keys", "-t", "terminal", "-l", "birds", server="outer")
+    wait_until(lambda: builder not in terminal.screen(), what="a list without the other builder")
+    terminal.keys("Enter")
+    wait_until(lambda: "\n birds" not in terminal.screen(), what="the line of the filter to close")
+    terminal.keys("Tab")
+    terminal.shows("+Line 2 about birds")
+    terminal.keys("r")
+    terminal.shows(f"{other} runs (idle)")
+    terminal.keys("m")
+    terminal.shows("Enter: done")
+    tmux("send-keys", "-t", "terminal", "-l", "[[say:hello from the board]]", server="outer")
+    terminal.keys("Enter")
+    terminal.shows("submitted")
+    terminal.keys("Escape")
+    terminal.shows(builder)
+
+
+def test_attaching_says_the_way_back_and_comes_back(terminal: Terminal, builder: str) -> None:
+    opened(terminal)
+    terminal.shows(builder)
+    terminal.keys("Enter")
+    wait_until(lambda: len(clients()) == 1, what="a client of the builder's session")
+    terminal.shows("back to the board: C-b d")
+    terminal.keys("C-b", "d")
+    terminal.shows("q quit")
+    assert clients() == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "setting"), [(60, 16, "NO_COLOR=1 "), (80, 24, ""), (200, 50, "NO_COLOR=1 ")]
+)
+def test_every_key_is_on_every_screen(
+    terminal: Terminal, builder: str, columns: int, rows: int, setting: str
+) -> None:
+    resize(columns, rows)
+    opened(terminal, f"{setting}{AF} board")
+    terminal.shows("› idle")
+    shown = "\n".join(lines(terminal)[-5:])
+    for word in ("attach", "answer", "message", "land", "stop", "(r resume)", "prune", "? help", "q quit"):
+        assert word in shown
+    terminal.keys("?")
+    terminal.shows("attach to its terminal")
+
+
+def test_several_that_are_marked_are_stopped_together(terminal: Terminal, af: Af, builder: str) -> None:
+    other = spawned(af, "Say hello")
+    opened(terminal)
+    terminal.shows(other)
+    terminal.keys("g", "Space", "Space", "x")
+    terminal.shows("Stop 2 builders")
+    terminal.keys("Enter")
+    terminal.shows("Ended (2)")
+    assert "2 stopped" in af("status").stdout
+
+
+def test_no_terminal_no_board(af: Af) -> None:
+    done = af("board")
+    assert done.returncode == 1
+    assert "hint: af status" in done.stderr

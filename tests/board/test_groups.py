@@ -1,0 +1,122 @@
+"""The board's order, its filter, its lines at every width, and the options of a dialog, without a screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_farm.board.dialogs import options_of
+from agent_farm.board.groups import arrange, next_needing
+from agent_farm.board.keys import KEYS
+from agent_farm.board.lines import lines_of
+from agent_farm.cli.cells import cells
+from agent_farm.operations.shown import BuilderShown
+
+
+def a_builder(id: str, state: str = "idle", reason: str | None = None, **more: Any) -> BuilderShown:
+    record = {
+        "id": id, "type": "task", "branch": f"builder/{id}", "worktree": f"/r/.builders/{id}",
+        "session": f"af-r-1234-{id}", "runtime": "demo", "model": None, "base": "main",
+        "base_commit": "a" * 40, "prompt_file": None, "role": None, "task_text": f"Task of {id}",
+        "protocol_name": None,
+        "protocol_args": None, "spec": None, "files": (), "ports": (), "conversation_id": None,
+        "created_at": f"2026-01-01T00:00:0{len(id) % 10}+00:00", "state": "running", "reason": None,
+        "run": "0" * 16, "socket": "/tmp/s", "permissions": "edit", "subdirectory": "", "new_branch": True,
+        "ephemeral": False, "title": f"Task of {id}", "git": None, "usage": None, "proof": None,
+    }  # fmt: skip
+    status = {
+        "state": state,
+        "source": "hook",
+        "at": 0.0,
+        "exit_code": None,
+        "reason": reason,
+        "cut_short": False,
+    }
+    return msgspec.convert({**record, "status": status, **more}, BuilderShown)
+
+
+ALL = [
+    a_builder("one", "working"),
+    a_builder("three", "idle"),
+    a_builder("eleven", "exited"),
+    a_builder("four", "failed", "exit code 1"),
+    a_builder("seventh", "waiting", "May I run npm test?"),
+    a_builder("lost-one", "lost"),
+]
+
+
+def test_who_needs_a_person_comes_first_and_who_has_ended_last() -> None:
+    groups = [(group.title, [one.id for one in group.builders]) for group in arrange(ALL)]
+    assert groups == [
+        ("Needs you", ["seventh", "lost-one"]),
+        ("Failed", ["four"]),
+        ("Working", ["one"]),
+        ("Idle", ["three"]),
+        ("Ended", ["eleven"]),
+    ]
+
+
+def test_a_filter_wants_all_of_its_words_anywhere() -> None:
+    found = [one.id for group in arrange(ALL, words="TASK wait") for one in group.builders]
+    assert found == ["seventh"]
+    assert arrange(ALL, words="nothing-like-it") == []
+
+
+def test_other_orders_are_one_list() -> None:
+    (group,) = arrange(ALL, sorting="task")
+    assert [one.id for one in group.builders] == sorted(one.id for one in ALL)
+
+
+def test_the_next_that_needs_a_person_goes_round() -> None:
+    groups = arrange(ALL)
+    assert next_needing(groups, None) == "seventh"
+    assert next_needing(groups, "seventh") == "lost-one"
+    assert next_needing(groups, "three") == "seventh"
+    assert next_needing(arrange(ALL[:3]), "one") is None
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_line_is_wider_than_the_list(width: int) -> None:
+    wide = a_builder("wide", "waiting", "日本語" * 60, task_text="🎉" * 80, title="🎉 wide\x1b[31m " * 30)
+    lines = lines_of(arrange([*ALL, wide]), width=width, now=9.0, marked={"wide"}, current="wide")
+    assert max(cells(line.text.plain) for line in lines) <= width
+    assert not any("\x1b" in line.text.plain for line in lines)
+    assert sum(line.id == "wide" for line in lines) == 2  # its question stands below it
+
+
+def test_without_colours_the_cursor_and_the_marks_are_seen() -> None:
+    lines = lines_of(arrange(ALL), width=80, now=9.0, marked={"four"}, current="one")
+    shown = {line.id: line.text.plain[:2] for line in lines if line.id in ("one", "four", "three")}
+    assert shown["one"] == "› "
+    assert shown["three"] == "  "
+    assert next(line.text.plain for line in lines if line.id == "four").startswith(" *")
+
+
+def test_a_key_that_does_nothing_says_why() -> None:
+    by_word = {key.word: key for key in KEYS}
+    ended, running = ALL[2], ALL[0]
+    assert by_word["stop"].refuse([ended]) == "eleven does not run (exited)"
+    assert by_word["resume"].refuse([running]) == "one runs (working)"
+    assert by_word["stop"].refuse([running]) is None
+    assert by_word["shell"].refuse([ended, running]) == "it is for one builder: unmark the others"
+    assert by_word["prune"].refuse([]) == "there is no builder under the cursor"
+
+
+def test_every_key_stands_for_one_thing() -> None:
+    assert len({key.keys for key in KEYS}) == len({key.word for key in KEYS}) == len(KEYS)
+
+
+def test_the_options_of_the_lowest_dialog_are_found() -> None:
+    screen = """
+    1. old
+    │ Do you want to proceed?
+    │ ❯ 1. Yes
+    │   2. Yes, and don't ask again
+    │   3. No, and tell it what to do     │
+    """
+    assert options_of(screen) == {
+        "1": "Yes", "2": "Yes, and don't ask again", "3": "No, and tell it what to do",
+    }  # fmt: skip
+    assert options_of("nothing to choose") == {}

@@ -1,11 +1,12 @@
 // @ts-check
-/* The spawn form: four modes, the rules and the words of `af spawn`. */
+/* The spawn form: its modes, the rules and the words of `af spawn`. */
 import { act } from "./api.js";
 import { h, line, plain, replace } from "./dom.js";
 import { errorBox, toast } from "./messages.js";
 
 const MODES = [
   ["task", "Task", "Do one thing, in your words"],
+  ["issue", "Issue", "From GitHub or GitLab"],
   ["spec", "Spec", "Implement codev/specs/…"],
   ["protocol", "Protocol", "Follow codev/protocols/…"],
   ["shell", "Shell", "The runtime, with no prompt"],
@@ -103,6 +104,12 @@ export function spawnView(view) {
       names.length
         ? names.map(([value, name]) => h("option", { value }, plain(name)))
         : h("option", { value: "" }, none);
+    const under = () =>
+      field(
+        "under",
+        "Protocol",
+        h("select", h("option", { value: "" }, "none"), options(known.protocols.map((one) => [one, one]), "none")),
+      );
     const parts = {
       task: () => [
         field("task", "Task", h("textarea", { rows: "5", placeholder: "Fix the login redirect" })),
@@ -125,6 +132,11 @@ export function spawnView(view) {
             ),
           ),
         ),
+        under(),
+      ],
+      issue: () => [
+        field("issue", "Issue", text("42"), "its number or its address; it is read through gh or glab"),
+        under(),
       ],
       protocol: () => [
         field(
@@ -158,7 +170,8 @@ export function spawnView(view) {
       .filter(Boolean);
     const specifics = {
       task: () => ({ task: inputs.task.value, files: files.length ? files : null }),
-      spec: () => ({ project: inputs.project.value }),
+      spec: () => ({ project: inputs.project.value, protocol: value("under") }),
+      issue: () => ({ issue: inputs.issue.value, protocol: value("under") }),
       protocol: () => ({ protocol: inputs.protocol.value, args: value("args") }),
       shell: () => ({ shell: true }),
     };
@@ -186,8 +199,9 @@ export function spawnView(view) {
       for (const note of notes) toast(note);
       if (plan) replace(failed, planBox(plan));
       else {
-        for (const name of ["task", "files", "args"]) delete kept[name];
-        toast(`${builder.id} starts on ${builder.branch}`);
+        for (const name of ["task", "files", "args", "issue"]) delete kept[name];
+        const waits = builder.status.state === "queued";
+        toast(waits ? `${builder.id} waits: ${builder.status.reason}` : `${builder.id} starts on ${builder.branch}`);
         if (!view.isOver) location.hash = `#/builder/${encodeURIComponent(builder.id)}`;
       }
     } catch (error) {

@@ -229,7 +229,8 @@ export function terminalPanel(view, builder) {
     update(now) {
       const comesBack =
         now.run !== run ||
-        (["stopped", "lost", "creating"].includes(state) && !["stopped", "lost"].includes(now.status.state));
+        (["stopped", "lost", "queued", "creating"].includes(state) &&
+          !["stopped", "lost", "queued"].includes(now.status.state));
       state = now.status.state;
       run = now.run;
       if (comesBack && !socket) open();

@@ -20,12 +20,12 @@ from agent_farm.git.merging import Strategy
 from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock, landing_place, require_base
 from agent_farm.landing.proving import require_checks
-from agent_farm.landing.train.joining import checkout_of, entry_of, guessed_risks, joined, new_queue, place_of
+from agent_farm.landing.train.joining import checkout_of, entry_of, guesses_of, joined, new_queue, place_of
 from agent_farm.landing.train.journal import Queue, Store
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.land_steps import Part, agree, work_off
+from agent_farm.operations.land_steps import Part, agree, sifted, work_off
 from agent_farm.operations.landing_queue import (
     LandingQueue,
     shown,
@@ -74,15 +74,15 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
     entries = [
         entry_of(farm, record, works[record.id], whole=request.include_uncommitted) for record in records
     ]
-    risks = guessed_risks(farm, records, entries, head.commit)
+    guesses = guesses_of(farm, records, entries, head.commit)
 
     def queue_of(before: Queue | None) -> Queue:
         if before is None or before.closed:
             before = new_queue(checkout, head, strategy)
-        return joined(before, entries, risks)
+        return joined(before, entries, guesses)
 
     if request.dry_run:
-        yield shown(queue_of(None), "none")
+        yield shown(sifted(context, queue_of(None), checks), "none")
         return
     agree(context, checks, yes=request.yes)
     for record in records:

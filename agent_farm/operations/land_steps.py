@@ -16,7 +16,7 @@ from agent_farm.farm.waiting import start_later
 from agent_farm.landing.checks import Check, settings_of
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
-from agent_farm.landing.train.journal import Queue, Returned, Store
+from agent_farm.landing.train.journal import Queue, Returned, Store, found_present, returned
 from agent_farm.landing.train.line import Check as CheckStep
 from agent_farm.landing.train.world import FarmWorld
 from agent_farm.operations.landing_queue import (
@@ -38,6 +38,17 @@ Part = LandingQueue | HasLanded | CameBack
 def agree(context: Context, checks: Sequence[Check], *, yes: bool) -> None:
     wanted = context.farm.settings.requests(settings_of(checks))
     require_consent(context.farm.root, wanted, yes=yes, ask=context.ask)
+
+
+def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:
+    """As it would be once those are out who cannot be merged, or have nothing to land; nobody is told."""
+    farm = context.farm
+    world = FarmWorld(
+        farm, checkout_of(farm, queue), queue.into, checks, lambda record, queue, one: "", context.tell
+    )
+    for id, found in world.sift(queue).items():
+        queue = returned(queue, found) if found else found_present(queue, id)
+    return queue
 
 
 def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:

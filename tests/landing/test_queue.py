@@ -187,6 +187,12 @@ def test_a_dry_run_says_groups_and_does_nothing(committed: Committed, af: Af, re
     assert found["groups"] == [[one.id, two.id]]
     assert ids(found["waiting"]) == [one.id, two.id]
     assert f"check {one.id}, {two.id}\n" in af("land", one.id, two.id, "--dry-run").stdout
+    clashing = committed(one="another\n")
+    found = json.loads(af("land", one.id, clashing.id, two.id, "--dry-run", "--json").stdout)
+    assert set(found["groups"][0]) == {one.id, two.id}
+    commit_files(repo, {"two.txt": "a person's\n"})
+    found = json.loads(af("land", one.id, two.id, "--dry-run", "--json").stdout)
+    assert [(row["id"], row["told"]) for row in found["returned"]] == [(two.id, None)]
     assert ran.read_text() == ""
     assert json.loads(af("land", "--status", "--json").stdout)["state"] == "none"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from msgspec import structs
@@ -66,11 +68,22 @@ def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
     return run_git(farm.root, "commit-tree", whole, "-p", tip, input=message).strip()
 
 
-def joined(queue: Queue, entries: Collection[Entry], risks: Mapping[str, float]) -> Queue:
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Of one branch: that its check will be red, and with whom it cannot be merged."""
+
+    risk: float
+    clashes: tuple[str, ...]
+
+
+def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess]) -> Queue:
     """At the end, in this order. One that came back may try again with other commits."""
     inside = {*queue.line.ids(), *queue.line.held_ids()}
     new = [one for one in entries if one.id not in inside]
-    waiting = [Waiting(one.id, queue.next_age + place, risks[one.id]) for place, one in enumerate(new)]
+    waiting = [
+        Waiting(one.id, age, guesses[one.id].risk, guesses[one.id].clashes)
+        for age, one in enumerate(new, queue.next_age)
+    ]
     again = {one.id for one in new}
     return structs.replace(
         queue,
@@ -82,10 +95,9 @@ def joined(queue: Queue, entries: Collection[Entry], risks: Mapping[str, float])
     )
 
 
-def guessed_risks(
+def guesses_of(
     farm: Farm, records: Collection[BuilderRecord], entries: Collection[Entry], head: str
-) -> dict[str, float]:
-    """Of each, that its check will be red."""
+) -> dict[str, Guess]:
     runtimes = {record.id: record.runtime for record in records}
     tips = {one.id: one.tip for one in entries}
     files = files_of(farm, head, tips)
@@ -99,4 +111,16 @@ def guessed_risks(
         known = here or before
         proof = known.passed if known else None
         facts.append(Facts(id, runtimes[id], tip, files[id], proof, here is not None))
-    return risks_of(facts, load_record(farm.paths.landing_record))
+    risks = risks_of(facts, load_record(farm.paths.landing_record))
+    clashes = _clashes(farm, tips, files)
+    return {id: Guess(risks[id], clashes[id]) for id in tips}
+
+
+def _clashes(
+    farm: Farm, tips: Mapping[str, str], files: Mapping[str, frozenset[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Of pairs that share files; what else does not merge is found when it is tried."""
+    pairs = [(one, other) for one, other in combinations(tips, 2) if files[one] & files[other]]
+    results = merged_trees(farm.repository, [(tips[one], tips[other]) for one, other in pairs])
+    found = [pair for pair, result in zip(pairs, results, strict=True) if result.conflicts]
+    return {id: tuple(other for pair in found if id in pair for other in pair if other != id) for id in tips}

@@ -32,3 +32,8 @@ class Launch:
 def as_command(*words: str | os.PathLike[str]) -> str:
     """A command a person can paste, for hints."""
     return shlex.join(os.fspath(word) for word in words)
+
+
+def is_no_option(text: str) -> bool:
+    """Whether a program takes it for a value, where it is an argument of its own."""
+    return text.isprintable() and not text.startswith("-")

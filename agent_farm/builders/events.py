@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any
 
 from agent_farm.errors import DamagedFile
+from agent_farm.launch import is_no_option
 from agent_farm.own_files import MOST_BYTES, open_own, read_own
 
 REPORTED = frozenset({"preparing", "working", "waiting", "limited", "idle", "exited", "failed"})
@@ -183,5 +184,6 @@ def _is_whole(event: Event) -> bool:
         isinstance(event.at, (int, float))
         and all(isinstance(value, str) for value in texts)
         and all(isinstance(value, (str, NoneType)) for value in maybe)
+        and is_no_option(event.conversation_id or "")  # it becomes an argument
         and (event.state is None or event.state in REPORTED)
     )

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, ValidationError, convert, structs
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.errors import DamagedFile
+from agent_farm.launch import is_no_option
 from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 
 RecordState = Literal["queued", "creating", "running", "stopped", "failed"]
@@ -68,10 +69,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "branch": is_branch_name(self.branch),
             "subdirectory": self.subdirectory == "" or is_below(self.subdirectory),
             "socket": os.path.isabs(self.socket) and "\0" not in self.socket,
-            **{
-                name: text is None or (text.isprintable() and not text.startswith("-"))
-                for name, text in options.items()
-            },
+            **{name: text is None or is_no_option(text) for name, text in options.items()},
         }
         for name, good in sound.items():
             if not good:

@@ -13,7 +13,7 @@ from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import read_plain
 from agent_farm.runtimes import adapter_names, get_adapter
-from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 
 INCLUDE_FILE = ".worktreeinclude"
@@ -100,7 +100,7 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
     own = farm.settings.runtime(name)
     return Chosen(
         adapter,
-        model,
+        require_model(model),
         cast(Permissions, permissions or own.permissions or farm.settings.values["spawn.permissions"]),
         tuple(shlex.split(own.command)) if own.command else None,
         own.args,

@@ -12,6 +12,7 @@ from agent_farm.consent import require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.runtimes.base import require_model
 from agent_farm.runtimes.check import Finding, check_runtime, require_runtime
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
@@ -87,7 +88,7 @@ def _check(context: Context, request: RuntimesCheck) -> Checked:
         os.environ,
         declared=farm.settings.items("env.pass") if farm else (),
         command=shlex.split(own.command) if own and own.command else None,
-        model=own.model if own else None,
+        model=require_model(own.model) if own else None,
     )
     return Checked(report.name, report.good, report.findings)
 

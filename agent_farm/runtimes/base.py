@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_farm.errors import AgentFarmError
-from agent_farm.launch import Launch
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
 from agent_farm.runtimes.cli import Cli, Start
@@ -20,6 +20,13 @@ from agent_farm.runtimes.environment import without_foreign_keys
 from agent_farm.runtimes.mcp_config import McpServer, as_servers, config_directory, one_server
 from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, failure_of
 from agent_farm.runtimes.versions import installed_version, is_older, major_of
+
+
+def require_model(model: str | None) -> str | None:
+    """It becomes an argument, and a repository may name it: never an option of the CLI."""
+    if model is not None and not is_no_option(model):
+        raise UsageError(f"{model!r} cannot be the name of a model", hint="af config list")
+    return model
 
 
 class RuntimeAdapter(ABC):

@@ -12,7 +12,7 @@ from typing import cast
 from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
-from agent_farm.runtimes.base import Permissions, RuntimeAdapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, choices, configured_runtime
@@ -70,10 +70,10 @@ def choose(
     ]
     require_consent(root, requests, yes=yes, ask=ask)
     permissions = request.permissions or own.permissions or settings.values["spawn.permissions"]
-    is_named = request.runtime is not None
+    own_model = _own_model(settings, butler, adapter.name, named=request.runtime is not None)
     return Choice(
         adapter=adapter,
-        model=request.model or _own_model(settings, butler, adapter.name, named=is_named),
+        model=require_model(request.model or own_model),
         permissions=cast(Permissions, permissions),
         command=tuple(shlex.split(own.command)) if own.command else None,
         runtime_args=own.args or None,

@@ -70,6 +70,13 @@ def test_a_line_that_is_no_event_is_passed_over(file: Path, broken: str) -> None
     assert [event.state for event in load_events(file)] == ["idle"]
 
 
+@pytest.mark.parametrize("id", ["--yolo", "a\0b", "a\nb"])
+def test_a_conversation_that_would_be_an_option_is_no_event(file: Path, id: str) -> None:
+    """A resume names it to the CLI."""
+    file.write_text(f"{line(conversation_id='c1')}\n{line(conversation_id=id)}\n")
+    assert last_conversation(load_events(file), "Stop") == "c1"
+
+
 def started(run: str) -> str:
     return line(run, event="started", source="launcher")
 

@@ -48,6 +48,16 @@ def test_what_widens_is_asked_about_though_the_runtime_is_named(repo: Path, af: 
     assert traces(repo).left() == {}
 
 
+def test_a_model_is_no_option_of_the_cli(repo: Path, af: Af) -> None:
+    """`--model --yolo` is two options to some of them."""
+    commit_files(repo, {TOML: '[spawn]\nruntime = "demo"\nmodel = "--yolo"\n'})
+    for words in (("spawn", "Fix"), ("run", "Fix"), ("spawn", "--model=--yolo", "Fix")):
+        done = af(*words, env={"AF_SERVER": ""})
+        assert done.returncode == 2, done
+        assert "'--yolo' cannot be the name of a model" in done.stderr
+    assert traces(repo).left() == {}
+
+
 def test_what_narrows_asks_nobody(repo: Path, af: Af) -> None:
     commit_files(repo, {TOML: '[spawn]\npermissions = "ask"\nruntime = "demo"\n'})
     assert af("spawn", "--dry-run", "Fix").returncode == 0

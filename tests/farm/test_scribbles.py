@@ -35,6 +35,10 @@ def scribbles() -> list[str]:
     details = ['{"file": ["a"]}', '{"file": {"x": 1}}', '{"file": 7}', '{"file": "a\\u0000b"}', "[[]]"]
     events = [EVENT.format(run="RUN", event='"Stop"', state='"idle"', detail=detail) for detail in details]
     events += [
+        EVENT.format(run="RUN", event='"Stop"', state='"idle"', detail=f'null, "conversation_id": {id}')
+        for id in ('"--yolo"', '"a\\u0000b"', "7")
+    ]
+    events += [
         EVENT.format(run="RUN", event=event, state='"idle"', detail="null") for event in ("[]", "{}", "1")
     ]
     events += [

@@ -271,6 +271,8 @@ class Actor(threading.Thread):
         if self.random.randrange(4):
             self.af("prune", "--expire", "1h")
         else:
+            with self.farm.calm(self.turn):
+                require_kept(self.farm)
             before = set(self.farm.ids())
             self.af("prune", "--expire", "0")
             self.farm.give_up(but=before & set(self.farm.ids()))
@@ -317,6 +319,7 @@ class Actor(threading.Thread):
             require_truth(self.farm)
             mend(self.farm)
             require_own_checkout(self.farm)
+            require_kept(self.farm)
 
 
 def live_sessions() -> set[str]:
@@ -375,9 +378,30 @@ def require_own_checkout(farm: Farm) -> None:
 
 
 def on_disk(root: Path) -> set[str]:
-    """In the worktrees and the main checkout; what lies in the trash is in nobody's reach."""
+    """In the worktrees and the main checkout."""
     files = [*root.glob("*.txt"), *(root / ".builders").glob("*/*.txt")]
     return {blob_of(file.read_bytes()) for file in files}
+
+
+def in_the_trash(root: Path) -> set[str]:
+    """In nobody's reach before it is restored."""
+    return {blob_of(file.read_bytes()) for file in (root / ".agent-farm/trash").glob("*/worktree/*.txt")}
+
+
+def in_git(root: Path) -> set[str]:
+    """What refs, HEADs and reflogs of all worktrees lead to."""
+    porcelain = git(root, "worktree", "list", "--porcelain").splitlines()
+    heads = [line.split()[1] for line in porcelain if line.startswith("HEAD ")]
+    listed = git(root, "rev-list", "--objects", "--all", "--reflog", *heads).splitlines()
+    return {line.split()[0] for line in listed}
+
+
+def require_kept(farm: Farm, *, restored: bool = False) -> None:
+    found = in_git(farm.root) | on_disk(farm.root)
+    if not restored:
+        found |= in_the_trash(farm.root)
+    made = list(farm.made.items())
+    assert not {name: id for name, id in made if name not in found and name not in farm.given_up}
 
 
 def problems_of(farm: Farm) -> list[tuple[str, str]]:
@@ -409,12 +433,7 @@ def require_reachable(farm: Farm) -> None:
     for id in sorted(set(removed)):
         done = farm.af("restore", id)
         assert done.returncode == 0, f"af restore {id}\n{done.stderr}"
-    porcelain = git(farm.root, "worktree", "list", "--porcelain").splitlines()
-    heads = [line.split()[1] for line in porcelain if line.startswith("HEAD ")]
-    objects = git(farm.root, "rev-list", "--objects", "--all", "--reflog", *heads).splitlines()
-    found = {line.split()[0] for line in objects} | on_disk(farm.root)
-    lost = {name: id for name, id in farm.made.items() if name not in found and name not in farm.given_up}
-    assert not lost
+    require_kept(farm, restored=True)
     assert farm.landed <= on_branches(farm.root), "it was said to have landed"
 
 

@@ -21,6 +21,7 @@ _TAKEN = frozenset(
     | {"claude.local.md", "agents.override.md", "context.md"}
 )
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!:)[^\\]*")
+_PAGES = (".txt", ".md", ".html")
 _HELPER = re.compile(r"[\w+.-]+::")
 
 
@@ -44,6 +45,8 @@ def detect_kind(target: str) -> Kind:
         raise _refused(target, "a git remote helper runs a program of its own")
     if "://" in target:
         require_git_url(target)
+        if target.lower().startswith("http") and target.lower().endswith(_PAGES):
+            raise _refused(target, "it is a page; a source is a directory, a file or a git repository")
         return "git"
     path = Path(target).expanduser()
     if path.is_dir():

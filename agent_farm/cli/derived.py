@@ -97,7 +97,7 @@ def command_of(
         try:
             request = read_request(verb, fields)
         except UsageError as error:
-            error.hint = f"af {name or way.verb} --help"
+            error.hint = f"{click.get_current_context().command_path} --help"
             raise
         context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
         return _carry_out(Typed(values, verb, context, request, as_json), chosen)
@@ -140,8 +140,13 @@ def _require_together(
     """What was typed belongs to the verb that the option stands for, or to the terminal."""
     for name in set(command.request.__struct_fields__) - set(verb.request.__struct_fields__):
         if name in given:
-            what = f"{given[option].opts[0]} does not go with {given[name].opts[0]}"
-            raise UsageError(what, hint=f"af {command.name} --help")
+            what = f"{_word(given[option])} does not go with {_word(given[name])}"
+            raise UsageError(what, hint=f"{click.get_current_context().command_path} --help")
+
+
+def _word(param: click.Parameter) -> str:
+    """As a person has typed it."""
+    return param.opts[0] if isinstance(param, click.Option) else str(param.metavar).strip("[].")
 
 
 def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> click.Option:
@@ -221,6 +226,7 @@ def _parameter(field: inspect.Field, words: Sequence[str], metavar: str | None) 
         required=field.required,
         metavar=metavar,
         help=help,
+        show_default=str(field.default) if type(field.default) in (int, float) else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -15,10 +15,12 @@ from agent_farm.operations.trigger import Trigger, Triggered, agree_first, sessi
 from agent_farm.sessions.agreement import may_fire
 from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
 from agent_farm.sessions.cron import CATCH_UP_SECONDS
-from agent_farm.sessions.running import RunningButler
 from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
+
+if TYPE_CHECKING:
+    from agent_farm.sessions.running import RunningButler
 
 Name = Annotated[str, Meta(description="Name of the schedule: letters, digits, . _ and -")]
 OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default: the farm's own")]

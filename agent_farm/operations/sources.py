@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
 from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources import Source, SourcesManager
-from agent_farm.ask.subagent_runner import SubagentRunner
 from agent_farm.ask.targets import Kind
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.builders import exit_code_of, failures_of
@@ -24,6 +23,9 @@ from agent_farm.operations.operation import (
     Request,
     single,
 )
+
+if TYPE_CHECKING:
+    from agent_farm.ask.subagent_runner import SubagentRunner
 
 LONGEST_FOR_PROGRAMS = 900.0
 # What an AI may read of this machine is for its user to say.
@@ -106,6 +108,8 @@ def _ask(context: Context, request: AskSources) -> Answered:
 
 def runner(context: Context, agent: str | None) -> SubagentRunner:
     """The named agent, else the default one, which the farm's runtime may choose."""
+    from agent_farm.ask.subagent_runner import SubagentRunner
+
     known = manager(context)
     chosen = agent or known.config.agent_for(_farm_runtime(context))
     return SubagentRunner(known.config, known, narrate=context.tell, agent=chosen)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -20,30 +19,19 @@ from agent_farm.operations.served import ask, database_of, running, served, whos
 from agent_farm.operations.sessions import SESSIONS_STOP, SessionsStop, SessionsStopped, log_of, require_own
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.credential_store import CredentialStore
-from agent_farm.sessions.running import RunningButler
-from agent_farm.sessions.runtime_choice import agree_to_session
-from agent_farm.sessions.session import Permissions, Progress, SessionRequest, SpawnerResult
+from agent_farm.sessions.session import Progress, SessionRequest, SessionWish, SpawnerResult
+
+if TYPE_CHECKING:
+    from agent_farm.sessions.running import RunningButler
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
-class Trigger(Request):
-    prompt: Annotated[str, Meta(description="What the session is to do")]
-    context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
+class Trigger(SessionWish, Request, frozen=True, kw_only=True):  # type: ignore[misc]  # both are frozen
     wait: Annotated[bool, Meta(description="Wait for its end; without, sessions_get tells of it")] = True
     resume: Annotated[
         str | None,
         Meta(description="Continue the conversation of session ID, on its runtime and in its directory"),
-    ] = None
-    max_turns: Annotated[int, Meta(ge=1, description="Maximum number of model turns")] = 20
-    runtime: Annotated[str | None, Meta(description="Runtime to use, as in claude-code")] = None
-    model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
-    permissions: Annotated[
-        Permissions | None, Meta(description="What it may do unasked: nothing, change files, or all")
-    ] = None
-    cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
-    timeout: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
     ] = None
     butler: Annotated[str | None, Meta(description="Butler to run as; default: the farm's own")] = None
     source: Annotated[
@@ -96,6 +84,8 @@ async def start(
         if text := _told(progress):
             context.tell(text)
 
+    import asyncio  # of the server alone: what a terminal has to load it waits for
+
     work = asyncio.ensure_future(butler.run(asked, context.environ, observe, request.new_id))
     result = await (work if request.attached else asyncio.shield(work))
     return Triggered(result.session_id, result)
@@ -143,15 +133,9 @@ def _butler(context: Context, request: Trigger) -> str | None:
 
 def session_request(context: Context, request: Trigger) -> SessionRequest:
     parent = context.caller_id if context.caller == "session" else _asking_session(context)
+    wish = {name: getattr(request, name) for name in SessionWish.__struct_fields__}
     return SessionRequest(
-        prompt=request.prompt,
-        context=request.context,
-        max_turns=request.max_turns,
-        runtime=request.runtime,
-        model=request.model,
-        permissions=request.permissions,
-        cwd=request.cwd or None,
-        timeout=request.timeout,
+        **wish,
         trigger_source=request.source or ("trigger" if parent and request.wait else "external"),
         parent=parent,
         checkout=_checkout(context),
@@ -185,6 +169,8 @@ def _prepare(context: Context, request: Trigger) -> Trigger:
 
 
 def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> None:
+    from agent_farm.sessions.runtime_choice import agree_to_session
+
     root = context.farm.root
     agree_to_session(
         root,

@@ -6,9 +6,9 @@ import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_farm.sessions.records import SessionLog
-from agent_farm.sessions.runner import conversation_home
 from agent_farm.settings import Settings
 
 DAY_SECONDS = 86400.0
@@ -48,6 +48,11 @@ def prune_sessions(
         _delete_fires(log, butler, before, most)
         _forget_conversations(log, {row["home"] for row in rows})
     return ids
+
+
+def conversation_home(state: Path, name: str) -> Path:
+    """Where a runtime keeps a conversation that goes on with `af run --resume`."""
+    return state / "conversations" / name
 
 
 def _delete(log: SessionLog, ids: list[str]) -> None:

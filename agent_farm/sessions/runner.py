@@ -25,6 +25,7 @@ from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, readable, reason_of
 from agent_farm.sessions.reach import about_checkout, session_bounds
 from agent_farm.sessions.records import session_progress
+from agent_farm.sessions.retention import conversation_home
 from agent_farm.sessions.runtime_choice import Choice
 from agent_farm.sessions.session import Session
 from agent_farm.sessions.system_prompt import compose_system_prompt
@@ -190,11 +191,6 @@ class SessionRunner:
             writer.cancel()
             with suppress(asyncio.CancelledError):
                 await writer
-
-
-def conversation_home(state: Path, name: str) -> Path:
-    """Where a runtime keeps a conversation that goes on with `af run --resume`."""
-    return state / "conversations" / name
 
 
 def ended(session: Session, result: RuntimeResult) -> Session:

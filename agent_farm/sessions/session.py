@@ -17,19 +17,26 @@ SessionState = Literal["queued", "running", "completed", "failed", "cancelled", 
 Permissions = Literal["ask", "edit", "all"]
 
 
-class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a caller may say about one session; None leaves it to the butler."""
+class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What whoever wants a session may say of it; None leaves it to the butler."""
 
     prompt: Annotated[str, Meta(description="What the session is to do")]
     context: Annotated[str | None, Meta(description="Text to put before the prompt")] = None
     max_turns: Annotated[int, Meta(description="Maximum number of model turns", ge=1)] = 20
-    runtime: Annotated[str | None, Meta(description="Name of the runtime, as in claude-code")] = None
-    model: Annotated[str | None, Meta(description="Model, by the name its runtime knows")] = None
-    permissions: Annotated[Permissions | None, Meta(description="What it may do unasked")] = None
+    runtime: Annotated[str | None, Meta(description="Runtime to use, as in claude-code")] = None
+    model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None
+    permissions: Annotated[
+        Permissions | None, Meta(description="What it may do unasked: nothing, change files, or all")
+    ] = None
     cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
     timeout: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
     ] = None
+
+
+class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same, with what is found out about who asks."""
+
     trigger_source: Annotated[str, Meta(description="Who triggered it, for its record")] = "external"
     parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None
     checkout: Annotated[str | None, Meta(description="The checkout that it is asked about")] = None

@@ -33,6 +33,8 @@ def test_kinds_are_detected(stage: Stage) -> None:
     assert detect_kind(str(file)) == "file"
     for url in ("https://host/a.git", "ssh://git@host/a", "git@host:a/b.git", "file:///a/b"):
         assert detect_kind(url) == "git"
+    with pytest.raises(UsageError, match=r"llms\.txt is refused"):
+        detect_kind("https://host/llms.txt")
 
 
 def test_relative_path_becomes_absolute(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,6 +126,11 @@ def test_mistakes_on_the_command_line(farm: Path, af: Af, tmp_path: Path) -> Non
         (("sessions", "nothing"), 1, "No session nothing"),
         (("sessions", "--state", "done"), 2, "'done' is not one of"),
         (("sessions", "--since", "yesterday"), 2, "not an age"),
+        (
+            ("sessions", "3f2a", "--state", "running"),
+            2,
+            "ID does not go with --state\nhint: af sessions show",
+        ),
         (("butler", "logs"), 1, "has never run"),
     ):
         done = af(*words)

@@ -20,7 +20,7 @@ from agent_farm.sessions.butlers import (
 )
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.failures import log_failure
+from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
 from agent_farm.sessions.runner import Endpoint
@@ -53,6 +53,7 @@ class RunningButlers:
     sessions: SessionLog
     own: RunningButler = field(init=False)
     _open: dict[str, RunningButler] = field(default_factory=dict)
+    _failing: dict[str, str] = field(default_factory=dict)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -76,13 +77,16 @@ class RunningButlers:
         return all(one.spawner.queue.accepting for one in self.opened)
 
     async def tick(self) -> list[str]:
-        """Fire the schedules that are due now, of all butlers; the failure of one is logged."""
+        """Fire the schedules that are due now, of all butlers; the failure of one is logged, once."""
         fired: list[str] = []
         for name in await self.database.run(self._names):
             try:
                 fired += await (await self.database.run(self.of, name)).scheduler.tick()
+                self._failing.pop(name, None)
             except Exception as error:
-                log_failure(_logger(), f"Looking at the schedules of {name}", error)
+                if self._failing.get(name) != (reason := reason_of(error)):
+                    log_failure(_logger(), f"Looking at the schedules of {name}", error)
+                self._failing[name] = reason
         return fired
 
     async def run_schedules(self) -> None:

@@ -151,3 +151,22 @@ def test_a_server_that_is_stopped_writes_the_end_of_what_it_had_fired(repo: Path
     finally:
         assert af("butler", "stop").returncode == 0
     assert "Cancelled: the butler shut down" in af("schedule", "history", "minutely").stdout
+
+
+@in_loop
+async def test_every_butlers_schedules_fire_whatever_is_wrong_with_another(
+    repo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    due = (
+        '[butler]\nruntime = "demo"\n[[butler.schedule]]\nname = "often"\ncron = "* * * * *"\nprompt = "x"\n'
+    )
+    write_files(
+        repo, {"codev/roster/mail/butler.toml": due, "codev/roster/mend/butler.toml": "[butler]\nx = 1\n"}
+    )
+    agree_to_all(repo)
+    async with serving(repo) as served:
+        mail = served.butlers.of("mail")
+        mail.scheduler.clock = lambda: time.time() + 60
+        assert await served.butlers.tick() == ["often"]
+        assert await served.butlers.tick() == []
+        assert caplog.text.count("Looking at the schedules of mend") == 1

@@ -23,7 +23,7 @@ from tests.dashboard.stage import Answer, Dashboard, listening_at
 NOBODY = {"Authorization": None}
 READS = (
     *(f"/api/{verb.name}" for verb in load_all() if verb.effect == "reads"),
-    "/api/sessions", "/api/schedules", "/api/events", "/api/openapi.json", "/api/nothing",
+    "/api/sessions_list", "/api/schedule_list", "/api/events", "/api/openapi.json", "/api/nothing",
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_a_builders_token_opens_neither_page_nor_sessions(
 ) -> None:
     token = mint_builder_token(FarmPaths(shop).runs, "task-a")
     shown = {"Authorization": f"Bearer {token}"}
-    gets = ("/api/status", "/api/sessions")
+    gets = ("/api/status", "/api/sessions_list")
     posts = ("/api/spawn", "/api/merge", "/api/tickets", "/run", "/stop")
     for method, path in [*(("GET", one) for one in gets), *(("POST", one) for one in posts)]:
         answer = dashboard.ask(method, path + named, {} if method == "POST" else None, headers=shown)

@@ -228,5 +228,5 @@ def test_a_schedule_is_run_at_once_as_itself(visit: Open, dashboard: Dashboard, 
     one.open("sessions")
     one.page.click("[aria-label='Run now digest']", timeout=60000)
     one.page.wait_for_selector("td >> text=schedule:digest", timeout=60000)
-    (session,) = dashboard.get("/api/sessions")["sessions"]
+    (session,) = dashboard.get("/api/sessions_list")["sessions"]
     assert session["trigger_source"] == "schedule:digest"

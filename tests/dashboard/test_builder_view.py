@@ -12,7 +12,7 @@ from tests.conftest import Af
 from tests.dashboard.browser import Visit
 from tests.dashboard.stage import Dashboard
 from tests.dashboard.test_terminal import opened, terminal_text
-from tests.gitrepo import git
+from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
 
 Spawn = Callable[..., str]
@@ -218,3 +218,25 @@ def test_the_merge_dialog_says_what_lands_where(shop: Path, idle: str, visit: Op
     assert "on main," in said
     assert "Not committed, so it does not land (1)" in said
     assert "left.txt" in said
+
+
+def test_a_proof_is_shown_when_it_comes(shop: Path, idle: str, af: Af, visit: Open) -> None:
+    """On the line of the board, and whole on the builder's own page; flags of the diff beside it."""
+    commit_files(shop / ".builders" / idle, {"check.sh": "exit 0\n"})
+    page = visit().page
+    page.wait_for_selector(f'[data-id="{idle}"]')
+    assert page.query_selector(".proof") is None
+    assert af("config", "set", "check.command", "echo '<b>fine</b>'").returncode == 0
+    assert af("check", idle).returncode == 0
+    mark = page.wait_for_selector(f'[data-id="{idle}"] .proof.proven')
+    assert mark is not None
+    assert mark.inner_text().startswith("✓!")
+    page.goto(f"{page.url.partition('#')[0]}#/builder/{idle}")
+    details = page.wait_for_selector(".proof-details")
+    assert details is not None
+    text = details.inner_text()
+    for part in ("proven", "main", "check: passed", ".log", "exit-forced · check.sh:1", "tree "):
+        assert part in text
+    commit_files(shop / ".builders" / idle, {"more.txt": "x\n"})
+    af("status", "--fresh")
+    page.wait_for_function("document.querySelector('.proof-details .proof.stale')")

@@ -121,15 +121,18 @@ def _git(builder: Builder, now: float) -> str:
 
 def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
     """`+2 -1 ~3 ✓`: commits ahead and behind, files that are changed, and whether checks prove it."""
+    landed = bool(git.landed and git.has_commits)
     parts = (
         f"+{git.ahead}" if git.ahead else "",
         f"-{git.behind}" if git.behind else "",
         _unknown(git),
-        "landed" if git.landed and git.has_commits else "",
+        "landed" if landed else "",
         f"~{git.dirty}" if git.dirty else "",
         f"?{git.untracked}" if git.untracked else "",
     )
-    return " ".join(filter(None, (" ".join(filter(None, parts)) or "=", proof.mark if proof else "")))
+    return " ".join(
+        filter(None, (" ".join(filter(None, parts)) or "=", proof.mark if proof and not landed else ""))
+    )
 
 
 def _doubt(builder: Builder) -> list[str]:

@@ -13,6 +13,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import replace_file
 from agent_farm.errors import NotFound
 from agent_farm.farm.farm import Farm
+from agent_farm.git.git_process import git_deadline
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, start_of_work
@@ -20,11 +21,13 @@ from agent_farm.landing.check_scripts import scripts_of
 from agent_farm.landing.checks import Check, declared_checks
 from agent_farm.landing.flags import Asked, flags_of
 from agent_farm.landing.verdicts import CheckResult, Reuse, Tell, verdict_of
-from agent_farm.landing.work import FoundWork, find_work
+from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 
 _MOST_DIFF = 20_000_000  # characters that are searched for flags
 _NAMED = 20
+# Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
+_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,49 +70,48 @@ def require_checks(farm: Farm) -> tuple[Check, ...]:
 def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell | None = None) -> Proof:
     """Judge what is checked out in its worktree, and keep the answer."""
     checks = require_checks(farm)
-    found, target = find_work(farm, record), find_target(farm, record)
-    proof = _judged(farm, record, checks, found, target, reuse, tell)
+    with git_deadline(_SECONDS):
+        proof, both = _before_checks(farm, record, checks)
+    if both is not None:
+        verdict = verdict_of(farm, both, checks, reuse=reuse, tell=tell)
+        red = verdict.failed
+        proof = msgspec.structs.replace(
+            proof,
+            state="red" if red else "proven",
+            reason=f"the check {red.name} {red.told}" if red else None,
+            tree=verdict.tree,
+            checks=tuple(map(_facts, verdict.results)),
+        )
     if farm.run(record.id).directory.is_dir():
         replace_file(farm.run(record.id).proof, proof_file_content(proof))
     return proof
 
 
-def _judged(
-    farm: Farm,
-    record: BuilderRecord,
-    checks: Sequence[Check],
-    found: FoundWork,
-    target: Target,
-    reuse: Reuse,
-    tell: Tell | None,
-) -> Proof:
+def _before_checks(farm: Farm, record: BuilderRecord, checks: Sequence[Check]) -> tuple[Proof, str | None]:
+    """What stands against it already; else the merge with its target, as a commit for the checks."""
+    found, target = find_work(farm, record), find_target(farm, record)
     tip = found.work.tip
     bases = find_base(farm.repository, record.base).refs
-    start = start_of_work(farm.repository, record.base_commit, tip, bases)
-    diff = diff_commits(farm.repository, start, tip)
-    plain = Proof("empty", None, tip, target.name, target.ref, target.commit, None, time.time())
+    diff = diff_commits(farm.repository, start_of_work(farm.repository, record.base_commit, tip, bases), tip)
+    flags = _flags(farm, record, checks, target, diff)
+    at = time.time()
 
     def judged(state: ProofState, reason: str | None, evidence: Sequence[str] = ()) -> Proof:
         shown = tuple(evidence[:_NAMED])
-        return msgspec.structs.replace(plain, state=state, reason=reason, evidence=shown)
+        return Proof(state, reason, tip, target.name, target.ref, target.commit, None, at, (), flags, shown)
 
     if tip == record.base_commit:
-        return judged("empty", "it has committed nothing")
+        return judged("empty", "it has committed nothing"), None
     if not diff:
-        return judged("empty", "its commits change nothing")
-    plain = msgspec.structs.replace(plain, flags=_flags(farm, record, checks, target, diff))
+        return judged("empty", "its commits change nothing"), None
     if found.left_behind:
-        return judged("uncommitted", f"not committed: {_some(found.left_behind)}", found.left_behind)
+        return judged("uncommitted", f"not committed: {_some(found.left_behind)}", found.left_behind), None
     merged = merged_trees(farm.repository, [(target.commit, tip)])[0]
     if merged.conflicts:
-        return judged(
-            "conflicts", f"conflicts with {target.name} in {_some(merged.conflicts)}", merged.conflicts
-        )
-    both = loose_commit(farm.repository, merged.tree, target.commit, tip)
-    verdict = verdict_of(farm, both, checks, reuse=reuse, tell=tell)
-    plain = msgspec.structs.replace(plain, tree=verdict.tree, checks=tuple(map(_facts, verdict.results)))
-    red = verdict.failed
-    return judged("red", f"the check {red.name} {red.told}") if red else judged("proven", None)
+        where = f"conflicts with {target.name} in {_some(merged.conflicts)}"
+        return judged("conflicts", where, merged.conflicts), None
+    unchecked = judged("red", "no check has run")
+    return unchecked, loose_commit(farm.repository, merged.tree, target.commit, tip)
 
 
 def _flags(

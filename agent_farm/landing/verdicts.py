@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from agent_farm.disk import file_lock, replace_file
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.git_process import paths_of, run_git
@@ -198,14 +198,22 @@ def _kept(file: Path) -> CheckResult | None:
 
 
 def _expire(farm: Farm) -> None:
-    """The newest are kept, for a while."""
-    found = []
-    for file in farm.paths.checks.glob("*.json"):
-        with suppress(OSError):
-            found.append((file.stat().st_mtime, file))
-    found.sort(reverse=True)
+    """The newest are kept, for a while; of one that runs, nothing goes."""
+    files: dict[str, list[Path]] = {}
+    for file in farm.paths.checks.glob("*.*"):
+        files.setdefault(file.stem, []).append(file)
+    ages = {stem: max(map(_changed_at, some)) for stem, some in files.items()}
     oldest = time.time() - KEPT_SECONDS
-    for number, (at, file) in enumerate(found):
-        if number >= MOST_KEPT or at < oldest:
-            file.unlink(missing_ok=True)
-            file.with_suffix(".log").unlink(missing_ok=True)
+    for number, stem in enumerate(sorted(ages, key=lambda stem: -ages[stem])):
+        if number < MOST_KEPT and ages[stem] > oldest:
+            continue
+        with suppress(LockTaken), file_lock(farm.paths.checks / f"{stem}.lock", wait=0):
+            for suffix in ("json", "log", "lock"):
+                (farm.paths.checks / f"{stem}.{suffix}").unlink(missing_ok=True)
+
+
+def _changed_at(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

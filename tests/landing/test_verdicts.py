@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.consent import remember
+from agent_farm.disk import file_lock
 from agent_farm.errors import ConsentNeeded
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.landing.check_run import HALF
@@ -199,3 +200,22 @@ def test_several_at_a_time_have_a_tree_each_and_one_tree_is_checked_once(repo: P
     assert {file.name: file.read_text() for file in seen.iterdir()} == {str(n): f"{n}\n" for n in range(3)}
     assert not list((repo / ".agent-farm/trials").iterdir())
     assert not list((repo / ".agent-farm/checks").glob("*.lock"))
+
+
+def test_old_results_go_and_those_of_a_check_that_runs_stay(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+    for number in range(3):
+        results.append(checked(repo, f": {number}").results[0].log)
+        os.utime(results[-1], (number, number))
+        os.utime(results[-1].with_suffix(".json"), (number, number))
+    assert not any(log.exists() or log.with_suffix(".json").exists() for log in results[:2])
+    place = results[0].parent
+    monkeypatch.setattr("agent_farm.landing.verdicts.MOST_KEPT", 1)
+    log = checked(repo, ": again").results[0].log
+    assert {file.stem for file in place.glob("*.*")} == {log.stem}
+    with file_lock(log.with_suffix(".lock")):
+        newest = checked(repo, ": newest").results[0].log
+        assert log.exists()
+    assert newest.exists()

@@ -159,6 +159,7 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
     trash_places = [path for path in farm.paths.trash.glob("*/run") if not path.is_symlink()]
     places = (
         farm.paths.state,
+        farm.paths.checks,
         user_state_directory(),
         farm.repository.common_dir / "info",
         *run_places,

@@ -67,7 +67,7 @@ export function gitBadges({ git, proof }) {
       : null,
     badge("dirty", git.dirty, "~", "changed files"),
     badge("untracked", git.untracked, "?", "untracked files"),
-    proofMark(proof),
+    git.landed && git.has_commits ? null : proofMark(proof),
   ].filter(Boolean);
   place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
   return place;

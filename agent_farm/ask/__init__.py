@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_farm.ask.config_file import ConfigManager as ConfigManager
-    from agent_farm.ask.sources import Source as Source
-    from agent_farm.ask.sources import SourcesManager as SourcesManager
+    from agent_farm.ask.sources_manager import Source as Source
+    from agent_farm.ask.sources_manager import SourcesManager as SourcesManager
     from agent_farm.ask.subagent_runner import Answer as Answer
     from agent_farm.ask.subagent_runner import SubagentRunner as SubagentRunner
 
 _HOMES = {
     "Answer": "subagent_runner",
     "ConfigManager": "config_file",
-    "Source": "sources",
-    "SourcesManager": "sources",
+    "Source": "sources_manager",
+    "SourcesManager": "sources_manager",
     "SubagentRunner": "subagent_runner",
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_farm.ask.agents import answering_clis, cli_of
 from agent_farm.ask.placeholders import Placeholders
-from agent_farm.ask.sources import Source
+from agent_farm.ask.sources_manager import Source
 from agent_farm.ask.throwaway import throwaway_directory
 from agent_farm.errors import NotFound, UsageError
 

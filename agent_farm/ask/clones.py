@@ -24,7 +24,7 @@ from agent_farm.git.git_process import GitError, run_git
 from agent_farm.git.watched import run_git_watched
 
 if TYPE_CHECKING:
-    from agent_farm.ask.sources import Source
+    from agent_farm.ask.sources_manager import Source
 
 Narrate = Callable[[str], None]
 _ENV = {"GIT_ALLOW_PROTOCOL": ":".join(GIT_PROTOCOLS)}

@@ -18,7 +18,7 @@ from agent_farm.ask.agents import Agent, answering_clis, cli_of
 from agent_farm.ask.ask_directory import AskDirectory, ask_directory
 from agent_farm.ask.clean_end import ending_cleanly
 from agent_farm.ask.config_file import ConfigManager
-from agent_farm.ask.sources import Source, SourcesManager
+from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.template import fill_template, load_template, require_question
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.launch import Launch

@@ -13,7 +13,7 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
 from agent_farm.git.worktrees import every_checkout
 from agent_farm.landing.place import landing_lock, landing_lock_path
-from agent_farm.landing.train.journal import Store
+from agent_farm.landing.train.landing_journal import Store
 from agent_farm.landing.trial import remove_trial, trial_lock_path
 
 

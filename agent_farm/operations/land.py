@@ -21,7 +21,7 @@ from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock, landing_place, require_base
 from agent_farm.landing.proving import require_checks
 from agent_farm.landing.train.joining import checkout_of, entry_of, guesses_of, joined, new_queue, place_of
-from agent_farm.landing.train.journal import Queue, Store
+from agent_farm.landing.train.landing_journal import Queue, Store
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all

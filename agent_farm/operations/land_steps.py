@@ -16,7 +16,7 @@ from agent_farm.farm.waiting import start_later
 from agent_farm.landing.checks import Check, settings_of
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
-from agent_farm.landing.train.journal import Queue, Returned, Store, found_present, returned
+from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned
 from agent_farm.landing.train.line import Check as CheckStep
 from agent_farm.landing.train.world import FarmWorld
 from agent_farm.operations.landing_queue import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from agent_farm.landing.train.journal import Queue, Returned
+from agent_farm.landing.train.landing_journal import Queue, Returned
 from agent_farm.landing.train.line import Check, Line, next_step, order_of, with_green
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_farm.errors import UsageError
-from agent_farm.farm.pool import drain, fill
+from agent_farm.farm.ready_worktrees import drain, fill
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
 
 

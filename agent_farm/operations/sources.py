@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from agent_farm.ask.config_file import ConfigManager
-from agent_farm.ask.sources import Source, SourcesManager
+from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.targets import Kind
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.builders import exit_code_of, failures_of

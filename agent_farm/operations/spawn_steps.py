@@ -21,7 +21,7 @@ from agent_farm.errors import AgentFarmError, LockTaken, NotFound, UsageError, i
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
-from agent_farm.farm.pool import refill_later, take_slot
+from agent_farm.farm.ready_worktrees import refill_later, take_slot
 from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
 from agent_farm.farm.waiting import forget_order, has_room, in_order, requeue, store_order
 from agent_farm.git.carrying import carry_changes

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_farm.runtimes.checkout import main_checkout
 from agent_farm.runtimes.claude_headless import bounds_rules, worker_order
 from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
 from agent_farm.runtimes.conversations import spent_since
@@ -16,6 +15,7 @@ from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.lines import Event, LineParser, last_line, number, text_of, turn_limit
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.result import Usage
+from agent_farm.runtimes.worktree_facts import main_checkout
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # instead of a login of its own it uses the cloud's

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_farm.runtimes.bounds import NONE
-from agent_farm.runtimes.checkout import git_directories, main_checkout
 from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
 from agent_farm.runtimes.codex_events import CodexEvents
 from agent_farm.runtimes.codex_lock import (
@@ -25,6 +24,7 @@ from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between
 from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer
 from agent_farm.runtimes.plain_text import fits_argument, order_to_read_role
+from agent_farm.runtimes.worktree_facts import git_directories, main_checkout
 
 # connectors and plugins bring MCP servers of their own
 _FEATURES_OFF = ("features.apps=false", "features.plugins=false")

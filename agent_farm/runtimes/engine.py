@@ -71,7 +71,7 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
     if start.mode in cli.temporary:
         env[cli.temporary[start.mode]] = str(_scratch(start))
     if cli.hides_git_identity:
-        from agent_farm.runtimes.checkout import identity_environment
+        from agent_farm.runtimes.worktree_facts import identity_environment
 
         env |= identity_environment(start.cwd, start.env)
     return {**env, **cli.environment(start), **(start.server.environment() if start.server else {})}

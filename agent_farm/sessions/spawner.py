@@ -22,7 +22,6 @@ from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure
 from agent_farm.sessions.predecessors import SessionsLock
-from agent_farm.sessions.queue import Place, Queue
 from agent_farm.sessions.records import session_complete, session_create, session_start
 from agent_farm.sessions.runner import Endpoint, SessionRunner, cancelled, failed
 from agent_farm.sessions.runtime_choice import Choice
@@ -35,6 +34,7 @@ from agent_farm.sessions.session import (
     refused,
 )
 from agent_farm.sessions.uncancelled import finish, finished_result
+from agent_farm.sessions.waiting_line import Place, Queue
 
 
 class Spawner:

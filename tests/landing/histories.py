@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed, TargetIsRed, drive
-from agent_farm.landing.train.journal import Entry, Move, Queue, Returned
+from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.line import Line, Waiting, with_added
 
 ROOT = "0"

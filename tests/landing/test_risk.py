@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_farm.landing.train.journal import Queue, Returned
+from agent_farm.landing.train.landing_journal import Queue, Returned
 from agent_farm.landing.train.line import Line
 from agent_farm.landing.train.risk import Facts, Record, load_record, note_end, risks_of
 from agent_farm.operations.landing_queue import message_of

@@ -14,7 +14,7 @@ from agent_farm.farm.ending import forget_secrets, has_secrets
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
-from agent_farm.farm.pool import half_made_slots, pool_directory, remove_half_made_slots
+from agent_farm.farm.ready_worktrees import half_made_slots, pool_directory, remove_half_made_slots
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.left_locks import is_git_at_work
 from agent_farm.launch import as_command

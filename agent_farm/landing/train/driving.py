@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.landing.train.ahead import checks_ahead
-from agent_farm.landing.train.journal import (
+from agent_farm.landing.train.landing_journal import (
     Move,
     Queue,
     Returned,

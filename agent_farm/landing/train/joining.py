@@ -21,7 +21,7 @@ from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.checks import declared_checks
-from agent_farm.landing.train.journal import Entry, Queue
+from agent_farm.landing.train.landing_journal import Entry, Queue
 from agent_farm.landing.train.line import Line, Waiting, with_added
 from agent_farm.landing.train.risk import Facts, load_record, risks_of
 from agent_farm.landing.train.world import files_of

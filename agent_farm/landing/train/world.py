@@ -30,7 +30,7 @@ from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
 from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed
-from agent_farm.landing.train.journal import Entry, Move, Queue, Returned
+from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.risk import note_end
 from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
 from agent_farm.landing.work import require_none_of_afs

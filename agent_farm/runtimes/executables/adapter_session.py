@@ -15,7 +15,7 @@ import msgspec
 
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.paths import STATE_NAME
-from agent_farm.runtimes.checkout import main_checkout, top_of
+from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
 
 class UnknownSession(Exception):

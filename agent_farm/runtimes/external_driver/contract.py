@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import STATE_NAME
-from agent_farm.runtimes.checkout import main_checkout, top_of
+from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
 _STATUSES = ("pending", "active", "completed", "failed")
 _SECONDS = 120

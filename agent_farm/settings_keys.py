@@ -108,6 +108,9 @@ KEYS = (
     ),
     Key("limits.max_builders", int, 0, "Maximum number of running builders; 0 for no limit"),
     Key(
+        "limits.stop_idle", bool, False, "Stop a builder whose turn has ended when another one waits for room"
+    ),
+    Key(
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
     ),
     Key(

@@ -22,6 +22,7 @@ STYLES = {
     "working": "green",
     "preparing": "cyan",
     "creating": "cyan",
+    "queued": "dim",
     "idle": "blue",
 }
 _STATE, _AGE, _GIT, _ID = 11, 4, 12, 22

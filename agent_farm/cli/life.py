@@ -9,13 +9,12 @@ from agent_farm.builders.prompts import GO_ON
 from agent_farm.cli.attach import attach_to
 from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.queue import Queue, Waiting
 from agent_farm.operations.resume import Back, Recovered, Resumed
-from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.stop import Forgotten, Stopped
 
 
@@ -31,28 +30,7 @@ def _show_stopped(part: str | Forgotten) -> None:
         answer(f"{part} stopped")
 
 
-def show_forgotten(part: Forgotten) -> None:
-    answer(f"{part.id} is out of the queue")
-    if part.prompt:
-        narrate_hint(as_command("af", "spawn", "--task-file", part.prompt))
-
-
 stop = command_of(Way("stop", _show_stopped, _conclude))
-
-
-def _show_queue(part: BuilderShown | Waiting) -> None:
-    if isinstance(part, Waiting):
-        answer(printable(f"{part.id} waits ({part.reason}): {cut(part.title, 60)}"))
-    else:
-        answer(f"{part.id} started")
-
-
-def _conclude_queue(found: Queue) -> None:
-    if not (found.started or found.waiting):
-        narrate("No builder waits.")
-
-
-queue = command_of(Way("queue", _show_queue, _conclude_queue))
 
 
 def _continue_option(help: str) -> click.Option:

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Way, command_of, option_of
-from agent_farm.cli.life import show_forgotten
+from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, UsageError

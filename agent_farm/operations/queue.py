@@ -12,6 +12,7 @@ from msgspec import Meta, convert
 from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, in_one_line
 from agent_farm.farm.farm import Farm, open_farm
@@ -32,6 +33,7 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_steps import NoRoom, make_builder
+from agent_farm.operations.stop import stop_running
 
 _TURN_SECONDS = 120.0
 # One that could not be started is tried again after so long, not at each look.
@@ -81,7 +83,7 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
         mark_looked(farm)
         records = farm.registry.read()
         left = [record for record in in_order(records) if record.id not in tried]
-        if not left or not has_room(farm, records):
+        if not left:
             return
         record = left[0]
         tried.add(record.id)
@@ -89,14 +91,31 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
             continue
         try:
             base = arrived_base(farm, record.after, record.base) if record.after else record.base
-            if base is not None:
-                yield _start(context, farm, record, base)
+            if base is None:
+                continue
+            if not has_room(farm, records) and not _make_room(farm, records):
+                return
+            yield _start(context, farm, record, base)
         except NoRoom:
             return
         except (AgentFarmError, OSError) as error:
             found = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
             if _note(farm, record, in_one_line(found)):
                 yield Failure.of(record.id, found)
+
+
+def _make_room(farm: Farm, records: Records) -> bool:
+    """Stop the builder whose turn ended first, if the settings say so; af resume goes on with it."""
+    if not farm.settings.flag("limits.stop_idle"):
+        return False
+    begun = [record for record in records.values() if record.state != "queued"]
+    statuses = read_statuses(farm, begun)
+    idle = [record for record in begun if statuses[record.id].state == "idle"]
+    for record in sorted(idle, key=lambda record: statuses[record.id].at or 0):
+        with suppress(AgentFarmError):  # it works again
+            stop_running(farm, record, "by af queue, as its turn had ended", only="idle")
+            return True
+    return False
 
 
 def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> BuilderShown:

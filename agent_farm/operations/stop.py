@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import ALIVE
-from agent_farm.errors import UsageError
+from agent_farm.builders.status import ALIVE, State
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.ending import end_processes
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
@@ -68,14 +68,19 @@ def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
 
 
 def _stop(farm: Farm, record: BuilderRecord) -> str | Forgotten:
-    if gone := forget(farm, record):
-        return gone
+    return forget(farm, record) or stop_running(farm, record, "by af stop")
+
+
+def stop_running(farm: Farm, record: BuilderRecord, reason: str, *, only: State | None = None) -> str:
+    """With `only` it is refused when it is in another state by now."""
     with hold(farm, record.id) as record:
         status = read_status(farm, record)
+        if only is not None and status.state != only:
+            raise AgentFarmError(f"{record.id} is {status.state} by now")
         if status.state == "unknown" and not find_pane(record).known:
             raise not_asked(record, status.reason)  # unlike a runtime that lives without its tmux server
         if not status.is_finished:  # how a runtime ended by itself stays on record
-            record = farm.registry.put(record.with_state("stopped", "by af stop"))
+            record = farm.registry.put(record.with_state("stopped", reason))
         end_processes(farm, record)
         note(farm, record, "stopped")
         return record.id

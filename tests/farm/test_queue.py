@@ -92,6 +92,19 @@ def test_who_is_taken_out_of_the_queue_leaves_the_text_alone(limited: Path, af: 
     assert "problem" not in doctor.stdout, doctor.stdout
 
 
+def test_with_stop_idle_a_builder_whose_turn_has_ended_gives_up_its_place(limited: Path, af: Af) -> None:
+    assert af("config", "set", "limits.stop_idle", "true").returncode == 0
+    spawn(af, "[[ask:Really?]]", "--name", "asks")
+    assert af("wait", "asks", "--for", "waiting", "--timeout", "300").returncode == 0
+    spawn(af, "Work", "--name", "second")
+    assert af("queue").stdout.startswith("second waits (place 1 of 1)")
+    assert af("send", "asks", "--keys", "1").returncode == 0
+    assert af("wait", "asks", "--for", "idle", "--timeout", "300").returncode == 0
+    assert af("queue").returncode == 0
+    assert states(af)["asks"] == "stopped"
+    assert states(af)["second"] in ("preparing", "working", "idle")
+
+
 def test_stopping_all_starts_nobody(limited: Path, af: Af) -> None:
     for name in ("one", "two", "three"):
         spawn(af, "Work", "--name", name)

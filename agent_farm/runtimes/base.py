@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agent_farm.disk import replace_file
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes.bounds import NONE, Bounds
@@ -130,8 +133,6 @@ class RuntimeAdapter(ABC):
         without it a run cannot be resumed where the runtime's own home may not be used. `on_progress` gets
         what the run has come to, whenever it has come further.
         """
-        import time
-
         started = time.monotonic()
         try:
             own = self.own_environment(env, model)
@@ -184,8 +185,6 @@ class RuntimeAdapter(ABC):
         self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
     ) -> Path:
         """Write the MCP configuration in the runtime's own form into the existing `tmp_dir`."""
-        from agent_farm.disk import replace_file
-
         path = tmp_dir / self.cli.config_file
         document = self.cli.config(as_servers(mcp_servers))
         if path.suffix == ".toml":
@@ -193,8 +192,6 @@ class RuntimeAdapter(ABC):
 
             replace_file(path, tomli_w.dumps(document))
         else:
-            import json
-
             replace_file(path, json.dumps(document, indent=2))
         return path
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,8 +89,6 @@ def _run(
     directory: Path,
     **given: Any,
 ) -> RuntimeResult:
-    import asyncio
-
     url = f"http://localhost:{probe.port}/mcp?runtime_session_id=check"
     server = McpServer("farmcheck", url, probe.token)
     desk, home = directory / "desk", directory / "home"
@@ -101,8 +101,6 @@ def _run(
 
 @contextmanager
 def _private_directory() -> Iterator[Path]:
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="af-check-", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
 

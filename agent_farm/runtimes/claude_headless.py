@@ -8,6 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from agent_farm.disk import replace_file
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.skills import skill_commands
 
@@ -64,8 +65,6 @@ def _program(start: Start) -> str:
     command = start.command or ()
     if len(command) == 1 and not start.extra_args:
         return command[0]
-    from agent_farm.disk import replace_file
-
     script = start.place / "claude"
     words = f'{shlex.join(command)} "$@" {shlex.join(start.extra_args)}'
     replace_file(script, f"#!/bin/sh\nexec {words}\n", mode=0o700)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agent_farm.disk import make_directory, replace_file
 from agent_farm.runtimes.cli import Start
 
 
@@ -67,8 +68,6 @@ def _load_totals(file: Path) -> dict[str, float] | None:
 
 
 def _save_totals(file: Path, totals: dict[str, float]) -> None:
-    from agent_farm.disk import make_directory, replace_file
-
     make_directory(file.parent)
     replace_file(file, json.dumps(totals))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from agent_farm.disk import make_directory, replace_file
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.plain_text import argument_for
 from agent_farm.runtimes.result import Failure, RuntimeResult
+from agent_farm.runtimes.worktree_facts import identity_environment
 from agent_farm.usage_limits import limit_in
 
 
@@ -25,8 +27,7 @@ class CliAdapter(RuntimeAdapter):
         return Launch(argv, start.cwd, environment_of(self.cli, start), files, scratch)
 
     async def run_headless(self, start: Start) -> RuntimeResult:
-        from agent_farm.disk import make_directory, replace_file
-        from agent_farm.runtimes.lines import run_lines
+        from agent_farm.runtimes.headless_run import run_lines  # asyncio, which no pane needs
         from agent_farm.runtimes.process import Command
 
         start = _at_home(self.cli, start)
@@ -71,8 +72,6 @@ def environment_of(cli: Cli, start: Start) -> dict[str, str]:
     if start.mode in cli.temporary:
         env[cli.temporary[start.mode]] = str(_scratch(start))
     if cli.hides_git_identity:
-        from agent_farm.runtimes.worktree_facts import identity_environment
-
         env |= identity_environment(start.cwd, start.env)
     return {**env, **cli.environment(start), **(start.server.environment() if start.server else {})}
 

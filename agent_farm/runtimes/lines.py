@@ -7,15 +7,17 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.cli import Start
-from agent_farm.runtimes.process import Command, Ended, run_guarded
 from agent_farm.runtimes.reading import refused_reading
 from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage, failure_of
+
+if TYPE_CHECKING:
+    from agent_farm.runtimes.process import Ended
 
 Event = Mapping[str, Any]
 
@@ -141,41 +143,6 @@ class LineParser(ABC):
         if not self.output.strip() and not self.calls:
             return Failure("failed", "it ended with nothing said and nothing done")
         return None
-
-
-async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
-    """Cancelled, it raises Interrupted."""
-    import asyncio
-
-    try:
-        ended = await run_guarded(command, _telling(parser))
-    except asyncio.CancelledError as error:
-        from agent_farm.runtimes.interruption import Interrupted
-
-        raise Interrupted(parser.told(Failure("killed", "interrupted"))) from error
-    except ValueError as error:  # from the reader: what came before is kept
-        parser.fail("failed", f"a line of its output is too long to be read ({error})")
-        ended = Ended()
-    return parser.result(ended, command.timeout)
-
-
-def _telling(parser: LineParser) -> Callable[[str], str | None]:
-    """`parser.line`; what has come of it is told where somebody listens."""
-    tell = parser.start.on_progress
-    if tell is None:
-        return parser.line
-    seen = (0, 0, "")
-
-    def line(text: str) -> str | None:
-        nonlocal seen
-        verdict = parser.line(text)
-        answered = sum(call.result is not None for call in parser.calls.values())
-        if (now := (len(parser.calls), answered, parser.output)) != seen:
-            seen = now
-            tell(parser.told(None))
-        return verdict
-
-    return line
 
 
 def turn_limit(turns: int) -> str:

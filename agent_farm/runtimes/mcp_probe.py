@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import urllib.error
+import urllib.request
 
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import Failure
@@ -13,15 +16,10 @@ USER_AGENT = "agent-farm-probe"
 
 async def probe_server(server: McpServer) -> Failure | None:
     """None when it answers. The question opens no session: servers answer ping at any time."""
-    import asyncio
-
     return await asyncio.to_thread(_ask, server)
 
 
 def _ask(server: McpServer) -> Failure | None:
-    import urllib.error
-    import urllib.request
-
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers["User-Agent"] = USER_AGENT
     if server.token:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -11,15 +12,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import asyncio
+from agent_farm.errors import UsageError
 
 GUARD = Path(__file__).with_name("guard.py")
 GRACE_SECONDS = 3.0
 _STDERR_KEPT = 16_384
 _LINE_LIMIT = 1 << 26
+TOO_LONG = "(a line that is too long to be read)\n"  # what is heard of one
 _LEFT_SECONDS = 2.0  # for output that comes from nobody who is ours
 
 OnLine = Callable[[str], "str | None"]
@@ -69,8 +69,6 @@ async def run_guarded(
 
     However this ends, by cancellation or by the death of this process too, no process of the command is left.
     """
-    import asyncio
-
     starting = asyncio.create_task(_Guard.start(command, on_error))
     try:
         guard = await asyncio.shield(starting)  # cut short, it could leave a guard that nobody knows of
@@ -103,8 +101,6 @@ class _Guard:
         grace: float,
         on_error: Callable[[str], None] | None,
     ) -> None:
-        import asyncio
-
         self.process = process
         self.stdout, stderr, status = self._pipes = pipes
         self._lifeline = lifeline
@@ -118,8 +114,6 @@ class _Guard:
 
     @classmethod
     async def start(cls, command: Command, on_error: Callable[[str], None] | None) -> _Guard:
-        import asyncio
-
         lifeline_end, lifeline = os.pipe()
         stdout, stderr, status = pipes = [await _Pipe.open() for _ in range(3)]
         words = (str(lifeline_end), str(status.far_end), str(command.grace), str(command.scratch or ""))
@@ -139,8 +133,6 @@ class _Guard:
             for pipe in pipes:
                 pipe.close()
             if isinstance(error, ValueError):  # NUL in an argument or in the environment
-                from agent_farm.errors import UsageError
-
                 raise UsageError("A word of its command or environment contains NUL") from error
             raise
         finally:
@@ -151,8 +143,6 @@ class _Guard:
 
     async def read(self, on_line: OnLine) -> str | None:
         """Until the output ends, or nothing comes any more after all of the guard was killed."""
-        import asyncio
-
         lines = _Lines(self.stdout.reader, on_line)
         self._reading = asyncio.create_task(lines.read())
         await asyncio.wait((self._reading, self._status), return_when=asyncio.FIRST_COMPLETED)
@@ -164,8 +154,6 @@ class _Guard:
 
     async def close(self) -> None:
         """Cut the lifeline and wait for the guard to end the group; a killed guard's work is done here."""
-        import asyncio
-
         os.close(self._lifeline)
         if self._reading is not None:
             self._reading.cancel()
@@ -212,8 +200,6 @@ class _Pipe:
 
     @classmethod
     async def open(cls) -> _Pipe:
-        import asyncio
-
         near_end, far_end = os.pipe()
         reader = asyncio.StreamReader(limit=_LINE_LIMIT)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -253,7 +239,7 @@ class _Lines:
         try:
             return await self._stream.readline()
         except ValueError:
-            return b"(a line that is too long to be read)\n"
+            return TOO_LONG.encode()
 
 
 async def _drain(stream: asyncio.StreamReader) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_farm.runtimes.base import RuntimeAdapter
-from agent_farm.runtimes.interruption import Interrupted
+from agent_farm.runtimes.headless_run import Interrupted
 from agent_farm.runtimes.process import held_by_guards
 from agent_farm.runtimes.result import RuntimeResult
 from agent_farm.sessions import telemetry

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_farm.errors import LockTaken
-from agent_farm.runtimes.interruption import Interrupted
+from agent_farm.runtimes.headless_run import Interrupted
 from agent_farm.runtimes.result import Failure, RuntimeResult, ToolCall
 from agent_farm.sessions.records import session_start
 from agent_farm.sessions.session import SessionRequest

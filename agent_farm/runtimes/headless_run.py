@@ -1,0 +1,47 @@
+"""A CLI headless, from its start to a result; cut short, what it had told until then is not lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from agent_farm.runtimes.lines import LineParser
+from agent_farm.runtimes.process import TOO_LONG, Command, run_guarded
+from agent_farm.runtimes.result import Failure, RuntimeResult
+
+
+class Interrupted(asyncio.CancelledError):
+    """`partial` has no usage or cost that the runtime did not tell."""
+
+    def __init__(self, partial: RuntimeResult) -> None:
+        super().__init__()
+        self.partial = partial
+
+
+async def run_lines(command: Command, parser: LineParser) -> RuntimeResult:
+    """Cancelled, it raises Interrupted."""
+    try:
+        ended = await run_guarded(command, _hearing(parser))
+    except asyncio.CancelledError as error:
+        raise Interrupted(parser.told(Failure("killed", "interrupted"))) from error
+    return parser.result(ended, command.timeout)
+
+
+def _hearing(parser: LineParser) -> Callable[[str], str | None]:
+    """`parser.line`; what has come of it is told where somebody listens."""
+    tell = parser.start.on_progress
+    seen = (0, 0, "")
+
+    def line(text: str) -> str | None:
+        nonlocal seen
+        if text == TOO_LONG:
+            parser.fail("failed", "a line of its output is too long to be read")
+            return "failed"
+        verdict = parser.line(text)
+        answered = sum(call.result is not None for call in parser.calls.values())
+        if tell and (now := (len(parser.calls), answered, parser.output)) != seen:
+            seen = now
+            tell(parser.told(None))
+        return verdict
+
+    return line

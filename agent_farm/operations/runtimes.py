@@ -13,9 +13,9 @@ from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
 from agent_farm.runtimes.base import require_model
-from agent_farm.runtimes.check import Finding, check_runtime, require_runtime
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
+from agent_farm.runtimes.runtime_check import Finding, check_runtime, require_runtime
 from agent_farm.runtimes.survey import survey_runtimes
 
 

@@ -107,7 +107,7 @@ def test_an_order_of_many_is_found_in_time() -> None:
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.parametrize("driver", ["union", "own"])
+@pytest.mark.parametrize("driver", [pytest.param("union", marks=pytest.mark.slow), "own"])
 def test_a_declared_merge_driver_is_followed_by_the_check(
     repo: Path, spawn: Spawn, af: Af, driver: str
 ) -> None:

@@ -47,6 +47,7 @@ def test_a_turn_that_ended_is_proven_by_itself(checked: Path, spawn: Spawn, af: 
     assert checked.read_text() == "begin\nend\n"
 
 
+@pytest.mark.slow
 def test_stopping_the_builder_does_not_cut_its_check_short(
     checked: Path, spawn: Spawn, af: Af, repo: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_start_asks_for_the_checks_that_will_run_by_themselves(repo: Path, af:
     assert "agent-farm.toml check.lint.command: echo not agreed" in done.stderr
 
 
+@pytest.mark.slow
 def test_many_that_end_at_once_are_checked_one_at_a_time_and_none_is_forgotten(
     checked: Path, spawn: Spawn, af: Af, repo: Path
 ) -> None:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
-from starlette.applications import Starlette
-from starlette.testclient import TestClient
 
 from agent_farm.cli.main import cli
 from agent_farm.errors import UsageError
-from agent_farm.farm.farm import open_farm
-from agent_farm.operations.operation import Context, Operation
+from agent_farm.operations.operation import Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.schemas import answer_schema, request_schema
 from agent_farm.operations.table import load, load_all
-from agent_farm.server.api import route_of
-from agent_farm.server.tools import call_tool, tools_for
+from agent_farm.server.tools import tools_for
 from tests.conftest import Af
+from tests.dashboard.stage import Dashboard
 
 OPERATIONS = {operation.name: operation for operation in load_all()}
 Verb = Operation[Any, Any]
-Door = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(params=OPERATIONS.values(), ids=OPERATIONS)
@@ -45,7 +41,9 @@ def test_each_field_says_what_it_means_once(verb: Verb) -> None:
 
 def test_what_a_program_is_told_of_it(verb: Verb) -> None:
     for caller in verb.who:
-        (tool,) = [tool for tool in tools_for(caller) if tool.name == verb.name]
+        tools = [tool for tool in tools_for(caller) if tool.name == verb.name]
+        assert len(tools) == ("mcp" in verb.doors)
+    for tool in tools:
         hints = tool.annotations
         assert hints is not None
         assert hints.read_only_hint == (verb.effect == "reads")
@@ -88,50 +86,63 @@ def examples(id: str) -> Iterator[tuple[str, dict[str, Any], list[str] | None]]:
     yield "prune", {"dry_run": True}, ["prune", "--dry-run"]
     yield "stop", {"ids": [id]}, ["stop", id]
     yield "resume", {"id": id}, ["resume", id]
+    prompt = {"prompt": "[[say:x]]", "runtime": "demo"}
+    yield "trigger", prompt, ["trigger", "--runtime", "demo", "[[say:x]]"]
+    yield "trigger", prompt | {"wait": False}, ["trigger", "--no-wait", "--runtime", "demo", "[[say:x]]"]
+    yield "sessions_list", {}, ["sessions"]
+    yield "schedule_list", {}, ["schedule", "list"]
+    yield "usage", {}, None
+    yield "state_set", {"key": "a", "value": {"b": [1]}}, None
+    yield "state_get", {"key": "a"}, None
+    yield "state_list", {}, None
+    yield "credentials_list", {}, ["credentials", "list"]
+    yield "butler_status", {}, ["butler", "status"]
+    yield "list_sources", {}, ["sources", "list"]
 
 
-def at_the_terminal(af: Af, words: Mapping[str, list[str] | None], verb: str, request: Any) -> dict[str, Any]:
-    done = af(*(words[verb] or ()), "--json")
+def at_the_terminal(af: Af, words: Sequence[str]) -> dict[str, Any]:
+    done = af(*words, "--json")
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
-def over_mcp(context: Callable[[Verb], Context], verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    result = asyncio.run(call_tool(verb, request, context))
-    assert not result.is_error, result
-    assert result.structured_content is not None
-    document: dict[str, Any] = json.loads(json.dumps(result.structured_content))
+def over_mcp(server: Dashboard, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    call = {"name": verb, "arguments": request}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    answer = server.ask(
+        "POST", "/mcp", body, headers={"Accept": "application/json, text/event-stream", **JSON}
+    )
+    (said,) = (line for line in answer.body.splitlines() if line.startswith(b"data: {"))
+    result = json.loads(said.removeprefix(b"data: "))["result"]
+    assert not result.get("isError"), result
+    document: dict[str, Any] = result["structuredContent"]
     return document
 
 
-def over_http(client: TestClient, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    path = f"/api/{verb}"
-    reads = load(verb).effect == "reads"
-    response = client.get(path, params=dict(request)) if reads else client.post(path, json=request)
-    assert response.status_code == 200, response.text
-    document: dict[str, Any] = response.json()
-    return document
+def over_http(server: Dashboard, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    if load(verb).effect != "reads":
+        return dict(server.post(f"/api/{verb}", request))
+    return dict(server.get(f"/api/{verb}?{urlencode(request, doseq=True)}"))
 
 
 def test_every_door_answers_as_the_schema_says(repo: Path, af: Af) -> None:
     id = json.loads(af("spawn", "--runtime", "demo", "[[say:ready]]", "--json").stdout)["builder"]["id"]
-    cases = list(examples(id))
+    cases, server = list(examples(id)), Dashboard(repo)
+    server.start()
 
-    def context(operation: Verb) -> Context:
-        return Context(open_farm(repo), whole_ids=True)
+    def check(verb: str, document: dict[str, Any]) -> None:
+        Draft202012Validator(answer_schema(load(verb).answer)).validate(document)
 
-    app = Starlette(routes=[route_of(operation, context) for operation in OPERATIONS.values()])
-    doors: list[Door] = [
-        partial(at_the_terminal, af, {verb: words for verb, _, words in cases}),
-        partial(over_mcp, context),
-        partial(over_http, TestClient(app)),
-    ]
-    for number, door in enumerate(doors):
-        for verb, request, words in cases:
-            if number or words is not None:
-                document = door(verb, request)
-                Draft202012Validator(answer_schema(load(verb).answer)).validate(document)
+    try:
+        for verb, _, words in cases:
+            if words is not None:
+                check(verb, at_the_terminal(af, words))
+        for door in (over_mcp, over_http):
+            for verb, request, _ in cases:
+                check(verb, door(server, verb, request))
+    finally:
+        server.end()
 
 
 def test_what_is_off_is_named_with_what_it_takes() -> None:

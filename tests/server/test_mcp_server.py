@@ -22,6 +22,7 @@ from agent_farm.server.client import LINES
 from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.records import session_create
 from agent_farm.sessions.session import Session
+from tests.gitrepo import write_files
 from tests.server.serving import ARCHITECT, Served, document_of, serving, tools_of
 from tests.sessions.loop import in_loop
 
@@ -293,6 +294,22 @@ async def test_a_session_reads_the_records_of_its_own_butler_alone(repo: Path) -
         assert [one["id"] for one in listed["sessions"]] == ["c0ffee-2"]
         whole = structured(await served.call("sessions_get", {"session_id": "c0ffee-1"}))
         assert whole["session"]["butler"] == "mail"
+
+
+@in_loop
+async def test_one_server_keeps_the_state_of_two_butlers_apart(repo: Path) -> None:
+    write_files(repo, {f"codev/roster/{name}/butler.toml": "" for name in ("health", "mail")})
+    async with serving(repo) as served:
+        for name in ("health", "mail"):
+            token = served.tokens.mint_for_session(name, name)
+            own = {"token": token, "session": name}
+            structured(await served.call("state_set", {"key": "who", "value": name}, **own))
+            assert structured(await served.call("state_list", **own))["state"] == {"who": name}
+        refused = await served.call("state_get", {"key": "who", "butler": "health"}, **own)
+        assert "butler is for the architect to choose" in refused["content"][0]["text"]
+        read = structured(await served.call("state_get", {"key": "who", "butler": "health"}))
+        assert read["value"] == "health"
+        assert structured(await served.call("state_list"))["state"] == {}
 
 
 @in_loop

@@ -114,7 +114,7 @@ def test_the_address_of_a_server_names_no_file_to_read(repo: Path) -> None:
     from agent_farm.server.address import load_address
 
     files = server_files(repo)
-    document = {"version": 1, "pid": 1, "port": 2, "token_file": "/etc/passwd", "started_at": 0}
+    document = {"version": 1, "pid": 7, "port": 2, "token_file": "/etc/passwd", "started_at": 0}
     write_files(repo, {".agent-farm/server.json": json.dumps(document)})
     address = load_address(files)
     assert address is not None

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from agent_farm.board.keys import KEYS as BOARD_KEYS
-from agent_farm.board.keys import MOVES as BOARD_MOVES
+from agent_farm.board.key_table import KEYS as BOARD_KEYS
+from agent_farm.board.key_table import MOVES as BOARD_MOVES
 from agent_farm.cli.main import cli
 from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from tools.json_page import json_page

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from agent_farm.board import leaving
-from agent_farm.board.asking import ask
 from agent_farm.board.dialogs import AnswerDialog, Choose, Confirm, Line, Spawn
-from agent_farm.board.keys import KEYS, MOVES
+from agent_farm.board.key_table import KEYS, MOVES
+from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.cli.cells import counted
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.operation import Failure
@@ -19,7 +19,7 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
 
 if TYPE_CHECKING:
-    from agent_farm.board.app import BoardApp
+    from agent_farm.board.board_app import BoardApp
 
 Chosen = Sequence[BuilderShown]
 Act = Callable[[Chosen], Coroutine[Any, Any, None]]

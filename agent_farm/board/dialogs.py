@@ -17,8 +17,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList, Select, Static, TextArea
 from textual.widgets.option_list import Option
 
-from agent_farm.board.asking import ask
 from agent_farm.board.leaving import edit_text
+from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.choices import Offered
 

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from agent_farm.board.asking import ask
+from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.cli.cells import counted
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.shown import BuilderShown

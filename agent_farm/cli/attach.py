@@ -11,7 +11,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.cli.cells import cut
 from agent_farm.cli.options import complete_ids, current_farm
-from agent_farm.cli.output import is_interactive, narrate, printable, require_terminal
+from agent_farm.cli.output import is_interactive, narrate, printable, require_terminal, terminal_width
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
@@ -69,7 +69,7 @@ def choose_builder(farm: Farm) -> BuilderRecord:
     if not is_interactive():
         raise UsageError("Name a builder", evidence=lines, hint=f"af attach {found[0][0].id}")
     for number, line in enumerate(lines, 1):
-        narrate(f"{number:>3}  {printable(line)}")
+        narrate(f"{number:>3}  {cut(printable(line), terminal_width() - 5)}")
     number = click.prompt("Attach to (q: none)", value_proc=partial(_number, most=len(found)), err=True)
     return found[number - 1][0]
 
@@ -106,4 +106,4 @@ def _lines(found: list[tuple[BuilderRecord, Status]]) -> list[str]:
 def _what(record: BuilderRecord, status: Status) -> str:
     """The question where it has one, else what it works on."""
     asked = status.reason if status.state == "waiting" else None
-    return cut(" ".join((asked or record.title).split()), 60)
+    return " ".join((asked or record.title).split())

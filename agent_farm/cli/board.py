@@ -16,7 +16,7 @@ def board() -> None:
     """
     require_terminal(why="The board needs one.", hint="af status")
     farm = current_farm(tolerant=True)
-    from agent_farm.board.app import BoardApp  # Textual takes longer to load than any other command
+    from agent_farm.board.board_app import BoardApp  # Textual takes longer to load than any other command
 
     app = BoardApp(farm.root)
     app.run()

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent_farm.board.board_order import arrange, next_needing
 from agent_farm.board.dialogs import options_of
-from agent_farm.board.groups import arrange, next_needing
-from agent_farm.board.keys import KEYS
-from agent_farm.board.lines import lines_of
+from agent_farm.board.key_table import KEYS
+from agent_farm.board.line_text import lines_of
 from agent_farm.cli.cells import cells
 from agent_farm.operations.shown import BuilderShown
 

@@ -13,8 +13,8 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agent_farm.board.groups import Group
-from agent_farm.board.lines import Line, lines_of
+from agent_farm.board.board_order import Group
+from agent_farm.board.line_text import Line, lines_of
 from agent_farm.operations.shown import BuilderShown
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from agent_farm.board.groups import FAILED, NEEDED, Group
+from agent_farm.board.board_order import FAILED, NEEDED, Group
 from agent_farm.cli.cells import cut, pad
 from agent_farm.cli.status_table import age, work_words
 from agent_farm.operations.shown import BuilderShown

@@ -15,10 +15,10 @@ from textual.events import Click, Resize
 from textual.widgets import Input, Static
 
 from agent_farm.board.acts import Act, Acts
+from agent_farm.board.board_order import NEEDED, SORTINGS, arrange, group_of, next_needing
+from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
-from agent_farm.board.groups import NEEDED, SORTINGS, arrange, group_of, next_needing
-from agent_farm.board.keys import KEYS, Key
-from agent_farm.board.listing import BuilderList
+from agent_farm.board.key_table import KEYS, Key
 from agent_farm.board.view import View
 from agent_farm.cli.cells import counted
 from agent_farm.operations.shown import BuilderShown

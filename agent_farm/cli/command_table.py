@@ -25,7 +25,7 @@ SECTIONS = ("Builders", "Landing", "Headless", "Local context", "Farm")
 
 COMMANDS = {
     "spawn": Entry("spawn", "spawn", "Builders", "Start a builder: a task, a spec, a protocol or a shell"),
-    "queue": Entry("spawn", "queue", "Builders", "Start queued builders, and list those that still wait"),
+    "queue": Entry("queued", "queue", "Builders", "Start queued builders, and list those that still wait"),
     "status": Entry("status", "status", "Builders", "List builders and their state"),
     "board": Entry("board", "board", "Builders", "Look at all builders in one screen, and act in place"),
     "dash": Entry("dash", "dash", "Builders", "Open the dashboard in the browser"),

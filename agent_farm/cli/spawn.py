@@ -1,4 +1,4 @@
-"""`af spawn`, `af queue`."""
+"""`af spawn`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from agent_farm.cli.attach import attach_to, require_attachable
-from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.options import (
     complete_ids,
@@ -24,8 +23,6 @@ from agent_farm.cli.options import (
 )
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
-from agent_farm.operations.queue import Queue, Waiting
-from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn import OneOfSeveral, PlanShown, Spawned
 from agent_farm.operations.spawn_request import Spawn
 
@@ -232,18 +229,3 @@ spawn = command_of(
     },
     epilog=EPILOG,
 )
-
-
-def _show_queue(part: BuilderShown | Waiting) -> None:
-    if isinstance(part, Waiting):
-        answer(printable(f"{part.id} waits ({part.reason}): {cut(part.title, 60)}"))
-    else:
-        answer(f"{part.id} started")
-
-
-def _conclude_queue(found: Queue) -> None:
-    if not (found.started or found.waiting):
-        narrate("No builder waits.")
-
-
-queue = command_of(Way("queue", _show_queue, _conclude_queue))

@@ -22,7 +22,6 @@ from agent_farm.farm.chosen_runtime import (
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.git.ignoring import ignored_files
-from agent_farm.landing.arrival import arrived_base
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
@@ -127,6 +126,8 @@ def _ground(context: Context, order: Spawn) -> _Ground:
     id = order.after if order.after is not None else order.stack
     if id is None:
         return _Ground(order.base)
+    from agent_farm.landing.arrival import arrived_base  # 20 ms that no other spawn pays
+
     first = choose(context, id)
     base = order.base or first.base
     landed = arrived_base(context.farm, first.id, base)

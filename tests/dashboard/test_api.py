@@ -11,6 +11,7 @@ import pytest
 from agent_farm.operations.table import offered
 from tests.conftest import Af
 from tests.dashboard.stage import Dashboard
+from tests.leftovers import processes_of
 
 Spawn = Callable[..., str]
 
@@ -129,6 +130,20 @@ def test_conflicts_are_foreseen(dashboard: Dashboard, spawn: Spawn, af: Af, shop
     assert af("wait", one, other, "--timeout", "300").returncode == 0
     found = dashboard.get("/api/conflicts")["conflicts"]
     assert [conflict["files"] for conflict in found] == [["same.txt"]]
+
+
+def test_a_check_runs_in_the_server_too(dashboard: Dashboard, spawn: Spawn, af: Af, shop: Path) -> None:
+    """After consent; nothing of it is left beyond its time limit, and it shows among the builders."""
+    id = spawn("[[write:made.txt]] one")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    (shop / "agent-farm.toml").write_text('[check]\nseconds = 1\ncommand = "echo out; sleep 600"\n')
+    refused = dashboard.ask("POST", "/api/check", {"ids": [id]})
+    assert (refused.status, refused.json["error"]["code"]) == (409, "consent-needed")
+    (found,) = dashboard.post("/api/check", {"ids": [id], "yes": True})["builders"]
+    assert (found["state"], found["output"]) == ("red", [{"check": "check", "text": "out"}])
+    assert found["proof"]["checks"][0]["timed_out"] is True
+    assert dashboard.get(f"/api/status?ids={id}")["builders"][0]["proof"] == found["proof"]
+    assert processes_of(shop / ".agent-farm/trials") == []
 
 
 def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+_LOOKED_AT = 10_000  # letters: a program may print a line of any length
+
 
 def limit_in(text: str, words: str) -> str | None:
     """What `text` says of a limit, the time before it; None where the regular expression `words` finds none.
 
     Of its groups, `until` is the time at which the limit ends, `after` how long that still takes.
     """
-    said = " ".join(text.split())
+    said = " ".join(text[:_LOOKED_AT].split())
     found = re.search(words, said, re.IGNORECASE) if words else None
     if found is None:
         return None

@@ -75,6 +75,12 @@ def test_what_time_does_not_lift_is_none(name: str, said: str) -> None:
     assert limit_in(said, get_adapter(name).cli.limited) is None
 
 
+def test_of_a_text_of_any_length_only_the_beginning_counts() -> None:
+    told = limit_in("you've hit your limit " * 100_000, get_adapter("claude-code").cli.limited)
+    assert told
+    assert len(told) <= 10_000
+
+
 def test_every_cli_has_words_for_it() -> None:
     assert [name for name in ADAPTERS if not get_adapter(name).cli.limited] == []
 

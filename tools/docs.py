@@ -53,16 +53,15 @@ def _block(command: click.Command, context: click.Context) -> str:
 
 
 BOARD = """\
-`af` alone in a terminal, or `af board`, shows all builders in one screen: look, move and act in place,
-without typing an id.
+`af` by itself in a terminal, or `af board`, shows all builders on one screen: look, move and act without
+typing an id.
 
-Builders stand by what they need: those that need you with their question, then failed, proven, working,
-queued, idle and ended ones. A line says state, since when, what git says (as in `af status`), the id where
-there is room, and the task. Beside or below it is the builder under the cursor: its screen as it is now,
-its diff, its log, or what it conflicts with.
+Builders are ordered by what they need: first those that need you, with their question, then failed, proven,
+working, queued, idle and ended ones. A line has the state and its age, git as in `af status`, the id if there
+is room, and the task. Beside or below the list is the builder under the cursor: its screen right now, its
+diff, its log, or what it conflicts with.
 
-Everything is live: a hook's report is on the screen at once, and nothing is asked while nothing happens
-but the screen that is shown.
+Everything is live: a hook's report shows at once. While nothing happens, only the visible screen is polled.
 
 | key | does |
 | --- | --- |

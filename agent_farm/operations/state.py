@@ -20,9 +20,11 @@ AtRevision = Annotated[
 
 
 def _store(context: Context, butler: str | None) -> StateStore:
-    name = whose(context, butler)
-    own = context.butlers.own.name if context.butlers else None
-    return StateStore(database_of(context), name or own or load_butler(context.farm.root).name)
+    """A session reaches its own even while its butler's file is wrong."""
+    name = whose(context, butler) or (context.butlers.own.name if context.butlers else None)
+    if name is None or butler is not None:
+        name = load_butler(context.farm.root, name).name
+    return StateStore(database_of(context), name)
 
 
 class OneKey(Request):

@@ -310,6 +310,8 @@ async def test_one_server_keeps_the_state_of_two_butlers_apart(repo: Path) -> No
         read = structured(await served.call("state_get", {"key": "who", "butler": "health"}))
         assert read["value"] == "health"
         assert structured(await served.call("state_list"))["state"] == {}
+        unknown = await served.call("state_set", {"key": "a", "value": 1, "butler": "helth"})
+        assert "No butler helth\nDid you mean health?" in unknown["content"][0]["text"]
 
 
 @in_loop

@@ -119,12 +119,15 @@ def _make_room(farm: Farm, records: Records) -> bool:
 
 
 def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> BuilderShown:
-    """As if it were asked for now, by one who stands where it was asked for."""
+    """As if it were asked for now, by one who stands where it was asked for.
+
+    But for consent: what the repository has come to want since then nobody has seen.
+    """
     order = load_order(farm, record.id)
     request = convert(order.request, Spawn)
     if request.branch is None and request.stack is None:
         request = replace(request, base=base)
-    request = replace(request, after=None, name=None)
+    request = replace(request, after=None, name=None, yes=False)
     issue = None
     if order.issue is not None:
         from agent_farm.forge.issues import Issue
@@ -133,7 +136,7 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     place = Path(order.directory)
     place = place if place.is_dir() else farm.root
     own = open_farm(place)
-    there = Context(own, ask=context.ask, naming_agrees=True, directory=place)
+    there = Context(own, ask=context.ask, directory=place)
     return make_builder(own, preflight(there, request, issue), record)
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Af, end_processes
 from tests.farm.stopping import killed
 from tests.farm.traces import end_tmux, traces
-from tests.gitrepo import git
+from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
 
 
@@ -65,6 +65,26 @@ def test_one_end_starts_the_next_and_the_order_is_kept(limited: Path, af: Af) ->
     lives = [life(run) for run in runs]
     assert [one.begin for one in lives] == sorted(one.begin for one in lives)
     assert most_at_once(lives) == 1
+
+
+def test_who_waited_does_not_start_by_what_nobody_agreed_to(limited: Path, af: Af) -> None:
+    """`--yes` is said to what the repository wants then, and not to what lands while it waits."""
+    commit_files(
+        limited,
+        {
+            "agent-farm.toml": '[limits]\nmax_builders = 1\n[worktree]\nsetup = "sh setup.sh"\n',
+            "setup.sh": "true\n",
+        },
+    )
+    spawn(af, "--yes", "Work", "--name", "first")
+    assert spawn(af, "--yes", "More", "--name", "second")["builder"]["state"] == "queued"
+    commit_files(limited, {"setup.sh": "touch ran\n"})
+    assert af("stop", "first").returncode == 0
+    done = af("queue")
+    assert "second" in done.stdout + done.stderr
+    assert states(af)["second"] == "queued"
+    assert "nobody has agreed to" in af("status", "--json").stdout
+    assert not list(limited.glob(".builders/*/ran"))
 
 
 def test_a_task_that_cannot_be_spawned_keeps_all_from_starting(limited: Path, af: Af) -> None:

@@ -159,6 +159,13 @@ def test_after_waits_for_the_work_to_land_and_starts_from_there(repo: Path, af: 
     assert (third["state"], third["base"]) == ("running", "main")
 
 
+def test_after_a_builder_that_has_made_nothing_yet_waits(repo: Path, af: Af) -> None:
+    """Nothing of it is left to land, and that is no landing."""
+    spawn(af, "--shell", "--name", "first")
+    assert spawn(af, "Then this", "--after", "first")["builder"]["state"] == "queued"
+    assert [one["id"] for one in json.loads(af("queue", "--json").stdout)["started"]] == []
+
+
 def test_one_that_cannot_be_started_says_why_and_holds_up_nobody(repo: Path, af: Af) -> None:
     git(repo, "branch", "old")
     (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 1\n")

@@ -37,6 +37,7 @@ def test_it_moves_to_where_the_work_below_it_has_landed(
     assert (above.worktree / "a.txt").exists()
     commit_files(repo, {"main.txt": "by a person\n"})
     assert af("merge", "below", "--strategy", strategy, "--prune").returncode == 0
+    commit_files(repo, {"a.txt": "edited since\n"})  # copying the commit below once more would conflict
     done = af("sync", "above")
     assert done.returncode == 0, done.stderr
     assert f"above moved onto main at {git(repo, 'rev-parse', 'main')[:10]}" in done.stdout

@@ -84,6 +84,8 @@ def command_of(
         return _parameter(field, [word, *([letter] if letter else [])], (metavars or {}).get(field.name))
 
     derived = [own[field.name] if field.name in own else named(field) for field in fields_of(operation)]
+    many = "ids" in operation.request.__struct_fields__
+    filters = [_filter(word, help) for word, help in _FILTERS.items()] if many else []
     shown = [*(param for param in derived if param is not None), *also]
 
     def carry_out(as_json: bool, **values: Any) -> int:
@@ -102,26 +104,45 @@ def command_of(
         context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
         return _carry_out(Typed(values, verb, context, request, as_json), chosen)
 
-    return _OnceEach(
+    return _Command(
         name or way.verb,
         context_settings=context_settings,
-        params=[*shown, _json()],
+        params=[*shown, *filters, _json()],
         callback=carry_out,
         help=help or operation.text,
         epilog=epilog,
     )
 
 
-class _OnceEach(click.Command):
-    """An option that takes one value is refused when it is given two: the last one would win unsaid."""
+_FILTERS = {
+    "needs-you": "All that need you, instead of their ids.",
+    "idle": "All whose turn has ended, instead of their ids.",
+    "landed": "All whose work has landed, instead of their ids.",
+}
+
+
+def _filter(word: str, help: str) -> click.Option:
+    return click.Option([f"--{word}", _filter_name(word)], is_flag=True, expose_value=False, help=help)
+
+
+def _filter_name(word: str) -> str:
+    return f"all_{word.replace('-', '_')}"
+
+
+class _Command(click.Command):
+    """An option that takes one value is refused when it is given two: the last one would win unsaid.
+
+    A filter stands for the first id.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            given, _, order = self.make_parser(ctx).parse_args(list(args))
             for param in set(order):
                 takes_one = isinstance(param, click.Option) and not (param.is_flag or param.multiple)
                 if takes_one and order.count(param) > 1:
                     raise UsageError(f"{param.opts[0]} is given {order.count(param)} times")
+            args = [*(f"@{word}" for word in _FILTERS if given.get(_filter_name(word))), *args]
         return super().parse_args(ctx, args)
 
 

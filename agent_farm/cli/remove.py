@@ -57,7 +57,7 @@ def _conclude_prune(found: Pruned) -> None:
     if found.running:
         landed = f"{len(found.running)} landed builder{' is' if len(found.running) == 1 else 's are'}"
         narrate(f"{landed} still running.")
-        narrate_hint(as_command("af", "prune", "--stop", *found.running))
+        narrate_hint("af prune --landed")
     elif not (found.removed or found.would_remove or found.forgotten or found.refused):
         narrate("Nothing to prune: no builder has both finished and landed.")
     if found.removed:

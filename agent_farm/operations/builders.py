@@ -9,12 +9,19 @@ from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.builders.status import NEEDS_YOU, STATES
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import Builder, list_builders
 from agent_farm.operations.operation import Context, Failure
 
 BuilderId = Annotated[str, Meta(description="Id of a builder, or a prefix that only one has")]
 BuilderIds = Annotated[
-    tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each")
+    tuple[str, ...],
+    Meta(
+        description="Ids of builders, or prefixes that only one has each; @needs-you, @landed or @STATE "
+        "stands for all that are like that"
+    ),
 ]
 SomeBuilders = Annotated[BuilderIds, Meta(min_length=1)]
 Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
@@ -30,8 +37,33 @@ def choose(context: Context, id: str) -> BuilderRecord:
 def choose_all(context: Context, ids: Iterable[str]) -> list[BuilderRecord]:
     """The builders that `ids` mean, each once; for what begins only when every one of them is known."""
     records = context.farm.records()
-    found = (_meant(context, records, id) for id in ids)
+    found = (_meant(context, records, id) for id in spelled_out(context, ids))
     return list({record.id: record for record in found}.values())
+
+
+def spelled_out(context: Context, ids: Iterable[str]) -> Iterator[str]:
+    """The ids, each `@word` among them as the ids that it stands for."""
+    for id in ids:
+        if not id.startswith("@"):
+            yield id
+            continue
+        found = [one.record.id for one in _like(context.farm, id[1:])]
+        if not found:
+            context.tell(f"No builder is {id[1:]}")
+        yield from found
+
+
+def _like(farm: Farm, word: str) -> list[Builder]:
+    words = ("needs-you", "landed", *STATES)
+    if word not in words:
+        close = nearest(word, words)
+        why = f"Did you mean @{close}?" if close else f"There are @{', @'.join(words)}."
+        raise UsageError(f"@{word} stands for no builders", why=why)
+    builders = list_builders(farm, with_git=word == "landed", fresh=True)
+    if word == "landed":
+        return [one for one in builders if one.git and one.git.landed and one.git.has_commits]
+    wanted = NEEDS_YOU if word == "needs-you" else (word,)
+    return [one for one in builders if one.status.state in wanted]
 
 
 def _meant(context: Context, records: Records, id: str) -> BuilderRecord:
@@ -54,7 +86,7 @@ def choose_each(
     found: dict[str, BuilderRecord] = {}
     failures: list[Failure] = []
     error: AgentFarmError | None = None
-    for id in dict.fromkeys(ids):
+    for id in dict.fromkeys(spelled_out(context, ids)):
         try:
             record = find(context, id)
         except AgentFarmError as problem:

@@ -16,7 +16,7 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import MergeResult, conflict_hunks, merge_results
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.order import Order, landing_order
-from agent_farm.operations.builders import choose
+from agent_farm.operations.builders import choose_all
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 
 _MOST_HUNKS = 50  # of one pair
@@ -89,7 +89,7 @@ _Pair = tuple[_Side, _Side]
 
 def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
     farm = context.farm
-    named = {record.id: record for record in (choose(context, id) for id in request.ids)}
+    named = {record.id: record for record in choose_all(context, request.ids)}
     records = [record for record in (named or farm.records()).values() if record.state != "queued"]
     own = [_side(farm, record, whole=request.uncommitted) for record in records]
     bases = [_Side(record.base, record.base, record.base) for record in records]

@@ -18,7 +18,7 @@ from agent_farm.git.merging import Strategy
 from agent_farm.landing.checks import checks_of_merge, settings_of
 from agent_farm.landing.single_merge import Landed, land
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import BuilderIds, Yes, choose
+from agent_farm.operations.builders import BuilderIds, Yes, choose_all
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 from agent_farm.operations.prune import Removal
 from agent_farm.shield import Shield
@@ -95,7 +95,7 @@ Part = Chosen | Merged | Removal | Kept | Failure
 
 
 def _run(context: Context, request: Merge) -> Iterator[Part]:
-    chosen = {record.id: record for record in (choose(context, id) for id in request.ids)}
+    chosen = {record.id: record for record in choose_all(context, request.ids)}
     yield Chosen(tuple(chosen))
     farm = context.farm
     if checks := checks_of_merge(farm):

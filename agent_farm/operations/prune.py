@@ -22,7 +22,10 @@ from agent_farm.operations.stop import Forgotten, forget
 class Prune(Request):
     ids: Annotated[
         tuple[str, ...],
-        Meta(description="Whole ids of builders; without ids all that are finished and have landed"),
+        Meta(
+            description="Whole ids of builders; without ids all that are finished and have landed; with "
+            "@landed the idle ones, too, which are stopped first"
+        ),
     ] = ()
     discard_changes: Annotated[
         bool, Meta(description="Remove even if files are uncommitted or untracked")
@@ -96,12 +99,14 @@ Part = Removal | WouldRemove | Forgotten | Stays | Running | Failure
 def _run(context: Context, request: Prune) -> Iterator[Part]:
     farm = context.farm
     unknown: tuple[Failure, ...] = ()
-    if request.ids:
+    all_landed = request.ids == ("@landed",)
+    stop = request.stop or all_landed
+    if request.ids and not all_landed:
         chosen, unknown = choose_each(context, request.ids, _exactly)
     else:
-        chosen = yield from _find(farm, stop=request.stop)
+        chosen = yield from _find(farm, stop=stop, with_nothing=request.stop)
     yield from unknown
-    waived = Waived(request.discard_changes, request.discard_commits, request.stop)
+    waived = Waived(request.discard_changes, request.discard_commits, stop)
     # One question to tmux for all of them: one that hangs is waited for once.
     unasked = {id for id, status in read_statuses(farm, chosen).items() if status.state == "unknown"}
 
@@ -118,8 +123,13 @@ def _run(context: Context, request: Prune) -> Iterator[Part]:
     yield from each(chosen, remove, alone=bool(request.ids) and not unknown, otherwise="was not removed")
 
 
-def _find(farm: Farm, *, stop: bool) -> Generator[Stays | Running, None, list[BuilderRecord]]:
-    """Those that have ended and landed; with `stop` also those that have landed and wait for a next task."""
+def _find(
+    farm: Farm, *, stop: bool, with_nothing: bool
+) -> Generator[Stays | Running, None, list[BuilderRecord]]:
+    """Those that have ended and landed; with `stop` also those that have landed and wait for a next task.
+
+    `with_nothing`: an idle one that has committed nothing counts as landed.
+    """
     records = list(farm.records().values())
     statuses = read_statuses(farm, records)
     finished, idle = list[BuilderRecord](), list[BuilderRecord]()
@@ -133,7 +143,10 @@ def _find(farm: Farm, *, stop: bool) -> Generator[Stays | Running, None, list[Bu
             yield Stays(id=record.id, reason=error.sentence)
             continue
         if evidence.has_landed and not status.cut_short:
-            (finished if status.is_finished else idle).append(record)
+            if status.is_finished:
+                finished.append(record)
+            elif with_nothing or evidence.head != record.base_commit:
+                idle.append(record)
         elif status.state != "idle":
             yield Stays(id=record.id, reason=evidence.summary())
     if stop:

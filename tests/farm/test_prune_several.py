@@ -76,8 +76,8 @@ def test_landed_builders_that_still_run_are_named(spawn: Spawn, af: Af, repo: Pa
     done = af("prune")
     assert (done.returncode, done.stdout) == (0, "")
     assert "1 landed builder is still running" in done.stderr
-    assert f"hint: af prune --stop {builder.id}" in done.stderr
-    done = af("prune", "--stop")
+    assert "hint: af prune --landed" in done.stderr
+    done = af("prune", "--landed")
     assert done.stdout == f"{builder.id} removed, with {builder.branch}\n"
     assert working.state == "idle"
 

@@ -38,10 +38,17 @@ def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: b
 
 
 def diff_commits(
-    repository: Repository, start: str, tip: str, *, stat: bool = False, color: bool = False
+    repository: Repository,
+    start: str,
+    tip: str,
+    *,
+    stat: bool = False,
+    color: bool = False,
+    whole: bool = False,
 ) -> str:
-    """What the commits up to `tip` changed since `start`."""
-    return run_git(repository.root, *_command(stat, color), *NO_PROGRAMS, start, tip, "--")
+    """What the commits up to `tip` changed since `start`; `whole`: also what attributes hide from diffs."""
+    options = (*NO_PROGRAMS, *(["--text"] if whole else []))
+    return run_git(repository.root, *_command(stat, color), *options, start, tip, "--")
 
 
 def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[str]) -> str:

@@ -92,7 +92,8 @@ def _before_checks(farm: Farm, record: BuilderRecord, checks: Sequence[Check]) -
     found, target = find_work(farm, record), find_target(farm, record)
     tip = found.work.tip
     bases = find_base(farm.repository, record.base).refs
-    diff = diff_commits(farm.repository, start_of_work(farm.repository, record.base_commit, tip, bases), tip)
+    start = start_of_work(farm.repository, record.base_commit, tip, bases)
+    diff = diff_commits(farm.repository, start, tip, whole=True)
     flags = _flags(farm, record, checks, target, diff)
     at = time.time()
 

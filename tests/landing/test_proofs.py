@@ -134,6 +134,15 @@ def test_flags_stand_beside_a_proof(builder: Spawned) -> None:
     assert "check.sh:1: forces an exit code: exit 0 (and 1 more)" in text(builder, "status")
 
 
+def test_what_attributes_hide_from_diffs_is_looked_at_all_the_same(builder: Spawned, repo: Path) -> None:
+    commit_files(repo, {".gitattributes": "*.sh -diff\n"})
+    (builder.worktree / "picture").write_bytes(b"\0\nAKIAQ3EGRZ7XKJ2MNB4T\n")
+    builder.git("add", "picture")
+    commit_files(builder.worktree, {"check.sh": "exit 0\n"}, "work")
+    found = check(builder)[1]
+    assert [flag["kind"] for flag in found["proof"]["flags"]] == ["exit-forced", "check-changed"]
+
+
 def test_nothing_is_proven_without_a_check_or_consent(builder: Spawned, repo: Path, af: Af) -> None:
     settings = repo / "agent-farm.toml"
     settings.write_text('[check]\ncommand = "true # not agreed to"\n')

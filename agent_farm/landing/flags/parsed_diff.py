@@ -69,7 +69,9 @@ def _file(rows: list[str]) -> FileChange:
     if not before and not after:
         before = after = _only_name(head)
     path = before if is_gone else after or before
-    return FileChange(path, before or path, is_new, is_gone, is_binary, tuple(_lines(rows[at:])))
+    is_binary = is_binary or any("\0" in row for row in rows[at:])
+    lines = () if is_binary else tuple(_lines(rows[at:]))
+    return FileChange(path, before or path, is_new, is_gone, is_binary, lines)
 
 
 def _lines(rows: list[str]) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agent_farm.operations.sources import SourceShown
 from tests.ask.stage import Stage
 
 AGENT = {
@@ -55,9 +56,9 @@ def test_a_fetched_text_is_a_source_and_one_that_is_none_takes_no_other_along(st
         {"name": "bun", "type": "docs", "url": "https://bun.sh/llms.txt"},
         {"name": "odd", "type": "marketplace"},
     )
-    listed = {source.name: source.shown() for source in stage.sources.overview()}
-    assert (listed["bun"]["path"], listed["bun"]["problem"]) == (str(text), None)
-    assert "marketplace" in listed["odd"]["problem"]
+    listed = {source.name: SourceShown.of(source) for source in stage.sources.overview()}
+    assert (listed["bun"].path, listed["bun"].problem) == (str(text), None)
+    assert "marketplace" in (listed["odd"].problem or "")
     assert stage.runner.ask(sources=["bun"], question="Why?")["answer"]
 
 

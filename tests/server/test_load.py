@@ -77,7 +77,8 @@ def test_kill_9_in_the_middle(repo: Path, server: ServerAddress) -> None:
     mine = {record["id"] for record in open_sessions(repo).find(limit=0)}
     busy = [process for process in psutil.process_iter() if _session_of(process) in mine]
     assert busy
-    os.kill(server.pid or 0, signal.SIGKILL)
+    assert server.pid  # 0 would be all of us
+    os.kill(server.pid, signal.SIGKILL)
     wait_until(lambda: not any(process.is_running() for process in busy), what="the end of the orphans")
     log = open_sessions(repo)
     wait_until(

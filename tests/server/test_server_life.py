@@ -242,7 +242,8 @@ def test_kill_9_of_everything_leaves_a_truthful_record_and_no_process(farm: Path
     mine = wait_until(lambda: _processes_of(running), what="its processes")
     address = up(farm)
     for pid in (address.supervisor, address.pid):
-        os.kill(pid or 0, signal.SIGKILL)
+        assert pid  # 0 would be all of us
+        os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not any(process.is_running() for process in mine), what="the end of its processes")
     wait_until(lambda: running_server(farm) is None, what="the end of the server")
     log = open_sessions(farm)
@@ -344,7 +345,8 @@ def test_a_server_that_crashed_whole_is_told_from_one_that_was_stopped(farm: Pat
     before = up(farm)
     assert not has_crashed(farm)
     for pid in (before.supervisor, before.pid):
-        os.kill(pid or 0, signal.SIGKILL)
+        assert pid  # 0 would be all of us
+        os.kill(pid, signal.SIGKILL)
     wait_until(lambda: has_crashed(farm), what="the crash to be seen")
     ensure_server(farm)
     assert up(farm).port == before.port

@@ -71,7 +71,8 @@ def test_what_a_killed_server_left_has_ended_before_the_next_session_begins(
     wait_until(lambda: pid.exists() and pid.read_text(), what="the first session")
     address = running_server(farm)
     assert address is not None
-    os.kill(address.pid or 0, signal.SIGKILL)
+    assert address.pid  # 0 would be all of us
+    os.kill(address.pid, signal.SIGKILL)
     assert "The server ended before it had answered" in first.communicate(timeout=60)[0]
     second = start(farm, "run", "--yes", "--runtime", "demo", "look")
     assert "alone\n" in second.communicate(timeout=60)[0]

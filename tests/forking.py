@@ -93,10 +93,11 @@ def _hand_over(channel: socket.socket, *descriptors: int) -> None:
 def _stdin(text: str | None) -> int:
     if text is None:
         return os.open(os.devnull, os.O_RDONLY)
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "wb") as file:
-        file.write(text.encode())
-    return reading
+    file = os.memfd_create("stdin")  # a pipe holds 64 kB while nobody reads
+    with os.fdopen(os.dup(file), "wb") as writing:
+        writing.write(text.encode())
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _read_all(pipes: list[int], pid: int, timeout: float) -> list[str]:

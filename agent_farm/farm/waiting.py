@@ -207,4 +207,6 @@ def _file(farm: Farm, id: str) -> Path:
 
 
 def _files(paths: FarmPaths) -> Iterator[Path]:
-    return queue_directory(paths).glob("[!.]*.json")
+    """Stale ones are deleted: never through a link to somewhere else."""
+    place = queue_directory(paths)
+    return iter(()) if place.is_symlink() else place.glob("[!.]*.json")

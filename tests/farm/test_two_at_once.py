@@ -120,7 +120,7 @@ class Actor(threading.Thread):
             self.prune: 10,
             self.restore: 8,
             self.doctor: 5,
-            self.expire: 3,
+            self.expire: 6,
             self.stop: 4,
             self.resume: 3,
             self.status: 5,

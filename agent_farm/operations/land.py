@@ -20,8 +20,16 @@ from agent_farm.git.merging import Strategy
 from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock, landing_place, require_base
 from agent_farm.landing.proving import require_checks
-from agent_farm.landing.train.joining import checkout_of, entry_of, guesses_of, joined, new_queue, place_of
-from agent_farm.landing.train.landing_journal import Queue, Store
+from agent_farm.landing.train.joining import (
+    checkout_of,
+    commands_of,
+    entry_of,
+    guesses_of,
+    joined,
+    new_queue,
+    place_of,
+)
+from agent_farm.landing.train.landing_journal import Queue, Store, under_commands
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
@@ -78,7 +86,7 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
 
     def queue_of(before: Queue | None) -> Queue:
         if before is None or before.closed:
-            before = new_queue(checkout, head, strategy)
+            before = new_queue(checkout, head, strategy, checks)
         return joined(before, entries, guesses)
 
     if request.dry_run:
@@ -185,8 +193,13 @@ def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
         if queue is None:
             raise AgentFarmError("There is no landing to go on with", hint="af land")
         agree(context, checks, yes=request.yes)
+        commands = commands_of(checks)
         # what was red on the branch itself may have been mended outside of it
-        store.update(lambda now: structs.replace(now, line=structs.replace(now.line, target_runs=0)))
+        store.update(
+            lambda now: under_commands(
+                structs.replace(now, line=structs.replace(now.line, target_runs=0)), commands
+            )
+        )
         yield from work_off(context, store, checks)
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed, TargetIsRed, drive
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
-from agent_farm.landing.train.line import Line, Waiting, with_added
+from agent_farm.landing.train.line import MOST_OVERTAKEN, Line, Waiting, with_added
 
 ROOT = "0"
 
@@ -76,7 +76,9 @@ class Memory:
     def add(self, id: str) -> None:
         queue = self.queue or Queue("main", None, "merge", self.target, Line(), {})
         risk = self.chance.choice((0.1, 0.3, 0.6))
-        line = with_added(queue.line, [Waiting(id, queue.next_age, risk)])
+        known = [pair for pair in self.clashing if id in pair and self.chance.random() < 0.5]
+        clashes = tuple(sorted({other for pair in known for other in pair if other != id}))
+        line = with_added(queue.line, [Waiting(id, queue.next_age, risk, clashes)])
         entries = {**queue.entries, id: Entry(id, "0" * 40, id, id, "")}
         self.queue = structs.replace(
             queue, line=line, entries=entries, next_age=queue.next_age + 1, sifted=False
@@ -91,6 +93,8 @@ class Memory:
     def update(self, change: Callable[[Queue], Queue]) -> Queue:
         self.step()
         self.queue = change(self.require())
+        waiting = [*self.queue.line.waiting, *(one for group in self.queue.line.held for one in group)]
+        assert self.clashing or all(one.overtaken <= MOST_OVERTAKEN for one in waiting)
         self.step()
         return self.queue
 

@@ -20,7 +20,8 @@ def memory_of(seed: int, **more: float) -> tuple[Memory, list[str]]:
     pairs = [frozenset(chance.sample(ids, 2)) for _ in range(2)] if len(ids) > 1 else []
     if chance.random() < 0.1:
         bad.add(frozenset({"p0"}))  # a person's commit breaks the target
-    memory = Memory(chance, bad | set(pairs[:1]), set(pairs[1:]), **more)  # type: ignore[arg-type]
+    clashing = set(pairs[1:]) if chance.random() < 0.7 else set()
+    memory = Memory(chance, bad | set(pairs[:1]), clashing, **more)  # type: ignore[arg-type]
     now = chance.randint(1, len(ids))
     memory.later = ids[now:]
     for id in ids[:now]:

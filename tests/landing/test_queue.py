@@ -309,3 +309,29 @@ def test_a_commit_made_while_it_is_checked_does_not_land(
     assert ids(land(af, one.id)["landed"]) == [one.id]
     assert not (repo / "late").exists()
     assert one.git("log", "-1", "--format=%s") == "late"
+
+
+@pytest.mark.slow
+def test_what_passed_another_check_has_passed_nothing(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one = committed(one="1\n")
+    write_files(repo, {"one.txt": "in the way\n"})
+    assert af("land", one.id, "--yes").returncode == 1
+    (repo / "one.txt").unlink()
+    set_check(repo, ran, "test ! -e one.txt")
+    found = land(af, "--continue")
+    assert (ids(found["landed"]), ids(found["returned"])) == ([], [one.id])
+
+
+@pytest.mark.slow
+def test_work_that_was_discarded_does_not_land(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    one, two = committed(one="1\n"), committed(two="2\n")
+    write_files(repo, {"one.txt": "in the way\n"})
+    assert af("land", one.id, two.id, "--yes").returncode == 1
+    (repo / "one.txt").unlink()
+    removed = af("prune", "--stop", "--discard-commits", one.id)
+    assert removed.returncode == 0, removed.stderr
+    found = land(af, "--continue")
+    assert (ids(found["landed"]), ids(found["returned"])) == ([two.id], [one.id])
+    assert not (repo / "one.txt").exists()

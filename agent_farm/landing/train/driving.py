@@ -171,7 +171,8 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
         else:
             raise TargetIsRed(
                 f"The check fails on {queue.into} itself, at {queue.head[:12]}",
-                why="So nobody's work can be blamed, and nothing can land.",
+                why="So nobody's work can be blamed, and nothing can land. Mend it there first.",
+                hint="af land --continue",
             )
 
 

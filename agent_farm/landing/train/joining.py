@@ -20,7 +20,7 @@ from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot
-from agent_farm.landing.checks import declared_checks
+from agent_farm.landing.checks import Check, declared_checks
 from agent_farm.landing.train.landing_journal import Entry, Queue
 from agent_farm.landing.train.line import Line, Waiting, with_added
 from agent_farm.landing.train.risk import Facts, load_record, risks_of
@@ -30,10 +30,22 @@ from agent_farm.landing.work import FoundWork
 from agent_farm.launch import as_command
 
 
-def new_queue(checkout: Checkout, head: Head, strategy: Strategy) -> Queue:
+def new_queue(checkout: Checkout, head: Head, strategy: Strategy, checks: Collection[Check]) -> Queue:
     assert head.branch is not None
-    where = place_of(checkout)
-    return Queue(head.branch, where, strategy, head.commit, Line(), {}, started_at=time.time())
+    return Queue(
+        head.branch,
+        place_of(checkout),
+        strategy,
+        head.commit,
+        Line(),
+        {},
+        started_at=time.time(),
+        commands=commands_of(checks),
+    )
+
+
+def commands_of(checks: Collection[Check]) -> tuple[str, ...]:
+    return tuple(check.command for check in checks)
 
 
 def place_of(checkout: Checkout) -> str | None:

@@ -71,7 +71,7 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
 
     `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
     alone, to see conflicts. `present` are those whose work the target had already. `closed`: it was worked
-    off, and whoever comes now begins another one.
+    off, and whoever comes now begins another one. `commands` are the checks that `passed` is said of.
     """
 
     into: str
@@ -90,6 +90,7 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     repeats: int = 0
     next_age: int = 0
     started_at: float = 0.0
+    commands: tuple[str, ...] = ()
     closed: bool = False
     version: Literal[1] = 1
 
@@ -152,6 +153,13 @@ def at_new_head(queue: Queue, head: str, touched: tuple[str, ...]) -> Queue:
     """Somebody else's commits are on the target."""
     line = with_moved_target(queue.line, touched)
     return structs.replace(queue, head=head, line=line, passed=(), sifted=False)
+
+
+def under_commands(queue: Queue, commands: tuple[str, ...]) -> Queue:
+    """The checks are others now: nothing has passed them yet."""
+    if commands == queue.commands:
+        return queue
+    return structs.replace(at_new_head(queue, queue.head, ()), commands=commands)
 
 
 def after_move(queue: Queue, *, landed: bool) -> Queue:

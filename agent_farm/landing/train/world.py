@@ -81,7 +81,7 @@ class FarmWorld:
         for entry, result in zip(entries, results, strict=True):
             record = records.get(entry.id)
             if record is None:
-                found[entry.id] = Returned(entry.id, "refused", "it was removed", told="nobody is there")
+                found[entry.id] = _removed(entry.id)
             elif result.conflicts:
                 found[entry.id] = _conflict(entry.id, queue.into, result.conflicts)
             elif result.tree == own:
@@ -199,7 +199,10 @@ class FarmWorld:
         proof = "".join(f"\nChecked: {_one_line(check.command)} on {tree}" for check in self.checks)
         current, last = queue.head, ""
         with self._review(hooks if hooks.directory else None) as review:
+            records = self.farm.registry.read()
             for id in ids:
+                if id not in records:  # whoever removed it may have discarded its commits
+                    return _removed(id)
                 entry = queue.entries[id]
                 work = _work(entry, entry.trailer + proof)
                 making = Making(self.farm.repository, work, queue.strategy, None, review, hooks.signs)
@@ -291,6 +294,10 @@ def files_of(farm: Farm, head: str, tips: Mapping[str, str]) -> dict[str, frozen
 
 def _work(entry: Entry, trailer: str | None = None) -> Work:
     return Work(entry.tip, entry.name, entry.subject, entry.trailer if trailer is None else trailer)
+
+
+def _removed(id: str) -> Returned:
+    return Returned(id, "refused", "it was removed", told="nobody is there")
 
 
 def _conflict(id: str, into: str, files: Sequence[str]) -> Returned:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Thread
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -30,17 +26,12 @@ from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
 from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed
+from agent_farm.landing.train.judging import Judge, one_line, tail_of
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.risk import note_end
-from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
 from agent_farm.landing.work import require_none_of_afs
 from agent_farm.launch import as_command
-from agent_farm.printable import printable
 from agent_farm.shield import Shield
-
-_TAIL_LINES = 40
-_TAIL_BYTES = 6000
-_LONGEST_COMMAND = 100
 
 GiveBack = Callable[[BuilderRecord, Queue, Returned], str]
 
@@ -56,8 +47,11 @@ class FarmWorld:
     give_back_to: GiveBack
     tell: Tell
     notes: list[str] = field(default_factory=list)
+    _judge: Judge = field(init=False)
     _made: dict[tuple[str, ...], Composed | Clash | Returned] = field(default_factory=dict)
-    _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._judge = Judge(self.farm, self.checks)
 
     def head(self) -> str:
         head = self.checkout.head()
@@ -145,58 +139,25 @@ class FarmWorld:
         return find_hooks(self.checkout, never_below=self.farm.paths.worktrees)
 
     def judge(self, asked: Sequence[Asked]) -> bool:
-        if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
-            return self._passes(asked[0])
-        first = self._begun(asked[0])
-        for one in asked[1:]:
-            if sum(not future.done() for future in self._running.values()) < len(asked):
-                self._begun(one)
-        passed = first.result()
-        del self._running[asked[0].at.tree, asked[0].again]
-        return passed
-
-    def _begun(self, one: Asked) -> Future[bool]:
-        """In a thread that nothing waits for at the end of the program; the check ends with that, too."""
-        key = (one.at.tree, one.again)
-        if key not in self._running:
-            future = self._running[key] = Future[bool]()
-            Thread(target=self._settle_future, args=(future, one), daemon=True).start()
-        return self._running[key]
-
-    def _settle_future(self, future: Future[bool], one: Asked) -> None:
-        try:
-            future.set_result(self._passes(one))
-        except BaseException as error:
-            future.set_exception(error)
-
-    def _passes(self, one: Asked) -> bool:
-        """What it prints is in its log: of several checks, nobody could tell which one speaks."""
-        reuse: Reuse = "green" if one.again else "all"
-        verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse)
-        assert verdict.tree == one.at.tree
-        return verdict.passed
+        return self._judge.passes(asked)
 
     def blame(self, queue: Queue, id: str) -> Returned:
         made = self.compose(queue, [*queue.line.held_ids(), id])
-        red = self._red(made.tree) if isinstance(made, Composed) else None
+        red = self._judge.red(made.tree) if isinstance(made, Composed) else None
         self._note_end(queue, id, failed=True)
         if red is None:
             return Returned(id, "red", "its check was red twice")
-        what = f"`{_one_line(red.command)}` {red.told} on {queue.into} with its commits merged"
-        return Returned(id, "red", f"{what}, twice", _tail(red), str(red.log))
+        what = f"`{one_line(red.command)}` {red.told} on {queue.into} with its commits merged"
+        return Returned(id, "red", f"{what}, twice", tail_of(red), str(red.log))
 
     def last_words(self) -> tuple[str, ...]:
         """Of the check that was red on the target itself."""
-        red = self._red(commit_trees(self.farm.repository, [head := self.head()])[head])
-        return (*_tail(red), str(red.log)) if red else ()
-
-    def _red(self, tree: str) -> CheckResult | None:
-        verdict = kept_verdict(self.farm, tree, self.checks)
-        return verdict.failed if verdict else None
+        red = self._judge.red(commit_trees(self.farm.repository, [head := self.head()])[head])
+        return (*tail_of(red), str(red.log)) if red else ()
 
     def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
         hooks = self._hooks()
-        proof = "".join(f"\nChecked: {_one_line(check.command)} on {tree}" for check in self.checks)
+        proof = "".join(f"\nChecked: {one_line(check.command)} on {tree}" for check in self.checks)
         current, last = queue.head, ""
         with self._review(hooks if hooks.directory else None) as review:
             records = self.farm.registry.read()
@@ -302,25 +263,3 @@ def _removed(id: str) -> Returned:
 
 def _conflict(id: str, into: str, files: Sequence[str]) -> Returned:
     return Returned(id, "conflict", f"It conflicts with {into}", tuple(files))
-
-
-def _one_line(text: str) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= _LONGEST_COMMAND else f"{line[: _LONGEST_COMMAND - 1]}…"
-
-
-def _tail(result: CheckResult) -> tuple[str, ...]:
-    """The last lines of its log, as a message may hold them."""
-    if result.changed:
-        return result.changed
-    lines = _last_bytes(result.log).decode("utf-8", "replace").splitlines()
-    return tuple(printable(line) for line in lines[-_TAIL_LINES:])
-
-
-def _last_bytes(file: Path) -> bytes:
-    try:
-        with file.open("rb") as content:
-            content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL_BYTES))
-            return content.read(_TAIL_BYTES)
-    except OSError:
-        return b""

@@ -1,0 +1,87 @@
+"""What the checks say of the trees of the queue, several side by side, and the end of what they print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from agent_farm.farm.farm import Farm
+from agent_farm.landing.checks import Check
+from agent_farm.landing.train.driving import Asked
+from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
+from agent_farm.printable import printable
+
+_TAIL_LINES = 40
+_TAIL_BYTES = 6000
+_LONGEST_COMMAND = 100
+
+
+@dataclass
+class Judge:
+    farm: Farm
+    checks: Sequence[Check]
+    _running: dict[tuple[str, bool], Future[bool]] = field(default_factory=dict)
+
+    def passes(self, asked: Sequence[Asked]) -> bool:
+        """Whether the first does; the others are begun beside it."""
+        if len(asked) == 1 and (asked[0].at.tree, asked[0].again) not in self._running:
+            return self._verdict(asked[0])
+        first = self._begun(asked[0])
+        for one in asked[1:]:
+            if sum(not future.done() for future in self._running.values()) < len(asked):
+                self._begun(one)
+        passed = first.result()
+        del self._running[asked[0].at.tree, asked[0].again]
+        return passed
+
+    def _begun(self, one: Asked) -> Future[bool]:
+        """In a thread that nothing waits for at the end of the program; the check ends with that, too."""
+        key = (one.at.tree, one.again)
+        if key not in self._running:
+            future = self._running[key] = Future[bool]()
+            Thread(target=self._settle_future, args=(future, one), daemon=True).start()
+        return self._running[key]
+
+    def _settle_future(self, future: Future[bool], one: Asked) -> None:
+        try:
+            future.set_result(self._verdict(one))
+        except BaseException as error:
+            future.set_exception(error)
+
+    def _verdict(self, one: Asked) -> bool:
+        """What it prints is in its log: of several checks, nobody could tell which one speaks."""
+        reuse: Reuse = "green" if one.again else "all"
+        verdict = verdict_of(self.farm, one.at.commit, self.checks, reuse=reuse)
+        assert verdict.tree == one.at.tree
+        return verdict.passed
+
+    def red(self, tree: str) -> CheckResult | None:
+        """The check that failed there, as it was kept."""
+        verdict = kept_verdict(self.farm, tree, self.checks)
+        return verdict.failed if verdict else None
+
+
+def one_line(text: str) -> str:
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= _LONGEST_COMMAND else f"{line[: _LONGEST_COMMAND - 1]}…"
+
+
+def tail_of(result: CheckResult) -> tuple[str, ...]:
+    """The last lines of its log, as a message may hold them."""
+    if result.changed:
+        return result.changed
+    lines = _last_bytes(result.log).decode("utf-8", "replace").splitlines()
+    return tuple(printable(line) for line in lines[-_TAIL_LINES:])
+
+
+def _last_bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as content:
+            content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL_BYTES))
+            return content.read(_TAIL_BYTES)
+    except OSError:
+        return b""

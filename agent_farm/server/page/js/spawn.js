@@ -108,7 +108,14 @@ export function spawnView(view) {
       field(
         "under",
         "Protocol",
-        h("select", h("option", { value: "" }, "none"), options(known.protocols.map((one) => [one, one]), "none")),
+        h(
+          "select",
+          h("option", { value: "" }, "none"),
+          options(
+            known.protocols.map((one) => [one, one]),
+            "none",
+          ),
+        ),
       );
     const parts = {
       task: () => [

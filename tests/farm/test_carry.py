@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Af
-from tests.farm.test_prune import content
+from tests.farm.belongings import files_of
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git, write_files
 
@@ -43,16 +43,16 @@ def make_changes(checkout: Path) -> str:
 
 def test_everything_uncommitted_is_in_both_places(carrying: Path, af: Af) -> None:
     status = make_changes(carrying)
-    before = content(carrying)
+    before = files_of(carrying)
     worktree = spawn(af)
     assert git(worktree, "status", "--porcelain") == status
     assert git(worktree, "diff", "--cached") == git(carrying, "diff", "--cached")
     here = {
         name: value for name, value in before.items() if not name.startswith((".builders", ".agent-farm"))
     }
-    assert content(worktree) == here
+    assert files_of(worktree) == here
     assert git(carrying, "status", "--porcelain") == status
-    assert {name: content(carrying)[name] for name in here} == here
+    assert {name: files_of(carrying)[name] for name in here} == here
     assert git(carrying, "stash", "list") == ""
 
 

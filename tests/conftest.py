@@ -24,6 +24,8 @@ Af = Callable[..., "subprocess.CompletedProcess[str]"]
 # a test sends one to.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: what it started would outlive its terminal
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 LEAVING = 60.0  # seconds that what is ending may take
 _KEEP = ("PATH", "LANG", "LC_ALL", "TERM", "SHELL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "CI")

@@ -121,6 +121,7 @@ def test_a_farm_that_is_made_in_the_old_place_is_another_one(spawn: Spawn, af: A
     moved = repo.rename(repo.parent / "moved")
     git(repo.parent, "clone", "-q", os.fspath(moved), os.fspath(repo))
     assert af("spawn", "-p", "9", "--runtime", "demo").returncode == 0
+    assert af("wait", "0009").returncode == 0  # its commit is in the list
     before = git(repo, "worktree", "list")
     done = af("status", cwd=moved)
     assert "The farm was moved" in done.stderr

@@ -48,11 +48,11 @@ def wait_for(af: Af, id: str, state: str) -> None:
 
 
 def test_a_message_to_a_busy_session_comes_when_it_is_done(af: Af, spawn: Spawn, sessions: Path) -> None:
-    id = spawn("[[sleep:4]] first")
+    id = spawn("[[sleep:10]] first")
     wait_until(lambda: heard(sessions), what="the session to work")
     sent = af("send", id, "second")
-    assert (sent.returncode, heard(sessions)) == (0, ["[[sleep:4]] first"]), sent.stderr
-    wait_until(lambda: heard(sessions) == ["[[sleep:4]] first", "second"], what="the message", timeout=120)
+    assert (sent.returncode, heard(sessions)) == (0, ["[[sleep:10]] first"]), sent.stderr
+    wait_until(lambda: heard(sessions) == ["[[sleep:10]] first", "second"], what="the message", timeout=120)
     wait_for(af, id, "idle")
 
 

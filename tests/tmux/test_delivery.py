@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,8 @@ def test_nothing_is_typed_before_there_is_an_input_line(tmp_path: Path) -> None:
 def test_a_runtime_that_cannot_take_it_yet_is_waited_for(tmp_path: Path) -> None:
     stage = start_receiver(tmp_path)
     reasons = iter(["it is starting"] * 3)
-    assert stage.send("hello", hesitate=lambda: next(reasons, None)).outcome == "submitted"
+    patient = replace(QUICK, ready=60)
+    assert stage.send("hello", hesitate=lambda: next(reasons, None), pace=patient).outcome == "submitted"
     held = stage.send("boom", hesitate=lambda: "it is starting")
     assert (held.outcome, held.reason) == ("held", "it is starting")
     assert stage.messages() == [b"hello"]

@@ -207,6 +207,4 @@ def _file(farm: Farm, id: str) -> Path:
 
 
 def _files(paths: FarmPaths) -> Iterator[Path]:
-    """Stale ones are deleted: never through a link to somewhere else."""
-    place = queue_directory(paths)
-    return iter(()) if place.is_symlink() else place.glob("[!.]*.json")
+    return queue_directory(paths).glob("[!.]*.json")

@@ -25,18 +25,27 @@ _ENOUGH = 1 << 18  # few names sort before ours
 
 
 def require_own_places(root: Path, common_dir: Path) -> None:
-    """ForeignFile when one of them is tracked by git, a link, or open to another user."""
+    """ForeignFile when one of them is tracked by git, a link, holds one, or is open to another user."""
     places = [root / os.fsdecode(name) for name in _OURS]
     present = [place for place in places if os.path.lexists(place)]
     if not present:
         return
     for place in present:
         require_own_directory(place)
+    _require_no_links(root / STATE_NAME)
     for path in _tracked(root, common_dir):
         name = os.fsdecode(path.split(b"/")[0])
         for place in present:
             if _is_same(root / name, place):
                 _refuse(root, place, os.fsdecode(path))
+
+
+def _require_no_links(state: Path) -> None:
+    """What lies directly in it: af clears up in its directories, so none may lead elsewhere."""
+    with suppress(FileNotFoundError), os.scandir(state) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                require_own_directory(state / entry.name)
 
 
 def _refuse(root: Path, place: Path, path: str) -> None:

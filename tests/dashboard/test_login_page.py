@@ -113,10 +113,10 @@ def test_a_link_in_the_place_of_its_directory_leads_nowhere(dashboard: Dashboard
     elsewhere.mkdir(mode=0o755)
     (elsewhere / "mine.html").write_text("mine")
     pages = shop / ".agent-farm/dashboard-login"
-    shutil.rmtree(pages, ignore_errors=True)
-    pages.symlink_to(elsewhere)
     dashboard.end()
     dashboard.start()
+    shutil.rmtree(pages, ignore_errors=True)
+    pages.symlink_to(elsewhere)
     answer = dashboard.ask("POST", "/api/tickets", {"page": True})
     pages.unlink()
     assert (answer.status, answer.json["error"]["code"]) == (409, "foreign-file")

@@ -126,6 +126,15 @@ def test_a_link(repo: Path, tmp_path: Path, place: str) -> None:
     assert place in refused(repo)
 
 
+def test_a_link_below_the_state_directory(repo: Path, tmp_path: Path) -> None:
+    """af deletes what is left in `trials`, and what is old in `checks`: never somewhere else."""
+    (repo / ".agent-farm").mkdir()
+    (repo / ".agent-farm/trials").symlink_to(tmp_path)
+    words = refused(repo)
+    assert f"{repo}/.agent-farm/trials is a symbolic link" in words
+    assert f"rm {repo}/.agent-farm/trials" in words
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_file_in_its_place(repo: Path, place: str) -> None:
     (repo / place).write_text("")

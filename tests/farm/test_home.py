@@ -224,7 +224,7 @@ def test_a_farm_that_is_mounted_elsewhere_is_left_as_it_is(
         f"{sys.executable} -m agent_farm {words}"
     )
     assert done.returncode == 1, done
-    assert f"at home in {repo}" in done.stderr
+    assert f"home is {repo}, which cannot be seen" in done.stderr
     assert "hint: af doctor --moved" in done.stderr
     assert everything_below(repo) == files
     assert builder.git("status", "--short") == before

@@ -12,7 +12,7 @@ import click
 
 from agent_farm import __version__
 from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
-from agent_farm.cli.output import narrate, show_bug, show_error
+from agent_farm.cli.output import answer, narrate, show_bug, show_error
 from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
 
 _INTERRUPTED = 130
@@ -60,12 +60,28 @@ class LazyGroup(click.Group):
                     formatter.write_dl(rows)
 
 
+def _print_skill(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from agent_farm.farm.scaffolding import SKILL
+
+        answer(SKILL.read_text(encoding="utf-8"), end="")
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     name="af",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="af", message="%(prog)s %(version)s")
+@click.option(
+    "--skill",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_skill,
+    help="Print what an AI session has to know to drive a farm, as a SKILL.md.",
+)
 def cli() -> None:
     """Give each task its own git worktree, branch and tmux session in which an AI CLI works.
 

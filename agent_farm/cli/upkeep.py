@@ -20,6 +20,8 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("proble
 def _show_written(found: Written) -> None:
     _show_files(found)
     _show_ignore_lines(found)
+    if found.created and not found.has_skill:
+        narrate("An AI session that is to drive the farm finds out how with: af init --skill")
     if found.hint:
         narrate_hint(found.hint)
 

@@ -14,7 +14,9 @@ from agent_farm.git.locate import locate
 from agent_farm.paths import SETTINGS_NAME
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"
-COMMIT = f'git add codev {SETTINGS_NAME} && git commit -m "Set up agent-farm"'
+SKILL = SCAFFOLD / "skills/agent-farm/SKILL.md"
+# Claude Code looks for skills in the former; Codex, Gemini, Copilot and opencode in the latter.
+SKILL_PLACES = (".claude/skills/agent-farm/SKILL.md", ".agents/skills/agent-farm/SKILL.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,14 @@ class InitReport:
     ignore_lines: tuple[IgnoreLine, ...]
 
 
-def init_farm(cwd: Path) -> InitReport:
+def init_farm(cwd: Path, *, skill: bool = False) -> InitReport:
     """Write what is missing in the checkout `cwd` lies in; what exists stays as it is.
 
-    Everything that is in the way is refused before the first file is written.
+    With `skill`, what an AI architect is to know is among it. Everything that is in the way is refused
+    before the first file is written.
     """
     root = locate(cwd).checkout
-    wanted = scaffold_files()
+    wanted = scaffold_files() | (skill_files() if skill else {})
     missing = [name for name in wanted if not _is_there(root, name)]
     created = [name for name in missing if create_file(root / name, wanted[name])]
     kept = [name for name in wanted if name not in created]
@@ -44,10 +47,14 @@ def scaffold_files() -> dict[str, bytes]:
     """What a new farm is given, by path relative to its root."""
     files = {
         path.relative_to(SCAFFOLD).as_posix(): path.read_bytes()
-        for path in sorted(SCAFFOLD.rglob("*"))
+        for path in sorted((SCAFFOLD / "codev").rglob("*"))
         if path.is_file()
     }
     return {**files, SETTINGS_NAME: starter_settings().encode()}
+
+
+def skill_files() -> dict[str, bytes]:
+    return dict.fromkeys(SKILL_PLACES, SKILL.read_bytes())
 
 
 def _is_there(root: Path, name: str) -> bool:

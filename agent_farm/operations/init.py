@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from agent_farm.farm.ignore_lines import IgnoreLine
-from agent_farm.farm.scaffolding import COMMIT, init_farm
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
+from agent_farm.farm.scaffolding import SKILL_PLACES, InitReport, init_farm
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.paths import SETTINGS_NAME
+
+
+class Init(Request):
+    skill: Annotated[
+        bool,
+        Meta(
+            description="Also write the skill by which an AI session drives the farm, where AI CLIs look for "
+            "one: .claude/skills and .agents/skills"
+        ),
+    ] = False
 
 
 class Written(Answer):
@@ -23,28 +36,41 @@ class Written(Answer):
     ignore_lines: tuple[IgnoreLine, ...]
     hint: str | None
 
+    @property
+    def has_skill(self) -> bool:
+        return not set(SKILL_PLACES).isdisjoint(self.created + self.kept)
 
-def _init(context: Context, request: Nothing) -> Written:
+
+def _init(context: Context, request: Init) -> Written:
     here = context.directory or context.farm.root
-    report = init_farm(here)
+    report = init_farm(here, skill=request.skill)
     return Written(
         root=str(report.root),
         created=report.created,
         kept=report.kept,
         ignore_lines=report.ignore_lines,
-        hint=_commit(report.root, here) if report.created else None,
+        hint=_commit(report, here) if report.created else None,
     )
 
 
-def _commit(root: Path, here: Path) -> str:
-    is_here = os.path.realpath(here) == os.path.realpath(root)
-    return COMMIT if is_here else f"cd {shlex.quote(str(root))} && {COMMIT}"
+def _commit(report: InitReport, here: Path) -> str:
+    """git adds nothing by a path that leads through a link."""
+    root = report.root.resolve()
+    skills = [
+        (root / name).resolve().relative_to(root).as_posix()
+        for name in report.created
+        if name in SKILL_PLACES
+    ]
+    files = shlex.join(["codev", SETTINGS_NAME, *skills])
+    command = f'git add {files} && git commit -m "Set up agent-farm"'
+    is_here = here.resolve() == root
+    return command if is_here else f"cd {shlex.quote(str(report.root))} && {command}"
 
 
 INIT = Operation(
     "init",
     "Write codev/ and agent-farm.toml: roles, protocols, templates and settings to start from",
-    Nothing,
+    Init,
     Written,
     single(_init),
     effect="changes",

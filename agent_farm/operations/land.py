@@ -43,6 +43,7 @@ from agent_farm.operations.operation import Context, Nothing, Operation, Request
 
 _READY = {*FINISHED, "idle"}
 _SECONDS = 20.0
+_MOMENT = 0.2  # seconds that the lock of a landing may be held by who only looks at it
 
 
 class Land(Request):
@@ -99,9 +100,9 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
     store = Store(farm.paths.landing)
     with ExitStack() as held:
         try:
-            held.enter_context(file_lock(farm.paths.landing_lock, wait=0))
+            held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
         except LockTaken:
-            if _is_added(context, store, queue_of, checkout, head):
+            if _is_added(context, store, queue_of, checkout, head, request.strategy):
                 yield shown(store.require(), "running")
                 return
             held.enter_context(file_lock(farm.paths.landing_lock))
@@ -123,17 +124,24 @@ def _cut_short(queue: Queue) -> AgentFarmError:
 
 
 def _is_added(
-    context: Context, store: Store, make: Callable[[Queue | None], Queue], checkout: Checkout, head: Head
+    context: Context,
+    store: Store,
+    make: Callable[[Queue | None], Queue],
+    checkout: Checkout,
+    head: Head,
+    strategy: Strategy | None,
 ) -> bool:
     """To the queue that another af works off, which looks into it before each step, unless that has ended."""
     running = store.read()
-    elsewhere = running and (running.into, running.checkout) != (head.branch, place_of(checkout))
-    if running is not None and not running.closed and elsewhere:
-        raise LockTaken(
-            f"A landing on {running.into} in {checkout_of(context.farm, running).path} is under way",
-            why="One runs at a time.",
-            hint="af land --status",
-        )
+    if running is not None and not running.closed:
+        elsewhere = (running.into, running.checkout) != (head.branch, place_of(checkout))
+        if elsewhere or strategy not in (None, running.strategy):
+            place = checkout_of(context.farm, running).path
+            raise LockTaken(
+                f"A landing on {running.into} in {place}, by {running.strategy}, is under way",
+                why="One runs at a time.",
+                hint="af land --status",
+            )
     queue = store.put(make)
     if running is None or queue.started_at != running.started_at:
         context.tell("Waiting for a landing that is about to end")
@@ -205,7 +213,7 @@ def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
 
 def _hold(held: ExitStack, farm: Farm) -> None:
     try:
-        held.enter_context(file_lock(farm.paths.landing_lock, wait=0))
+        held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
     except LockTaken as error:
         raise LockTaken("A landing is under way", hint="af land --status") from error
 

@@ -54,11 +54,14 @@ def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:
 def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:
     """Under the lock of whoever works the queue off."""
     farm, queue = context.farm, store.require()
+    store = Store(store.file, queue.started_at)
     checkout = checkout_of(farm, queue)
     world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
     yield shown(queue, "running")
     try:
         for event in drive(world, store, _at_once(farm)):
+            if isinstance(event, Queue):
+                yield structs.replace(shown(event, "done"), notes=tuple(world.notes))
             yield from _parts(event, context, store)
             if isinstance(event, Came):
                 start_later(farm)  # somebody may have waited for them
@@ -71,8 +74,6 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
     except KeyboardInterrupt:
         context.tell("Interrupted. The queue is kept: af land --continue")
         raise
-    queue = store.require()
-    yield structs.replace(shown(queue, "done"), notes=tuple(world.notes))
 
 
 def _at_once(farm: Farm) -> int:

@@ -14,6 +14,7 @@ from tests.conftest import Af
 from tests.farm.stopping import killed
 from tests.gitrepo import commit_files, git
 from tests.landing.test_queue import Committed, committed, ids, land, ran, set_check
+from tests.waiting import wait_until
 
 __all__ = ["committed", "ran"]
 
@@ -110,3 +111,31 @@ def test_what_a_person_commits_over_is_merged_with_it(
     assert (repo / "one.txt").read_text() == "theirs\n"
     commit_files(repo, {"more.txt": "x\n"})
     assert git(repo, "status", "--porcelain") == ""
+
+
+def test_who_was_aborted_lands_nothing_of_the_next_queue(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    """It may be in the middle of a check, while the next one waits for it to end, for another branch."""
+    one, two = committed(one="1\n"), committed(two="2\n")
+    go, linked, main = repo.parent / "go", repo.parent / "linked", git(repo, "rev-parse", "main")
+    git(repo, "worktree", "add", "-q", "-b", "other", str(linked))
+    set_check(repo, ran, f"until test -e '{go}'; do sleep 0.05; done")
+    (linked / "agent-farm.toml").write_text((repo / "agent-farm.toml").read_text())
+    aborted = _landing(repo, one.id)
+    wait_until(lambda: ran.read_text() != "", timeout=120, what="the check")
+    assert af("land", "--abort").returncode == 0
+    following = _landing(linked, two.id, "--here")
+    wait_until((repo / ".agent-farm/landing.json").exists, timeout=120, what="the next queue")
+    go.touch()
+    told, _ = aborted.communicate(timeout=120)
+    assert (aborted.returncode, "The landing was aborted meanwhile" in told) == (1, True), told
+    done, told = following.communicate(timeout=120)
+    assert ids(json.loads(done)["landed"]) == [two.id], told
+    assert git(repo, "rev-parse", "main") == main
+    assert (linked / "two.txt").exists()
+
+
+def _landing(place: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "agent_farm", "land", *words, "--yes", "--json"]
+    return subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -133,11 +133,11 @@ class Present(Struct, frozen=True):
     id: str
 
 
-Event = Checked | Came | Returned | Moved | Present | Check
+Event = Checked | Came | Returned | Moved | Present | Check | Queue
 
 
 def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
-    """Until nobody waits; every event is told once it is written down."""
+    """Until nobody waits; every event is told once it is written down. The last is the queue, closed."""
     while True:
         queue = book.require()
         if queue.moving is not None:
@@ -159,7 +159,9 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
             continue
         step = next_step(queue.line)
         if isinstance(step, Done):
-            if book.update(closed).closed:
+            queue = book.update(closed)
+            if queue.closed:
+                yield queue
                 return
             continue
         if isinstance(step, Land):

@@ -96,10 +96,13 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store:
-    """`file` under a lock: another process may add to the queue while it is worked on."""
+    """`file` under a lock: another process may add to the queue while it is worked on.
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    `began` binds it to the queue that began then. One that was put there after an abort is somebody else's.
+    """
+
+    def __init__(self, file: Path, began: float | None = None) -> None:
+        self.file, self.began = file, began
 
     def read(self) -> Queue | None:
         if not os.path.lexists(self.file):
@@ -119,7 +122,7 @@ class Store:
 
     def require(self) -> Queue:
         queue = self.read()
-        if queue is None:
+        if queue is None or self.began not in (None, queue.started_at):
             raise AgentFarmError("The landing was aborted meanwhile", why="Nothing else of it lands.")
         return queue
 

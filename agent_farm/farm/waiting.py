@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from agent_farm.paths import FarmPaths
 
 _VERSION = 1
 _NUDGE_SECONDS = 10.0
+_FORGOTTEN = re.compile(r"(.+)-(\d+)\.md")
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,15 +124,29 @@ def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
         if current is None or current.state != "queued":
             return None
         prompt = farm.run(record.id).prompt
-        kept = farm.paths.state / "forgotten" / f"{record.id}-{time.time_ns()}.md"
+        kept = _forgotten(farm) / f"{record.id}-{time.time_ns()}.md"
         make_directory(kept.parent)
         with suppress(FileNotFoundError):
             os.rename(prompt, kept)
+        with suppress(OSError):
+            farm.run(record.id).directory.rmdir()
         del records[record.id]
-    forget_order(farm, record.id)
-    with suppress(OSError):
-        farm.run(record.id).directory.rmdir()
+    drop_stale_orders(farm)  # its own, unless its id has been given to the next one meanwhile
     return kept
+
+
+def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
+    """Delete the prompts of those that were taken out of the queue so long ago; tells of whom, and when."""
+    limit = time.time() - age
+    for path in sorted(_forgotten(farm).glob("*.md")):
+        name = _FORGOTTEN.fullmatch(path.name)
+        if name and (epoch := int(name[2]) // 10**9) <= limit:
+            path.unlink(missing_ok=True)
+            yield name[1], epoch
+
+
+def _forgotten(farm: Farm) -> Path:
+    return farm.paths.state / "forgotten"
 
 
 def in_order(records: Mapping[str, BuilderRecord]) -> list[BuilderRecord]:

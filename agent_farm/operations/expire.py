@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.farm.trash import expire, parse_age
+from agent_farm.farm.waiting import expire_forgotten
 from agent_farm.operations.builders import failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
@@ -17,6 +18,8 @@ class Expire(Request):
 
 
 class Expired(Answer):
+    """A removed builder, or the prompt of one that was taken out of the queue."""
+
     id: str
     epoch: int
 
@@ -41,7 +44,9 @@ Part = Expired | Left | Failure
 
 
 def _run(context: Context, request: Expire) -> Iterator[Part]:
-    found = expire(context.farm, parse_age(request.age))
+    age = parse_age(request.age)
+    yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_forgotten(context.farm, age))
+    found = expire(context.farm, age)
     yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)
     yield from (Failure.of("", error) for error in found.busy)
     yield from (Left(path=str(path)) for path in found.left)

@@ -110,6 +110,11 @@ def test_who_is_taken_out_of_the_queue_leaves_the_text_alone(limited: Path, af: 
         assert not (limited / ".agent-farm/runs/two").exists()
     doctor = af("doctor")
     assert "problem" not in doctor.stdout, doctor.stdout
+    kept = limited / ".agent-farm/forgotten"
+    assert "Nothing to delete" in af("prune", "--expire", "1h").stderr
+    assert len(list(kept.iterdir())) == 2
+    assert af("prune", "--expire", "0").stdout.count("two of ") == 2
+    assert list(kept.iterdir()) == []
 
 
 def test_with_stop_idle_a_builder_whose_turn_has_ended_gives_up_its_place(limited: Path, af: Af) -> None:

@@ -289,7 +289,13 @@ def test_a_signed_landing_is_signed_once_it_lands(
 def test_a_queue_that_cannot_be_read_is_named(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
     one = committed(one="1\n")
     file = repo / ".agent-farm/landing.json"
-    for content, word in (("{", "is damaged"), ('{"version": 2}', "newer version")):
+    assert ids(land(af, one.id)["landed"]) == [one.id]
+    document = json.loads(file.read_text())
+    unknown = {"waiting": [{"id": "nobody", "age": 0, "risk": 0.1}]}
+    moving = {"before": document["head"], "after": document["head"], "ids": ["nobody"]}
+    changes: list[dict[str, Any]] = [{"head": "--help"}, {"line": unknown}, {"moving": moving}]
+    damaged = [(json.dumps(document | {"closed": False, **change}), "is damaged") for change in changes]
+    for content, word in (("{", "is damaged"), ('{"version": 2}', "newer version"), *damaged):
         file.write_text(content)
         for words in (["land", one.id, "--yes"], ["land", "--status"], ["land", "--abort"], ["doctor"]):
             done = af(*words)

@@ -40,8 +40,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
     """The target is about to go from `before` to `after`, with `ids`, whose tree has passed."""
 
-    before: str
-    after: str
+    before: _Commit
+    after: _Commit
     ids: tuple[str, ...]
 
 
@@ -49,8 +49,8 @@ class Landed(Struct, frozen=True, forbid_unknown_fields=True):
     """`commit` is what the target was moved to, `tree` what the check passed on."""
 
     id: str
-    commit: str
-    tree: str
+    commit: _Commit
+    tree: _Commit
 
 
 class Returned(Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,10 +77,10 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     into: str
     checkout: str | None
     strategy: Strategy
-    head: str
+    head: _Commit
     line: Line
     entries: dict[str, Entry]
-    passed: tuple[str, ...] = ()
+    passed: tuple[_Commit, ...] = ()
     sifted: bool = False
     moving: Move | None = None
     landed: tuple[Landed, ...] = ()
@@ -112,13 +112,15 @@ class Store:
             with suppress(msgspec.MsgspecError):
                 if msgspec.json.decode(content, type=_Versioned).version > VERSION:
                     raise NewerFile(f"{self.file} was written by a newer version of af")
-            return msgspec.json.decode(content, type=Queue)
+            queue = msgspec.json.decode(content, type=Queue)
+            _require_whole(queue)
         except (OSError, msgspec.MsgspecError) as error:
             raise DamagedFile(
                 f"{self.file} is damaged",
                 why="It names what waits to land. Nothing of that is lost with it: the branches are there.",
                 hint=as_command("mv", self.file, f"{self.file}.damaged"),
             ) from error
+        return queue
 
     def require(self) -> Queue:
         queue = self.read()
@@ -150,6 +152,15 @@ class Store:
 
 class _Versioned(Struct):
     version: int
+
+
+def _require_whole(queue: Queue) -> None:
+    """What one part of it names, the others know."""
+    held, moving = queue.line.held_ids(), queue.moving.ids if queue.moving else ()
+    known = {id for id, entry in queue.entries.items() if id == entry.id}
+    whole = {*held, *queue.line.ids()} <= known and len(queue.passed) == len(queue.line.held)
+    if not whole or moving != held[: len(moving)]:
+        raise msgspec.ValidationError("It names what is not in it")
 
 
 def at_new_head(queue: Queue, head: str, touched: tuple[str, ...]) -> Queue:

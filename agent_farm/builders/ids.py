@@ -24,6 +24,7 @@ _WORDS, _WORDS_LENGTH = 4, 32
 # Words that tell two tasks apart in no case.
 _LEFT_OUT = frozenset(("a", "an", "and", "for", "in", "of", "on", "the", "to", "with"))
 _LISTED = 20
+_NO_SPECS = "There are no specs yet; one is a file like codev/specs/0001-greeting.md."
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,12 @@ def find_spec(project: str, file_names: list[str]) -> Spec:
         )
     close = nearest(project, [*listed, *(spec.id for spec in specs)])
     named = next((name for name in listed if close in (name, name.partition("-")[0])), None)
+    see = "ls codev/specs" if listed else "af init"
     raise NotFound(
         f"No spec for project {project} under codev/specs/",
-        why=_what_there_is(listed, named) if listed else "There are no specs yet.",
+        why=_what_there_is(listed, named) if listed else _NO_SPECS,
         # a number that looks alike is another project: named above, and not to be run unread
-        hint=f"af spawn --project {close}" if close and not project.isdecimal() else "ls codev/specs",
+        hint=f"af spawn --project {close}" if close and not project.isdecimal() else see,
     )
 
 

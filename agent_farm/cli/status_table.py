@@ -18,6 +18,7 @@ from agent_farm.operations.shown import GitShown
 _TITLES = {"spec": "Specs", "task": "Tasks", "protocol": "Protocols", "shell": "Shells"}
 _ORDER = (*NEEDS_YOU, "idle", "limited", "working", "preparing", "creating", "queued")
 _TITLE_WANTED = 32  # as long as this has no room, other columns give way
+_GIT_WANTED = 16  # a long branch is cut to this for the task's sake
 _INDENT, _GAP = "  ", "  "
 
 
@@ -116,7 +117,10 @@ def _git(builder: Builder, now: float) -> str:
         return state.problem if state and state.problem else "?"
     text = work_words(state, builder.proof)
     old = f"({age(now - state.at)})" if now - state.at > 5 else ""
-    return " ".join(part for part in (text, _elsewhere(builder.record.branch, state), old) if part)
+    elsewhere = _elsewhere(builder.record.branch, state)
+    if elsewhere and text.endswith("landed"):
+        text += ","  # it has landed, and not on the branch that follows
+    return " ".join(part for part in (text, elsewhere, old) if part)
 
 
 def work_words(git: GitState | GitShown, proof: Proof | None) -> str:
@@ -191,6 +195,9 @@ def _widths(rows: list[_Row], width: int) -> _Widths:
         if _room(widths, width) >= min(widths["task"], _TITLE_WANTED):
             break
         widths.pop(name, None)
+    missing = max(0, min(widths["task"], _TITLE_WANTED) - _room(widths, width))
+    if "git" in widths:
+        widths["git"] = max(min(widths["git"], _GIT_WANTED), widths["git"] - missing)
     widths["task"] = max(0, _room(widths, width))
     return widths
 

@@ -100,8 +100,8 @@ def go_on_with(farm: Farm, start: Start, branch: str) -> Start:
     if place is not None:
         raise UsageError(
             f"The branch {branch} is checked out elsewhere",
-            why=f"It is in use in {place}.",
-            hint=as_command("git", "-C", place, "switch", "--detach"),
+            why=f"It is in use in {place}. With --base a builder begins a branch of its own there.",
+            hint=as_command("af", "spawn", "--base", branch) + " …",
         )
     common = merge_base(farm.repository, start.base_commit, tip)
     return Start(start.base, common or start.base_commit, tip, branch)

@@ -104,6 +104,9 @@ def test_an_unknown_project_lists_what_exists_and_names_the_nearest() -> None:
     assert "0010-login" in str(error.why)
     assert "The nearest is 00" in str(error.why)
     assert error.hint == "ls codev/specs", "a number that looks alike is another project"
+    with pytest.raises(NotFound) as caught:
+        ids.find_spec("0008", [])
+    assert caught.value.hint == "af init", "there is nothing to list"
 
 
 @pytest.mark.parametrize("words", ["0009-terminal-click", "codev/specs/0009-terminal-click.md"])

@@ -15,6 +15,7 @@ from agent_farm.cli.command_table import COMMANDS
 from agent_farm.cli.output import printable
 from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
 from tests.conftest import Af
+from tests.gitrepo import git
 
 
 def test_help_names_every_command_with_a_line(af: Af) -> None:
@@ -191,7 +192,7 @@ def test_no_colour_where_there_is_no_terminal_or_it_is_not_wanted(af: Af, variab
 
 
 def test_the_table_fits_its_terminal(af: Af, repo: Path) -> None:
-    """And shows the task, not a branch that only repeats the id, whatever the task says."""
+    """And shows the task, not a branch that only repeats the id or fills the line, whatever the task says."""
     id = af("spawn", "--runtime", "demo", "Fix \x1b[31m" + "a very long task " * 20).stdout.strip()
     assert af("wait", id).returncode == 0
     for columns in ("40", "60", "80", "100", "119", "120", "130", "147", "200", "0", "many"):
@@ -206,6 +207,9 @@ def test_the_table_fits_its_terminal(af: Af, repo: Path) -> None:
             assert max(map(len, lines)) <= int(columns)
             assert "Fi" in lines[3]
             assert int(columns) < 60 or "a very" in lines[3]
+    git(repo / ".builders" / id, "switch", "-q", "-c", "feature/a-branch-with-a-long-name-of-its-own")
+    for columns in ("60", "80"):
+        assert "  Fix " in af("status", env={"COLUMNS": columns}).stdout
 
 
 def test_who_needs_a_person_comes_first_over_all_types(af: Af, repo: Path) -> None:

@@ -75,6 +75,7 @@ def test_what_is_checked_out_has_landed_or_not(builder: Spawned, repo: Path) -> 
     assert state(builder)["landed"] is True
     builder.git("switch", "-q", "-c", "feature/x")
     assert state(builder)["landed"] is True
+    assert " landed, on feature/x" in row(builder)  # not "landed on feature/x"
     commit_files(builder.worktree, {"more.txt": "more\n"})
     assert state(builder)["landed"] is False
 

@@ -358,7 +358,7 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["text", "--base", "mian"], 1, ["No such commit: 'mian'", "main"]),
     (["text", "--base", "--all"], 1, ["No such commit"]),
     (["text", "--branch", "none"], 1, ["No branch none"]),
-    (["text", "--branch", "main"], 2, ["The branch main is checked out elsewhere"]),
+    (["text", "--branch", "main"], 2, ["The branch main is checked out elsewhere", "af spawn --base main"]),
     (["text", "--files", "src/none.py"], 1, ["src/none.py is not in the repository"]),
     (["text", "--files", "../outside"], 2, ["is outside the repository"]),
     (["text", "--files", "/etc/passwd"], 2, ["is outside the repository"]),

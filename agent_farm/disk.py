@@ -76,10 +76,13 @@ def read_plain(path: Path, *, limit: int) -> bytes:
     return content
 
 
-def make_directory(path: Path, *, mode: int = 0o700) -> None:
-    """With whatever is missing above it, all in that mode; what exists stays as it is."""
+def make_directory(path: Path, *, mode: int = 0o700, alone: bool = False) -> None:
+    """With whatever is missing above it, all in that mode; what exists stays as it is.
+
+    `alone`: nothing above it, so that a server that is just starting makes no farm where one was moved away.
+    """
     try:
-        for missing in reversed([path, *path.parents]):
+        for missing in reversed([path] if alone else [path, *path.parents]):
             if not missing.exists():
                 missing.mkdir(mode=mode, exist_ok=True)
         path.mkdir(exist_ok=True)

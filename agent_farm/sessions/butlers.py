@@ -116,7 +116,7 @@ def require_claude_md(butler: Butler) -> None:
 
     file = butler.directory / "CLAUDE.md"
     if not file.exists():
-        make_directory(butler.directory)
+        make_directory(butler.directory, alone=True)
         replace_file(file, packaged_claude_md(), mode=0o644)
 
 

@@ -87,7 +87,7 @@ def database_problem(path: Path) -> AgentFarmError | None:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    make_directory(path.parent)
+    make_directory(path.parent, alone=True)
     try:
         with suppress(FileExistsError):  # one that is there is not opened: closing it would unlock it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -36,6 +36,13 @@ def test_it_is_wal_and_at_the_newest_version(tmp_path: Path) -> None:
     assert database.query("PRAGMA user_version")[0][0] == len(MIGRATIONS)
 
 
+def test_a_server_that_starts_while_its_farm_is_moved_makes_none_where_it_was(tmp_path: Path) -> None:
+    moved = tmp_path / "repository"
+    with pytest.raises(AgentFarmError, match="Cannot write"):
+        Database(moved / ".agent-farm/butler.db")
+    assert not moved.exists()
+
+
 def test_a_newer_file_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "butler.db"
     Database(path).close()

@@ -68,6 +68,7 @@ def test_a_farm_without_a_roster_has_one_butler_named_after_itself(tmp_path: Pat
     assert butler.directory == tmp_path / ".agent-farm/butler"
     assert (butler.runtime, butler.optional_env) == (None, ("EXTRA",))
     assert configured_runtime(tmp_path, load_settings(tmp_path)) == "demo"
+    butler.directory.parent.mkdir()  # as the database has done it by then
     require_claude_md(butler)
     assert (butler.directory / "CLAUDE.md").read_text() == packaged_claude_md()
     (butler.directory / "CLAUDE.md").write_text("mine")

@@ -121,7 +121,7 @@ credentials = click.Group(
     A session gets only what its runtime needs or its butler declares. Values are never printed.
 
     \b
-      af credentials set ANTHROPIC_API_KEY        (asks for the value, or reads standard input)
+      af credentials set ANTHROPIC_API_KEY   (asks, or reads standard input)
       af credentials list
     """,
     commands=[

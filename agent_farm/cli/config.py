@@ -76,9 +76,9 @@ config = click.Group(
     (or in $XDG_CONFIG_HOME) is yours, and applies where the repository sets nothing.
 
     \b
-      af config set --user spawn.runtime codex    your runtime, unless something else is set
-      af config set worktree.setup "npm ci"       for everybody who works here
-      af config agree                             read what the repository wants, and approve it
+      af config set --user spawn.runtime codex   for you, where it is not set
+      af config set worktree.setup "npm ci"      for everybody who works here
+      af config agree                            read what needs your approval
     """,
     commands=[
         command_of(Way("config_list", _show_all), name="list"),

@@ -65,9 +65,9 @@ check = command_of(
     Way("check", _show_checked, _conclude_check),
     short={"yes": "-y"},
     epilog="""\b
-proven       committed, clean, and every check passed on it merged into its target
-red          a check failed; conflicts, uncommitted, empty: what stands against it
-Lines below it are flags: what to look at in the diff, even if the checks pass.
+proven   committed, clean, and every check passed on the merged result
+red      a check failed; conflicts, uncommitted, empty: what stands against it
+The lines below are flags: what to look at in the diff, even if all passed.
 Exit code 0 when all are proven.
 """,
 )
@@ -187,7 +187,7 @@ land = command_of(
     ],
     short={"yes": "-y"},
     epilog="""\b
-Exit code 0 when all have landed; 1 when one did not, or the queue had to stop.
+Exit code 0 when all have landed; 1 when one did not or the queue stopped.
 """,
 )
 
@@ -215,8 +215,7 @@ def _show_foreseen(found: ForeseenConflicts) -> None:
 
 conflicts = command_of(
     Way("conflicts", _show_foreseen),
-    epilog="""\b
-Exit code 0 when there are none; 1 when there are, or when a pair cannot be compared because a
+    epilog="""Exit code 0 when there are none; 1 when there are, or when a pair cannot be compared because a
 branch is gone.
 """,
 )

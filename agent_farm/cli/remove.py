@@ -23,14 +23,13 @@ from agent_farm.operations.removed import AllRemoved
 from agent_farm.operations.restore import Restored
 from agent_farm.operations.stop import Forgotten
 
-EPILOG = """\b
-Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
+EPILOG = """Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
 checkout's HEAD or a remote-tracking branch (also rebased or squashed), and nothing is
 uncommitted.
 
 \b
-A removed builder is kept, except for directories that a tool can regenerate (node_modules).
-af restore ID brings it back, until it is deleted for good:
+A removed builder is kept, but for directories that a tool can regenerate
+(node_modules). af restore ID brings it back, until it is deleted for good:
   af prune --expire 30d
 
 \b

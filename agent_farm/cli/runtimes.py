@@ -51,7 +51,7 @@ runtimes = click.Group(
 
     \b
       af runtimes               all of them, one line each
-      af runtimes check codex   start it once against a test server, and report what it did
+      af runtimes check codex   start it once, and report what it did
     """,
     invoke_without_command=True,
     params=_list.params,
@@ -83,7 +83,7 @@ def adapter(ctx: click.Context, name: str, words: tuple[str, ...]) -> None:
       af adapter path codex-cli
       af adapter codex-cli spawn BRIEF STATE PROMPT     prints the session id
       af adapter codex-cli resume ID STATE PROMPT
-      af adapter codex-cli check_status ID              pending, active, completed or failed
+      af adapter codex-cli check_status ID              pending, active, …
 
     The names are codex-cli, github-copilot and claude-mcp. Exit codes: 0 done, 1 failed, 2 wrong arguments,
     3 no such session, 4 the CLI is not installed, 5 the session is still at work.

@@ -109,8 +109,8 @@ schedule = click.Group(
     than --late, and skipped otherwise. Schedules in a butler.toml are changed there.
 
     \b
-      af schedule add daily_digest "0 8 * * 1-5" "Write the digest of yesterday's commits" --late 12h
-      af schedule add tidy "0 3 * * *" "Sort the changelog" --cwd docs --until 2027-03-31
+      af schedule add digest "0 8 * * 1-5" "Write the daily digest" --late 12h
+      af schedule add tidy "0 3 * * *" "Sort the changelog" --until 2027-03-31
       af schedule list
     """,
     commands=[

@@ -36,10 +36,10 @@ Modes, with an example each:
             af spawn --project 0009 --protocol spir
   issue     af spawn --issue 42                 (through gh or glab)
             af spawn --issue 42 --protocol bugfix
-  several   af spawn --tasks-file todo.md       (paragraphs, a check list, or JSON lines)
-            af spawn "Fix the login redirect" -n 3 --runtimes claude-code,codex
+  several   af spawn --tasks-file todo.md       (paragraphs, list or JSON)
+            af spawn "Fix the login" -n 3 --runtimes claude-code,codex
   protocol  af spawn --protocol cleanup         (codev/protocols/cleanup/)
-            af spawn --protocol experiment --args '{"hypothesis": "Redis is faster"}'
+            af spawn --protocol experiment --args '{"hypothesis": "…"}'
   shell     af spawn --shell                    (no prompt, no role)
             af spawn --shell --role custom.md
 

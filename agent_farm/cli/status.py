@@ -31,19 +31,20 @@ _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 EPILOG = """\b
 States:  creating preparing working idle   at work, or its turn ended
-         waiting                           needs you; the line below it says why
+         waiting                           needs you; the line below says why
          interrupted                       back after its turn was cut short
-         limited                           at a usage limit; the line below it says until when
+         limited                           at a usage limit; below, until when
          exited failed stopped lost        finished
          unknown                           tmux could not be asked
 Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed
-         on BRANCH, detached, rebase: what is checked out, where that is not its own branch
-         ✓ proven by the checks, (✓) before it or its target moved, ✗ not; ! see af check
-         no tree, not ours: git is not asked there; af diff explains the latter
+         on BRANCH, detached, rebase: what is checked out, if not its own
+         ✓ proven by checks, (✓) before it or its target moved, ✗ not
+         ! there are flags; af check shows them
+         no tree, not ours: git is not asked there; af diff explains
 Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
-A narrow terminal leaves out branch, tokens, runtime and source; --json has all.
+A narrow terminal leaves columns out; --json has everything.
 """
 
 

@@ -21,14 +21,15 @@ Examples:
   af send task-a7f3-x9k2 "Run the tests again"
   af send task-a7f3-x9k2 shell-1733250000-b4c1 "Stop after this step"
   git diff | af send task-a7f3-x9k2 -
-  af send task-a7f3-x9k2 --keys "Down Enter"     answer a dialog; look first: af capture ID
+  af send task-a7f3-x9k2 --keys "Down Enter"   answers a dialog
+  af capture task-a7f3-x9k2                    shows it first
 
 \b
 Outcomes:
-  submitted   the runtime has the message                                exit code 0
-  held        nothing was typed: a shell, a dialog or a draft is shown   exit code 5
-  failed      it was typed, but nothing confirms that it was submitted   exit code 5
-  pressed     the keys were pressed; the screen shows what they did     exit code 0
+  submitted   the runtime has the message                         exit code 0
+  held        nothing was typed: it shows a shell, dialog, draft  exit code 5
+  failed      it was typed, and nothing confirms that it arrived  exit code 5
+  pressed     the keys were pressed; the screen shows the effect  exit code 0
 """
 
 

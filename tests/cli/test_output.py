@@ -33,6 +33,7 @@ def test_every_command_has_help(af: Af, name: str) -> None:
         done = af(name, flag)
         assert done.returncode == 0, done
         assert done.stdout.startswith(f"Usage: af {name}")
+        assert max(map(len, done.stdout.splitlines())) <= 80  # a narrow terminal breaks no word of it
         assert done.stderr == ""
 
 

@@ -28,6 +28,7 @@ Act = Callable[[Chosen], Coroutine[Any, Any, None]]
 class Acts:
     def __init__(self, app: BoardApp) -> None:
         self.app = app
+        self.unsent = ""  # the task of a spawn that failed
 
     async def guarded(self, act: Act, chosen: Chosen) -> None:
         try:
@@ -71,10 +72,12 @@ class Acts:
             self.app.say(*told)
 
     async def create(self, chosen: Chosen) -> None:
-        asked = await self.app.push_screen_wait(Spawn(await self._ask("choices")))
+        asked = await self.app.push_screen_wait(Spawn(await self._ask("choices"), self.unsent))
         if asked:
             self.app.say("Spawning …")
+            self.unsent = asked["task"]
             done = await self._ask("spawn", **asked)
+            self.unsent = ""
             self.app.say(f"{done.builder.id} starts on {done.builder.branch}", *done.notes)
             self.app.builders.current = done.builder.id
 
@@ -128,15 +131,20 @@ class Acts:
         choices = {"enter": "remove those that have landed"} if found.would_remove else {}
         choices |= {"D": "remove all the same"} if found.refused else {}
         key = await self._confirmed(f"Remove {_names(chosen)}", text, choices)
-        if key == "enter":
-            await self._remove(found.would_remove, discard=False)
-        elif key == "D":
-            await self._remove(ids, discard=True)
-
-    async def _remove(self, ids: Sequence[str], *, discard: bool) -> None:
+        if key is None:
+            return
         self.app.say("Removing …")
+        told = await self._remove(found.would_remove)
+        if key == "D":  # of those alone whose loss was shown
+            told += await self._remove([one.id for one in found.refused], discard=True)
+        self.app.say(*told)
+
+    async def _remove(self, ids: Sequence[str], *, discard: bool = False) -> list[str | None]:
+        if not ids:
+            return []
         done = await self._ask_prune(ids, discard_changes=discard, discard_commits=discard)
-        self.app.say(*(f"{one.id} removed" for one in done.removed), *map(_told, done.refused))
+        gone = [f"{one.id} removed" for one in done.removed]
+        return [*gone, *(f"{one.id} waits no more" for one in done.forgotten), *map(_told, done.refused)]
 
     async def _ask_prune(self, ids: Sequence[str], **fields: Any) -> Any:
         """One alone that is refused is told like one of several."""

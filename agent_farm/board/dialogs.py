@@ -99,9 +99,9 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         Binding("escape", "dismiss", show=False),
     ]
 
-    def __init__(self, offered: Offered) -> None:
+    def __init__(self, offered: Offered, task: str = "") -> None:
         super().__init__()
-        self._offered = offered
+        self._offered, self._given = offered, task
 
     def compose(self) -> ComposeResult:
         usable = [(one.name, one.name) for one in self._offered.runtimes if one.problem is None]
@@ -110,7 +110,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         with Vertical(classes="box tall") as box:
             box.border_title = "Spawn a builder"
             box.border_subtitle = "Ctrl+S: spawn · Ctrl+E: editor · Tab: runtime · Esc: back"
-            yield TextArea(placeholder="What is it to do?")
+            yield TextArea(self._given, placeholder="What is it to do?")
             if chosen is None:
                 yield Label("No runtime can be used here: af runtimes")
             else:

@@ -47,7 +47,11 @@ def edit_text(app: App[Any], text: str) -> str:
 
 
 def _editor() -> list[str]:
-    return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    words = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        return shlex.split(words)
+    except ValueError as error:
+        raise AgentFarmError(f"VISUAL or EDITOR is no command: {words}", why=str(error)) from None
 
 
 def shell(app: App[Any], builder: BuilderShown) -> None:

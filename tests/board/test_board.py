@@ -54,6 +54,7 @@ def test_from_the_question_to_the_landed_work_without_typing_an_id(
     terminal.keys("1")
     terminal.shows("Idle (1)")
     wait_until(lambda: "keys go to it" not in terminal.screen(), what="the box to close by itself")
+    terminal.shows("  +1  ")  # its commit is seen a moment after its turn's end
     terminal.keys("l")
     terminal.shows("Enter: land")
     terminal.keys("Enter")
@@ -88,6 +89,34 @@ def test_what_would_be_lost_is_shown_before_it_is_removed(terminal: Terminal, af
     terminal.keys("D")
     terminal.shows("No builder")
     assert id in af("restore", "--list").stdout
+
+
+def test_what_was_not_shown_is_not_discarded(terminal: Terminal, af: Af, repo: Path) -> None:
+    """It had landed when the box opened; what it wrote since then is not covered by the answer."""
+    landed, other = spawned(af, "[[write:landed.txt]]"), spawned(af, "[[write:only-here.txt]]")
+    assert af("merge", landed).returncode == 0
+    opened(terminal)
+    terminal.shows(other)
+    terminal.keys("g", "Space", "Space", "p")
+    terminal.shows("This exists nowhere else")
+    terminal.shows(f"Finished and landed: {landed}")
+    (repo / ".builders" / landed / "new.txt").write_text("new\n")
+    terminal.keys("D")
+    terminal.shows(f"{other} removed")
+    assert af("status", landed).returncode == 0
+    assert (repo / ".builders" / landed / "new.txt").exists()
+
+
+def test_a_task_that_could_not_be_spawned_is_not_typed_again(terminal: Terminal, repo: Path) -> None:
+    (repo / "agent-farm.toml").write_text('[worktree]\nsetup = "sh setup.sh"\n')
+    opened(terminal)
+    terminal.keys("c")
+    terminal.shows("Spawn a builder")
+    tmux("send-keys", "-t", "terminal", "-l", "A long task", server="outer")
+    terminal.keys("C-s")
+    terminal.shows("nobody has agreed")
+    terminal.keys("c")
+    terminal.shows("A long task")
 
 
 def test_messages_views_filter_and_a_key_that_does_nothing(terminal: Terminal, af: Af, builder: str) -> None:

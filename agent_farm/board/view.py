@@ -56,7 +56,8 @@ class View(VerticalScroll, can_focus=False):
         pause = _SOON
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), pause if self._is_live() else None)
+                async with asyncio.timeout(pause if self._is_live() else None):
+                    await self._wanted.wait()
             self._wanted.clear()
             changed = await self._look()
             pause = _SOON if changed else min(_LATER, pause * 1.5)

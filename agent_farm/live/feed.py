@@ -89,7 +89,8 @@ class Live:
                 yield _message("problem", self._number, _told(self._problem))
             while True:
                 try:
-                    message = await asyncio.wait_for(page.queue.get(), PING_SECONDS)
+                    async with asyncio.timeout(PING_SECONDS):
+                        message = await page.queue.get()
                 except TimeoutError:
                     message = _PING
                 if message is _END:

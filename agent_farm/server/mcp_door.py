@@ -101,7 +101,9 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
     async def report() -> None:
         while True:
             try:
-                text = await asyncio.wait_for(told.get(), PROGRESS_SECONDS)
+                # In Python 3.11 wait_for forgets that it was cancelled if something has just been told.
+                async with asyncio.timeout(PROGRESS_SECONDS):
+                    text = await told.get()
             except TimeoutError:
                 text = f"{name}: at work for {time.monotonic() - began:.0f} s"
             await asked.session.report_progress(time.monotonic() - began, None, text)

@@ -14,10 +14,13 @@ import pytest
 from mcp import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
 
 from agent_farm.ask.subagent_runner import SubagentRunner
+from agent_farm.operations.table import load
 from agent_farm.paths import FarmPaths
 from agent_farm.server import mcp_door
+from agent_farm.server.answering import OpenContext
 from agent_farm.server.client import LINES
 from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.records import session_create
@@ -444,6 +447,26 @@ async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest
     assert (heard[0] or "").startswith("session ")
     assert "demo runs" in heard
     assert any((text or "").startswith("trigger: at work for") for text in heard)
+
+
+@in_loop
+async def test_a_call_ends_that_tells_something_at_its_end(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a landing does that leaves uncommitted files behind and is then refused."""
+
+    async def tell_and_end(
+        name: str, arguments: object, caller: object, open_context: OpenContext
+    ) -> CallToolResult:
+        for _ in range(5):  # what passes it on is waiting by then
+            await asyncio.sleep(0)
+        open_context(load(name)).tell("something")
+        await asyncio.sleep(0)
+        return CallToolResult(content=[], structured_content={"version": 1})
+
+    monkeypatch.setattr(mcp_door, "call_tool", tell_and_end)
+    async with serving(repo) as served, asyncio.timeout(60):
+        assert structured(await served.call("land_status", {})) == {"version": 1}
 
 
 @in_loop

@@ -11,7 +11,7 @@ from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import confirm
-from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
+from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable, terminal_width
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.resume import Back, Recovered, Resumed
@@ -69,9 +69,11 @@ def _agree(typed: Typed) -> int | None:
     lost = plan.would_resume
     if not lost:
         narrate("No builder is lost.")
+    id_width, width = max((len(one.id) for one in lost), default=0), terminal_width()
     for one in lost:
-        middle = "in the middle of a turn" if one.cut_short else ""
-        narrate(printable(f"{one.id:<22}  {one.runtime:<12}  {middle:<23}  {cut(one.title, 60)}"))
+        middle = "mid-turn" if one.cut_short else ""
+        line = f"{one.id:{id_width}}  {one.runtime:<11}  {middle:<8}  {one.title}"
+        narrate(cut(printable(line), width))
     if request.dry_run:
         return 0
     if not lost or request.yes:

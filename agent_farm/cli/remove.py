@@ -13,7 +13,7 @@ from agent_farm.cli.cells import cut
 from agent_farm.cli.derived import Way, command_of, option_of
 from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import current_farm
-from agent_farm.cli.output import answer, narrate, narrate_hint, printable
+from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.trash import list_kept
 from agent_farm.launch import as_command
@@ -117,9 +117,10 @@ def _show_restored(found: Restored) -> None:
 
 
 def _show_removed(found: AllRemoved) -> None:
-    width = max((len(one.id) for one in found.removed), default=0)
+    id_width, width = max((len(one.id) for one in found.removed), default=0), terminal_width()
     for one in found.removed:
-        answer(printable(f"{one.id:{width}}  {one.epoch}  {_when(one.epoch)}  {cut(one.title, 60)}"))
+        line = f"{one.id:{id_width}}  {one.epoch}  {_when(one.epoch)}  {one.title}"
+        answer(cut(printable(line), width))
     if not found.removed:
         narrate("Nothing can be restored.")
 

@@ -40,6 +40,12 @@ def test_wide_tasks_fit_their_terminal(af: Af) -> None:
         lines = af("status", env={"COLUMNS": columns}).stdout.splitlines()
         assert max(map(cells, lines)) <= int(columns)
         assert sum(line.endswith("…") for line in lines) == 4
+    subprocess.run(["tmux", "kill-server"], check=True)
+    lost = af("recover", "--dry-run", env={"COLUMNS": "80"}).stderr.splitlines()
+    ids = [line.split()[0] for line in lost]
+    assert af("prune", *ids, "--discard-changes", "--discard-commits").returncode == 0
+    removed = af("restore", "--list", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert [line.endswith("…") and cells(line) <= 80 for line in lost + removed] == [True] * 8
 
 
 def test_watch_fits_its_window_and_gives_the_screen_back(terminal: Terminal, af: Af) -> None:

@@ -6,18 +6,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, convert
+from msgspec import Meta, ValidationError, convert
 from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, in_one_line
+from agent_farm.errors import AgentFarmError, DamagedFile, in_one_line
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import (
+    Order,
     drop_stale_orders,
     has_room,
     in_order,
@@ -34,6 +35,9 @@ from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_steps import NoRoom, make_builder
 from agent_farm.operations.stop import stop_running
+
+if TYPE_CHECKING:
+    from agent_farm.forge.issues import Issue
 
 _TURN_SECONDS = 120.0
 # One that could not be started is tried again after so long, not at each look.
@@ -124,20 +128,26 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     But for consent: what the repository has come to want since then nobody has seen.
     """
     order = load_order(farm, record.id)
-    request = convert(order.request, Spawn)
+    try:
+        request, issue = convert(order.request, Spawn), _issue_of(order)
+    except ValidationError as error:
+        raise DamagedFile(f"What {record.id} was to do cannot be read", why=str(error)) from None
     if request.branch is None and request.stack is None:
         request = replace(request, base=base)
     request = replace(request, after=None, name=None, yes=False)
-    issue = None
-    if order.issue is not None:
-        from agent_farm.forge.issues import Issue
-
-        issue = convert(order.issue, Issue)
     place = Path(order.directory)
     place = place if place.is_dir() else farm.root
     own = open_farm(place)
     there = Context(own, ask=context.ask, directory=place)
     return make_builder(own, preflight(there, request, issue), record)
+
+
+def _issue_of(order: Order) -> Issue | None:
+    if order.issue is None:
+        return None
+    from agent_farm.forge.issues import Issue
+
+    return convert(order.issue, Issue)
 
 
 def _was_just_tried(farm: Farm, record: BuilderRecord) -> bool:

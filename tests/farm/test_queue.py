@@ -117,6 +117,19 @@ def test_who_is_taken_out_of_the_queue_leaves_the_text_alone(limited: Path, af: 
     assert list(kept.iterdir()) == []
 
 
+def test_an_order_that_cannot_be_read_holds_up_nobody(limited: Path, af: Af) -> None:
+    for name in ("first", "second", "third"):
+        spawn(af, "Work", "--name", name)
+    file = limited / ".agent-farm/queue/second.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"request": {"copies": "many"}}))
+    assert af("stop", "first").returncode == 0
+    done = af("queue")
+    assert "bug" not in done.stderr, done.stderr
+    wait_until(lambda: states(af)["third"] != "queued", what="the third one's start")
+    assert states(af)["second"] == "queued"
+    assert "What second was to do cannot be read" in af("status", "--json").stdout
+
+
 def test_with_stop_idle_a_builder_whose_turn_has_ended_gives_up_its_place(limited: Path, af: Af) -> None:
     assert af("config", "set", "limits.stop_idle", "true").returncode == 0
     spawn(af, "[[ask:Really?]]", "--name", "asks")

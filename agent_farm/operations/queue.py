@@ -138,6 +138,8 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     place = Path(order.directory)
     place = place if place.is_dir() else farm.root
     own = open_farm(place)
+    if own.root != farm.root:  # another repository lies there by now
+        own, place = farm, farm.root
     there = Context(own, ask=context.ask, directory=place)
     return make_builder(own, preflight(there, request, issue), record)
 

@@ -130,6 +130,18 @@ def test_an_order_that_cannot_be_read_holds_up_nobody(limited: Path, af: Af) -> 
     assert "What second was to do cannot be read" in af("status", "--json").stdout
 
 
+def test_who_was_asked_for_where_another_repository_lies_now_starts_in_its_own(limited: Path, af: Af) -> None:
+    commit_files(limited, {"part/file": "x\n"})
+    spawn(af, "Work", "--name", "first")
+    asked = af("spawn", "--runtime", "demo", "More", "--name", "second", cwd=limited / "part")
+    assert asked.returncode == 0, asked.stderr
+    git(limited / "part", "init", "-q")
+    assert af("stop", "first").returncode == 0
+    wait_until(lambda: af("queue").returncode or states(af)["second"] != "queued", what="its start")
+    assert states(af)["second"] != "queued", af("status").stdout
+    assert ".agent-farm" not in (limited / "part/.git/info/exclude").read_text()
+
+
 def test_with_stop_idle_a_builder_whose_turn_has_ended_gives_up_its_place(limited: Path, af: Af) -> None:
     assert af("config", "set", "limits.stop_idle", "true").returncode == 0
     spawn(af, "[[ask:Really?]]", "--name", "asks")

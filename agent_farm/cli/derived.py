@@ -12,7 +12,7 @@ import click
 import msgspec
 from msgspec import inspect
 
-from agent_farm.cli.options import asker, complete_ids, current_directory, current_farm
+from agent_farm.cli.options import Complete, asker, complete_ids, current_directory, current_farm
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
@@ -170,13 +170,15 @@ def _word(param: click.Parameter) -> str:
     return param.opts[0] if isinstance(param, click.Option) else str(param.metavar).strip("[].")
 
 
-def option_of(verb: str, field: str, word: str, metavar: str | None = None) -> click.Option:
+def option_of(
+    verb: str, field: str, word: str, metavar: str | None = None, complete: Complete | None = None
+) -> click.Option:
     """The option of another verb's field, under a word of the terminal's own."""
     (found,) = (one for one in fields_of(load(verb)) if one.name == field)
     of, help = _described(found.type)
     if isinstance(of, inspect.BoolType):
         return click.Option([word, field], is_flag=True, help=help)
-    return click.Option([word, field], type=_type(of), metavar=metavar, help=help)
+    return click.Option([word, field], type=_type(of), metavar=metavar, help=help, shell_complete=complete)
 
 
 def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None = None) -> Context:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_farm.farm.farm import Farm
 
 F = TypeVar("F", bound=Callable[..., Any])
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def current_farm(*, tolerant: bool = False) -> Farm:
@@ -98,6 +99,17 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: st
         from agent_farm.runtimes import adapter_names
 
         return [CompletionItem(name) for name in adapter_names(farm.root)]
+
+    return _completed(items, incomplete)
+
+
+def complete_branches(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        from agent_farm.git.git_process import ask_git
+
+        names = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
+        _, found, _ = ask_git(farm.root, *names)
+        return [CompletionItem(name) for name in found.decode("utf-8", "replace").splitlines()]
 
     return _completed(items, incomplete)
 

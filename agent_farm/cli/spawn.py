@@ -15,6 +15,7 @@ import click
 from agent_farm.cli.attach import attach_to, require_attachable
 from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.options import (
+    complete_branches,
     complete_ids,
     complete_projects,
     complete_protocols,
@@ -184,6 +185,8 @@ spawn = command_of(
             help="Runtime to start; af runtimes lists them.",
             shell_complete=complete_runtimes,
         ),
+        "base": option_of("spawn", "base", "--base", "REF", complete=complete_branches),
+        "branch": option_of("spawn", "branch", "--branch", "EXISTING", complete=complete_branches),
         "role": click.Option(["--role"], metavar="FILE", help="System prompt to use."),
         "after": click.Option(
             ["--after"],
@@ -224,8 +227,6 @@ spawn = command_of(
         "issue": "N",
         "name": "NAME",
         "model": "M",
-        "base": "REF",
-        "branch": "EXISTING",
     },
     epilog=EPILOG,
 )

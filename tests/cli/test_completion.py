@@ -64,6 +64,8 @@ CASES = [
     (["config", "unset", "runtimes.codex.m"], {"runtimes.codex.model"}),
     (["spawn", "--protocol", ""], {"cleanup", "experiment"}),
     (["spawn", "--runtime", "de"], {"demo"}),
+    (["spawn", "--base", "ma"], {"main"}),
+    (["spawn", "--branch", "ma"], {"main"}),
     (["spawn", "--permissions", ""], {"ask", "edit", "all"}),
     (["spawn", "--proj"], {"--project"}),
     (["sta"], {"status"}),

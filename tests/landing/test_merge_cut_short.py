@@ -341,7 +341,7 @@ def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(
     assert _signalled_in_the_check(builder, signal.SIGKILL)[0] == -9
     assert list((repo / ".agent-farm/trials").iterdir())
     found = builder.af("doctor", "--fix").stdout
-    assert found.count("whose writer was killed") == 1
+    assert found.count("its writer was killed") == 1
     assert found.count("is from an interrupted merge or check") == 1
     assert not list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
     assert not list((repo / ".agent-farm/trials").iterdir())

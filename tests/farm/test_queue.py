@@ -234,7 +234,8 @@ def test_killed_at_each_step_of_its_start_it_still_waits_or_runs(limited: Path, 
         wait_until(lambda: af("queue").returncode == 0 and states(af)["two"] != "queued", what=f"step {step}")
         assert (limited / ".agent-farm/runs/two/prompt.md").read_text() == f"Later {step}"
         assert traces(limited).records == {"one", "two"}
-        assert af("prune", "two", "--stop", "--discard-commits", "--discard-changes").returncode == 0
+        pruned = af("prune", "two", "--stop", "--discard-commits", "--discard-changes")
+        assert pruned.returncode == 0, done.stderr + pruned.stderr
         if done.returncode == 0:
             break
     assert step > 20, "the walk ended early"

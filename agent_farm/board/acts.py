@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
+from textual.screen import ModalScreen
 
 from agent_farm.board import leaving
 from agent_farm.board.dialogs import AnswerDialog, Choose, Confirm, Line, Spawn
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agent_farm.board.board_app import BoardApp
 
 Chosen = Sequence[BuilderShown]
+T = TypeVar("T")
 Act = Callable[[Chosen], Coroutine[Any, Any, None]]
 
 
@@ -37,6 +39,13 @@ class Acts:
             self.app.say(
                 error.what, error.why, *error.evidence[:3], f"hint: {error.hint}" if error.hint else None
             )
+        finally:
+            self.app.is_opening = False
+
+    async def _shown(self, box: ModalScreen[T]) -> T | None:
+        """What is typed from now on is for the box."""
+        self.app.is_opening = False
+        return await self.app.push_screen_wait(box)
 
     async def _ask(self, verb: str, **fields: Any) -> Any:
         return await ask(self.app.root, verb, **fields)
@@ -58,10 +67,10 @@ class Acts:
             waits = builder is not None and builder.status.state == "waiting"
             return (builder.status.reason or "") if builder and waits else None
 
-        await self.app.push_screen_wait(AnswerDialog(self.app.root, id, asks))
+        await self._shown(AnswerDialog(self.app.root, id, asks))
 
     async def message(self, chosen: Chosen) -> None:
-        text = await self.app.push_screen_wait(Line(f"Message to {_names(chosen)}"))
+        text = await self._shown(Line(f"Message to {_names(chosen)}"))
         if text and text.strip():
             self.app.say("Sending …")
             done = await self._ask("send", ids=_ids(chosen), text=text)
@@ -72,7 +81,7 @@ class Acts:
             self.app.say(*told)
 
     async def create(self, chosen: Chosen) -> None:
-        asked = await self.app.push_screen_wait(Spawn(await self._ask("choices"), self.unsent))
+        asked = await self._shown(Spawn(await self._ask("choices"), self.unsent))
         if asked:
             self.app.say("Spawning …")
             self.unsent = asked["task"]
@@ -161,7 +170,7 @@ class Acts:
             self.app.say("Nothing was removed that could come back.")
             return
         options = [(f"{one.id}@{one.epoch}", f"{one.id}  {printable(one.title)}") for one in found.removed]
-        one = await self.app.push_screen_wait(Choose("Bring back", options))
+        one = await self._shown(Choose("Bring back", options))
         if one:
             id, _, epoch = one.rpartition("@")
             done = await self._ask("restore", id=id, epoch=int(epoch))
@@ -187,7 +196,7 @@ class Acts:
         await self._confirmed("Keys", text, {})
 
     async def _confirmed(self, title: str, evidence: Text, choices: dict[str, str]) -> str | None:
-        return await self.app.push_screen_wait(Confirm(title, evidence, choices))
+        return await self._shown(Confirm(title, evidence, choices))
 
 
 def _ids(chosen: Chosen) -> tuple[str, ...]:

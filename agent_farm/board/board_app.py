@@ -74,6 +74,7 @@ class BoardApp(App[None]):
         self.builders, self.view = BuilderList(), View(root)
         self.acts = Acts(self)
         self.failure: Exception | None = None
+        self.is_opening = False
 
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the board; who started it tells of it as of every other."""
@@ -142,8 +143,8 @@ class BoardApp(App[None]):
         self.query_one(KeyLine).show(self.builders.chosen, self.size.width - _MARGINS)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a box or a line asks for text, the keys are its own."""
-        typing = len(self.screen_stack) > 1 or isinstance(self.focused, Input)
+        """While a box or a line asks for text, or is about to, the keys are its own."""
+        typing = self.is_opening or len(self.screen_stack) > 1 or isinstance(self.focused, Input)
         return not (typing and action == "press")
 
     def action_move(self, by: int) -> None:
@@ -165,6 +166,7 @@ class BoardApp(App[None]):
             own()
             return
         act: Act = getattr(self.acts, key.action)
+        self.is_opening = key.asks
         self.run_worker(self.acts.guarded(act, self.builders.chosen))
 
     def act_next(self) -> None:
@@ -194,8 +196,8 @@ class BoardApp(App[None]):
 
     def act_filter(self) -> None:
         line = self.query_one("#filter", Input)
-        line.add_class("shown")
-        line.focus()
+        line.display = True
+        self.screen.set_focus(line)  # at once: the next key is a letter of the filter already
 
     def act_quit(self) -> None:
         self.exit()
@@ -207,17 +209,17 @@ class BoardApp(App[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.input.id == "filter":
-            event.input.remove_class("shown")
-            self.builders.focus()
+            event.input.display = False
+            self.screen.set_focus(self.builders)
 
     async def action_back(self) -> None:
         line = self.query_one("#filter", Input)
         line.value = ""
-        line.remove_class("shown")
+        line.display = False
         self.remove_class("whole")
         self._lay_out(*self.size)
         self.builders.unmark()
-        self.builders.focus()
+        self.screen.set_focus(self.builders)
         self._say_keys()
         self.say()
 

@@ -14,7 +14,10 @@ Refusal = Callable[[Chosen], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`action` is a method `action_…` of the board. `refuse` says why it does nothing, or None."""
+    """`action` is a method of the board or of its acts. `refuse` says why it does nothing now, or None.
+
+    `asks`: it opens a box, and what is typed meanwhile is not taken for keys.
+    """
 
     keys: str
     shown: str
@@ -22,6 +25,7 @@ class Key:
     action: str
     help: str
     refuse: Refusal = lambda chosen: None
+    asks: bool = False
 
 
 def _some(chosen: Chosen) -> str | None:
@@ -52,26 +56,23 @@ _running = _every(_runs, "does not run")
 _ended = _every(lambda one: one.status.state in FINISHED, "runs")
 
 
-def _may_have_work(builder: BuilderShown) -> bool:
-    """What git said last may be a second old: only where nothing was going on there is nothing to land."""
-    git = builder.git
-    return git is None or bool(not git.problem and (git.has_commits or git.dirty or git.untracked))
-
-
-_with_work = _every(_may_have_work, "has no work of its own")
+# What git said of it last may be a second old: the verbs themselves look whether there is something to land.
+_with_work = _every(
+    lambda one: one.status.state not in ("queued", "creating", "preparing"), "has not begun to work"
+)
 
 KEYS = (
     Key("enter", "⏎", "attach", "attach", "attach to its terminal", _both(_one, _running)),
-    Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running)),
-    Key("m", "m", "message", "message", "send it a message", _running),
+    Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running), asks=True),
+    Key("m", "m", "message", "message", "send it a message", _running, asks=True),
     Key("n", "n", "next", "next", "go to the next that needs you"),
-    Key("c", "c", "create", "create", "spawn a builder"),
+    Key("c", "c", "create", "create", "spawn a builder", asks=True),
     Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
-    Key("l", "l", "land", "land", "land what it has committed", _with_work),
-    Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running),
+    Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
+    Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),
     Key("r", "r", "resume", "resume", "go on with its conversation", _ended),
-    Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some),
-    Key("u", "u", "restore", "restore", "bring back one that was removed"),
+    Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some, asks=True),
+    Key("u", "u", "restore", "restore", "bring back one that was removed", asks=True),
     Key("e", "e", "editor", "edit", "open its worktree in $EDITOR", _one),
     Key("exclamation_mark", "!", "shell", "shell", "a shell in its worktree", _one),
     Key("y", "y", "path", "copy_path", "copy the path of its worktree", _one),
@@ -81,7 +82,7 @@ KEYS = (
     Key("space", "␣", "mark", "mark", "mark it, to act on several", _some),
     Key("slash", "/", "filter", "filter", "show only those with these words"),
     Key("o", "o", "order", "order", "by need, newest or task"),
-    Key("question_mark", "?", "help", "help", "what the keys do"),
+    Key("question_mark", "?", "help", "help", "what the keys do", asks=True),
     Key("q", "q", "quit", "quit", "leave the board; builders go on"),
 )
 MOVES = "↑ ↓ j k move · g G first, last · PgUp PgDn scroll the view · Esc unmark, show all"

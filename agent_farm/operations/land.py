@@ -66,7 +66,6 @@ class LandContinue(Request):
 
 def _run(context: Context, request: Land) -> Iterator[Part]:
     farm = context.farm
-    checks = require_checks(farm)
     strategy = request.strategy or cast(Strategy, farm.settings.text("merge.strategy"))
     if strategy == "ff":
         raise UsageError(
@@ -79,6 +78,7 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
     if head.branch is None:
         raise AgentFarmError(f"{checkout.path} is on no branch", hint=as_command("git", "branch"))
     records = _chosen(context, request, checkout, head)
+    checks = require_checks(farm)
     works = {record.id: find_work(farm, record) for record in records}
     entries = [
         entry_of(farm, record, works[record.id], whole=request.include_uncommitted) for record in records

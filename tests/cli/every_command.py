@@ -39,14 +39,15 @@ WORDS = {
     "doctor": ["doctor"],
     "config": ["config", "list"],
     "pool": ["pool", "fill"],
+    "tmux": ["tmux"],
     "completion": ["completion", "bash"],
     "runtimes": ["runtimes"],
     "trigger": ["trigger", "hello"],
 }
 # These start runtimes or serve until they are ended; their own tests look at them.
-ELSEWHERE = {"run", "mcp", "ask", "chat", "dash", "adapter"}
+ELSEWHERE = {"run", "mcp", "ask", "chat", "dash", "adapter", "board"}
 # These need no farm.
-ANYWHERE = {"completion", "sources", "runtimes"}
+ANYWHERE = {"tmux", "completion", "sources", "runtimes"}
 
 PRESENT = [name for name in WORDS if name in COMMANDS]
 FARM_COMMANDS = [name for name in PRESENT if name not in ANYWHERE]

@@ -120,12 +120,12 @@ async def test_the_header_of_each_http_door_is_continued(repo: Path) -> None:
             {"name": "trigger", "arguments": {"prompt": "[[env:TRACEPARENT]]"}},
             headers={"traceparent": GIVEN},
         )
-        inner = json.loads(document_of(called)["result"]["content"][0]["text"])
+        inner = json.loads(document_of(called)["result"]["content"][0]["text"])["result"]
         assert (inner["trace_id"], inner["tool_calls"][0]["result"]) == (TRACE, "set")
         headers = {"Authorization": f"Bearer {ARCHITECT}", "traceparent": GIVEN}
-        body = {"request": {"prompt": "[[env:TRACEPARENT]]"}}
-        response = await served.http.post(served.url("/run"), json=body, headers=headers)
-        assert json.loads(response.text.splitlines()[-1])["result"]["trace_id"] == TRACE
+        body = {"prompt": "[[env:TRACEPARENT]]"}
+        response = await served.http.post(served.url("/api/trigger"), json=body, headers=headers)
+        assert response.json()["result"]["trace_id"] == TRACE
         untraced = await served.call("trigger", {"prompt": "[[env:TRACEPARENT]]"})
-        after = json.loads(untraced["content"][0]["text"])
+        after = json.loads(untraced["content"][0]["text"])["result"]
         assert after["trace_id"] != TRACE

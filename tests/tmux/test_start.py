@@ -123,7 +123,7 @@ def test_variables_of_a_later_caller_stay_out_of_a_running_server(
 def test_a_taken_name_is_an_error_and_leaves_the_other_alone(tmp_path: Path) -> None:
     server = TmuxServer()
     server.start_session("af-farm-1", launch(), cwd=tmp_path)
-    with pytest.raises(AgentFarmError, match="af-farm-1 already"):
+    with pytest.raises(AgentFarmError, match="already has a session named af-farm-1"):
         server.start_session("af-farm-1", launch(), cwd=tmp_path)
     assert list(server.panes().panes) == ["af-farm-1"]
 

@@ -152,7 +152,7 @@ def test_a_word_of_the_runtime_s_own_arrives_as_text(spawn: Spawn, af: Af) -> No
     assert af("send", builder.id, "/exit").returncode == 0
     digest = hashlib.sha256(b"Message:\n/exit").hexdigest()
     wait_until(lambda: digest in screen(builder), what="the message's hash", timeout=60)
-    assert builder.state == "idle"
+    wait_until(lambda: builder.state == "idle", what="the end of the turn, and not of the agent")
 
 
 def test_send_of_100_kb(spawn: Spawn, af: Af) -> None:

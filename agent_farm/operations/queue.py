@@ -69,8 +69,11 @@ Part = BuilderShown | Failure | Waiting
 
 def _run(context: Context, request: Nothing) -> Iterator[Part]:
     farm = context.farm
+    somebody_waits = queue_directory(farm.paths).is_dir()
+    if somebody_waits:
+        mark_looked(farm)  # or the next line would have another process look, too
     farm.records()  # puts back what was cut short
-    if queue_directory(farm.paths).is_dir():
+    if somebody_waits:
         with file_lock(lock_path(farm.paths), wait=_TURN_SECONDS):
             drop_stale_orders(farm)
             yield from _start_all(context, farm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,9 +216,18 @@ def somebody_starts(home: Path) -> bool:
     """A spawn leaves a process behind that looks whether the queue can go on."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if b"agent_farm\0queue" in (entry / "cmdline").read_bytes():
-                return f"HOME={home}".encode() in (entry / "environ").read_bytes()
+            queue = b"agent_farm\0queue" in (entry / "cmdline").read_bytes()
+            if queue and f"HOME={home}".encode() in (entry / "environ").read_bytes():
+                return True
     return False
+
+
+def test_who_looks_at_the_queue_has_nobody_else_look(limited: Path, home: Path, af: Af) -> None:
+    for name in ("one", "two"):
+        spawn(af, "Work", "--name", name)
+    wait_until(lambda: not somebody_starts(home), what="the queue at rest")
+    os.utime(limited / ".agent-farm/locks/queue.lock", (0, 0))
+    assert killed(limited, "'agent_farm', 'queue'", "queue").returncode == 0
 
 
 @pytest.mark.slow

@@ -192,7 +192,10 @@ def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
 
 
 def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Subject) -> None:
-    """The quickest of up to five pairs: a busy machine slows both, and not each time alike."""
+    """The quickest of up to five pairs: a busy machine slows both, and not each time alike.
+
+    Where the CLI alone takes longer than that, half of its own time is the machine's.
+    """
     if subject.name == "lego":
         pytest.skip("an executable has no session without a prompt")
     ours, alone = list[float](), list[float]()
@@ -204,7 +207,8 @@ def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Su
         if min(ours) <= READY_SECONDS:
             return
         alone.append(seconds_alone(subject.adapter, order_of(subject, None, role="", server=None)))
-        if min(ours) <= min(alone) + READY_OVER_OWN:
+        busy = min(alone) / 2 if min(alone) > READY_SECONDS else 0.0
+        if min(ours) <= min(alone) + max(READY_OVER_OWN, busy):
             return
     raise AssertionError(f"{ours} s, alone {alone} s")
 

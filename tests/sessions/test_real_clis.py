@@ -58,10 +58,15 @@ async def _talk(repo: Path, runtime: str, api: FakeApi) -> None:
 
 
 async def _trigger(served: Served, prompt: str) -> dict[str, Any]:
-    served.http.timeout = 120
-    called = await served.call("trigger", {"prompt": prompt})
-    result: dict[str, Any] = called["structuredContent"]
+    result = await _result_of(served, prompt=prompt)
     assert result["success"], result
+    return result
+
+
+async def _result_of(served: Served, **arguments: str) -> dict[str, Any]:
+    served.http.timeout = 120
+    called = await served.call("trigger", arguments)
+    result: dict[str, Any] = called["structuredContent"]["result"]
     return result
 
 
@@ -142,11 +147,10 @@ async def _ask_about(repo: Path) -> None:
         ):
             assert "TODO-ONE" in json.dumps(await _trigger(served, asked))
         secret = repo / ".agent-farm" / "butler.db"
-        called = await served.call("trigger", {"prompt": f'[[call:Read {{"file_path": "{secret}"}}]]'})
-        result = called["structuredContent"]
+        result = await _result_of(served, prompt=f'[[call:Read {{"file_path": "{secret}"}}]]')
         assert (result["success"], result["failure"]) == (False, "failed")
         assert "let read nothing" in result["error"]
         first = await _trigger(served, "remember this")
-        called = await served.call("trigger", {"prompt": "go on", "resume": first["session_id"]})
-        assert called["structuredContent"]["conversation_id"] == first["conversation_id"]
-        assert "n=2" in called["structuredContent"]["output"]
+        second = await _result_of(served, prompt="go on", resume=first["session_id"])
+        assert second["conversation_id"] == first["conversation_id"]
+        assert "n=2" in second["output"]

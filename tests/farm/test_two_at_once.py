@@ -370,9 +370,12 @@ def require_truth(farm: Farm) -> None:
 
 
 def require_own_checkout(farm: Farm) -> None:
-    """Nothing of a builder lies about in the main checkout, and no commit of the person's took it along."""
+    """Nothing of a builder lies about in the main checkout, and no commit of the person's took it along.
+
+    The committer says whose it is: an agent that amends what its branch began with leaves the author.
+    """
     rows = git(farm.root, "status", "--porcelain", "-uall").splitlines()
-    log = git(farm.root, "log", f"--author={PERSON}", "--name-only", "--format=", *BRANCHES).splitlines()
+    log = git(farm.root, "log", f"--committer={PERSON}", "--name-only", "--format=", *BRANCHES).splitlines()
     for name in filter(None, [*(row.split()[-1] for row in rows), *log]):
         assert farm.made[blob_of(content_of(name))] == PERSON, f"{name}: {rows}"
 

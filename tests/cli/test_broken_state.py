@@ -24,7 +24,7 @@ DAMAGE = {
 }
 # These never look at the records.
 WITHOUT_RECORDS = {"init", "config", "completion", "sources", "runtimes", "schedule", "credentials", "butler"}
-WITHOUT_RECORDS |= {"sessions", "pool", "trigger", "restore"}
+WITHOUT_RECORDS |= {"tmux", "sessions", "pool", "trigger", "restore"}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -158,8 +158,7 @@ def _require_whole(queue: Queue) -> None:
     """What one part of it names, the others know."""
     held, moving = queue.line.held_ids(), queue.moving.ids if queue.moving else ()
     known = {id for id, entry in queue.entries.items() if id == entry.id}
-    whole = {*held, *queue.line.ids()} <= known and len(queue.passed) == len(queue.line.held)
-    if not whole or moving != held[: len(moving)]:
+    if not {*held, *queue.line.ids(), *moving} <= known or len(queue.passed) != len(queue.line.held):
         raise msgspec.ValidationError("It names what is not in it")
 
 
@@ -184,6 +183,9 @@ def after_move(queue: Queue, *, landed: bool) -> Queue:
     if not landed:
         return queue
     groups = len(queue.line.held)
+    if not set(move.ids) <= set(queue.line.held_ids()):
+        # Other checks hold by now, so that it waits again: it is found there as landed already.
+        return structs.replace(queue, head=move.after, sifted=False)
     line = with_landed(queue.line, move.ids)
     gone = groups - len(line.held)
     tree = queue.passed[gone - 1]

@@ -211,7 +211,8 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         files=config.context_files,
         ports=ports,
         conversation_id=plan.chosen.adapter.new_conversation_id(),
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        # which builder of this id a removal is about is told by it: two may be made within one second
+        created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
         state="creating",
         reason=None,
         run=draw_run(),

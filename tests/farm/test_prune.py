@@ -407,6 +407,17 @@ def test_the_same_spec_can_be_pruned_twice(spawn: Spawn, af: Af, repo: Path) -> 
     assert af("restore", "0009").returncode == 2
 
 
+def test_one_of_the_same_name_made_within_a_second_is_another_builder(af: Af, repo: Path) -> None:
+    """A removal on record is not taken up again because of the next builder of that name."""
+    for _ in range(4):
+        done = af("spawn", "--runtime", "demo", "--shell", "--name", "brief")
+        assert done.returncode == 0, done.stderr
+        done = af("prune", "brief", "--stop", "--discard-commits")
+        assert done.returncode == 0, done.stderr
+    kept = json.loads(af("restore", "--list", "--json").stdout)["removed"]
+    assert [one["id"] for one in kept] == ["brief"] * 4
+
+
 def test_a_record_names_no_other_worktree(spawn: Spawn, repo: Path, tmp_path: Path) -> None:
     builder = spawn("--shell").stop()
     other = make_repo(tmp_path / "other")

@@ -231,10 +231,6 @@ def test_who_looks_at_the_queue_has_nobody_else_look(limited: Path, home: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False,
-    reason="a prune right after the start may find the worktree's directory made again, by whom is open",
-)
 def test_killed_at_each_step_of_its_start_it_still_waits_or_runs(limited: Path, home: Path, af: Af) -> None:
     """`af queue` is killed before its N-th step; the next one starts it."""
     settings = limited / "agent-farm.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,7 +51,8 @@ class Proof(Struct, frozen=True):
     """Of the commit `work` merged into `target`, which is the tip of the branch `into`.
 
     `state` is `proven` when there are commits, nothing is uncommitted and every check passed on both
-    together; else it names the first thing that stands against it. `stale`: one of both has moved since.
+    together; else it names the first thing that stands against it. `stale`: one of both has moved
+    since, or other checks are declared.
     """
 
     state: ProofState
@@ -88,8 +90,21 @@ class Proof(Struct, frozen=True):
             why = "all is committed"
         else:
             return self
-        was = "proven" if self.state == "proven" else self.state
-        return msgspec.structs.replace(self, state="stale", reason=f"{why}; it was {was}")
+        return self._stale(why)
+
+    def under(self, commands: Sequence[str] | None) -> Proof:
+        """As it stands where these are the commands of the checks; None where nobody knows."""
+        ran = [check.command for check in self.checks]
+        wanted = list(commands or ())
+        if commands is None or not ran or ran == (wanted if self.state == "proven" else wanted[: len(ran)]):
+            return self
+        return self._stale("the checks are others now")
+
+    def _stale(self, why: str) -> Proof:
+        """The first reason stays."""
+        if self.state == "stale":
+            return self
+        return msgspec.structs.replace(self, state="stale", reason=f"{why}; it was {self.state}")
 
 
 class _File(Struct):

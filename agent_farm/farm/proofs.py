@@ -8,6 +8,7 @@ from contextlib import suppress
 from agent_farm.builders.proof import Proof, load_proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import declared_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.git.divergence import resolve_commits
@@ -18,7 +19,7 @@ _SECONDS = 0.3
 def read_proofs(
     farm: Farm, records: Iterable[BuilderRecord], states: Mapping[str, GitState]
 ) -> dict[str, Proof]:
-    """By builder; one whose work or target has moved since is stale."""
+    """By builder; one whose work, target or checks are others since is stale."""
     kept = {record.id: load_proof(farm.run(record.id).proof) for record in records}
     found = {id: proof for id, proof in kept.items() if proof is not None}
     if not found:
@@ -27,7 +28,8 @@ def read_proofs(
     with suppress(AgentFarmError):
         refs = {proof.target_ref for proof in found.values()}
         targets = resolve_commits(farm.repository, refs, timeout=_SECONDS)
-    return {id: _now(proof, states.get(id), targets) for id, proof in found.items()}
+    commands = None if farm.settings.problems else [one.command for one in declared_checks(farm)]
+    return {id: _now(proof.under(commands), states.get(id), targets) for id, proof in found.items()}
 
 
 def _now(proof: Proof, state: GitState | None, targets: Mapping[str, str | None]) -> Proof:

@@ -170,11 +170,14 @@ class Making:
     def replayed(self, head: str, *since: str) -> str:
         """The work's commits copied onto `head`; the ones whose change is there already are left out, and all
         that `since` contain."""
-        order = ("rev-list", "--reverse", "--topo-order", "--no-merges", "--parents")
+        order = ("rev-list", "--reverse", "--topo-order", "--parents")
         left_out = (f"^{commit}" for commit in since)
         rows = run_git(self.repository.root, *order, f"{head}..{self.work.tip}", *left_out).splitlines()
         current, current_tree = head, self.tree_of(head)
         for commit, *parents in map(str.split, rows):
+            if len(parents) > 1:
+                self._require_only_merging(commit, parents)
+                continue
             if not parents:
                 raise MergeRefused(
                     f"{self.work.name} has a commit without a parent", why="It cannot be rebased."
@@ -183,6 +186,21 @@ class Making:
             if tree != current_tree:
                 current, current_tree = self.copied(commit, tree, current), tree
         return current
+
+    def _require_only_merging(self, commit: str, parents: Sequence[str]) -> None:
+        """It holds what its parents give and no change of its own, which nobody would copy."""
+        made, conflicts = parents[0], False
+        for parent in parents[1:]:
+            result = merged_trees(self.repository, [(made, parent)])[0]
+            conflicts = conflicts or bool(result.conflicts)
+            made = loose_commit(self.repository, result.tree, made, parent)
+        if conflicts or self.tree_of(made) != self.tree_of(commit):
+            raise MergeRefused(
+                f"The merge commit {commit[:12]} in {self.work.name} holds changes of its own",
+                why="A rebase copies no merge commits, and would lose them. Landing by merge or squash"
+                " keeps them.",
+                hint=as_command("git", "show", "--remerge-diff", commit[:12]),
+            )
 
     def copied(self, commit: str, tree: str, parent: str, trailer: str = "") -> str:
         """The same author, date and message over another tree; with `trailer` below the message."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
-from agent_farm.landing.checks import Check
 from agent_farm.runtimes.environment import allowed_environment
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
         env=_environment(farm.settings.items("env.pass")),
         timeout=check.seconds,
     )
-    with log.open("wb") as file, held_by_guards(held):
+    with _new_file(log) as file, held_by_guards(held):
         kept = _BoundedLog(file)
 
         def hear(line: str) -> None:
@@ -52,6 +52,12 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
             return asyncio.run(run_guarded(command, hear))
         finally:
             kept.close()
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """Whatever somebody put in its place is not written to: a link, or a pipe that nobody reads."""
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 
 def _environment(declared: tuple[str, ...]) -> dict[str, str]:

@@ -12,13 +12,13 @@ from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState, proof
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import replace_file
 from agent_farm.errors import NotFound
+from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, start_of_work
 from agent_farm.landing.check_scripts import scripts_of
-from agent_farm.landing.checks import Check, declared_checks
 from agent_farm.landing.flags import Asked, flags_of
 from agent_farm.landing.verdicts import CheckResult, Reuse, Tell, verdict_of
 from agent_farm.landing.work import find_work

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import checks_of_merge
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import changes_between
 from agent_farm.git.landing_hooks import Hooks
 from agent_farm.git.merging import Review, Strategy
-from agent_farm.landing.checks import checks_of_merge
 from agent_farm.landing.submodule_pointers import require_known_pointers
 from agent_farm.landing.trial import Trial
 from agent_farm.landing.verdicts import Tell, verdict_of

@@ -14,11 +14,11 @@ import msgspec
 
 from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import BuilderTree
-from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.landing.check_run import run_check
-from agent_farm.landing.checks import Check
 from agent_farm.landing.trial import free_trial
 from agent_farm.own_files import read_own
 
@@ -163,8 +163,11 @@ def _run(farm: Farm, commit: str, tree: str, check: Check, log: Path, tell: Tell
 
 def _changed(shown: BuilderTree, tree: str) -> tuple[str, ...]:
     """Tracked files that are no longer those of the tree, whatever was committed meanwhile."""
-    shown.ask("update-index", "-q", "--refresh")
-    return tuple(paths_of(shown.run("diff-index", "--name-only", "-z", tree, "--"))[:_NAMED])
+    try:
+        shown.ask("update-index", "-q", "--refresh")
+        return tuple(paths_of(shown.run("diff-index", "--name-only", "-z", tree, "--"))[:_NAMED])
+    except GitError:  # what a check does to its own worktree speaks against what it checks, and stops nothing
+        return ("its whole worktree",)
 
 
 def _file(farm: Farm, tree: str, check: Check) -> Path:

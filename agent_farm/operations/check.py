@@ -13,7 +13,8 @@ from msgspec import Meta
 from agent_farm.builders.proof import Proof, ProofState
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
-from agent_farm.landing.checks import settings_of
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import settings_of
 from agent_farm.landing.proving import prove, require_checks
 from agent_farm.operations.builders import (
     SomeBuilders,
@@ -24,6 +25,7 @@ from agent_farm.operations.builders import (
     failures_of,
 )
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.own_files import read_own
 
 _TAIL = 30  # lines of the log of what is red
 _LINE = 400
@@ -78,8 +80,8 @@ def _one(context: Context, request: CheckRequest, record: BuilderRecord) -> Chec
 def _output(proof: Proof, *, whole: bool) -> Iterator[CheckOutput]:
     for check in proof.checks:
         if whole or not check.passed:
-            with suppress(OSError):
-                text = Path(check.log).read_bytes().decode("utf-8", "replace")
+            with suppress(OSError, AgentFarmError):
+                text = read_own(Path(check.log)).decode("utf-8", "replace")
                 yield CheckOutput(check.name, text if whole else _end(text))
 
 

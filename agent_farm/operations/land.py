@@ -9,7 +9,7 @@ from typing import Annotated, cast
 from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import FINISHED
+from agent_farm.builders.status import CUT_SHORT, FINISHED
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.farm import Farm
@@ -162,7 +162,11 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
     statuses = read_statuses(farm, records)
     found = []
     for record in records:
-        if statuses[record.id].state not in _READY:
+        status = statuses[record.id]
+        if status.state not in _READY:
+            continue
+        if status.cut_short:
+            context.tell(f"{record.id} is left out: {CUT_SHORT}")
             continue
         try:
             require_base(farm, record, checkout, head, here=request.here)

@@ -11,9 +11,9 @@ from msgspec import structs
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
 from agent_farm.errors import ConsentNeeded
+from agent_farm.farm.declared_checks import Check, settings_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_later
-from agent_farm.landing.checks import Check, settings_of
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned

@@ -10,12 +10,12 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import checks_of_merge, settings_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
-from agent_farm.landing.checks import checks_of_merge, settings_of
 from agent_farm.landing.single_merge import Landed, land
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all

@@ -99,6 +99,24 @@ def test_picked_commits_are_not_rebased_twice(forked: Path) -> None:
     assert git(forked, "log", "--format=%s", "-4").splitlines()[:3] == ["two", "one", "on main"]
 
 
+def test_a_rebase_loses_nothing_that_only_a_merge_commit_holds(forked: Path) -> None:
+    tree, before = forked / ".builders/work", git(forked, "rev-parse", "main")
+    git(tree, "merge", "-q", "--no-edit", "main")
+    commit_files(forked, {"other": "later\n"}, "later")
+    plain = land(forked, "rebase")
+    assert (forked / "shared").read_text() == "ONE\n2\n3\n4\n5\n6\n7\nEIGHT\n"
+    git(forked, "reset", "-q", "--hard", plain.before)
+    write_files(tree, {"only": "in the merge\n"})
+    git(tree, "add", "only")
+    git(tree, "commit", "-q", "--amend", "--no-edit")
+    with pytest.raises(MergeRefused, match="holds changes of its own") as refused:
+        land(forked, "rebase")
+    assert (refused.value.hint or "").startswith("git show --remerge-diff")
+    assert git(forked, "rev-parse", "main") == plain.before != before
+    land(forked, "merge")
+    assert (forked / "only").exists()
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_conflict_is_foreseen_and_changes_nothing(forked: Path, strategy: Strategy) -> None:
     commit_files(forked, {"shared": "1\n2\n3\n4\n5\n6\n7\nacht\n"})

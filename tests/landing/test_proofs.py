@@ -172,3 +172,16 @@ def test_one_that_cannot_be_judged_does_not_stop_the_others(builder: Spawned, sp
     assert [one["id"] for one in found["builders"]] == [builder.id]
     assert [(one["id"], one["code"]) for one in found["failed"]] == [(other.id, "other-work")]
     assert done.returncode == 4
+
+
+def test_a_proof_is_stale_once_other_checks_are_declared(builder: Spawned, af: Af) -> None:
+    commit_files(builder.worktree, {"words": "a\nb\n"}, "work")
+    assert check(builder)[0] == 0
+    assert shown(builder)["state"] == "proven"
+    assert af("config", "set", "check.lint.command", "false").returncode == 0
+    assert (shown(builder)["state"], shown(builder)["reason"]) == (
+        "stale",
+        "the checks are others now; it was proven",
+    )
+    assert af("config", "unset", "check.lint.command").returncode == 0
+    assert shown(builder)["state"] == "proven"

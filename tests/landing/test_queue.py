@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Af
-from tests.farm.conftest import Spawned
+from tests.farm.conftest import Spawned, status_of
 from tests.gitrepo import commit_files, git, write_files
+from tests.waiting import wait_until
 
 Spawn = Callable[..., Spawned]
 Committed = Callable[..., Spawned]
@@ -178,6 +179,46 @@ def test_without_ids_those_land_whose_turn_has_ended(
     assert ids(found["landed"]) == [one.id, idle.id]
     done = af("land", "--yes")
     assert (done.returncode, "Nobody has anything to land" in done.stderr) == (1, True)
+
+
+def test_without_ids_nobody_lands_whose_turn_was_cut_short(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    whole = committed(whole="1\n")
+    half = af("spawn", "[[sleep:600]]", "--runtime", "demo").stdout.strip()
+    wait_until(lambda: status_of(af, half)["status"]["state"] == "working", what="it works")
+    commit_files(repo / ".builders" / half, {"half.txt": "1\n"}, "half")
+    assert af("stop", half).returncode == 0
+    done = af("land", "--yes")
+    assert f"{half} is left out: its turn was cut short" in done.stderr
+    assert done.stdout.startswith(f"{whole.id} landed")
+    assert not (repo / "half.txt").exists()
+    assert ids(land(af, half)["landed"]) == [half]  # who names it knows
+
+
+def test_one_that_wrecks_the_place_of_its_check_goes_back_and_the_others_land(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    set_check(repo, ran, '! test -e wreck.txt || rm -rf \\"$PWD\\"')
+    good, bad = committed(good="1\n"), committed(wreck="1\n")
+    found = land(af, good.id, bad.id)
+    assert ids(found["landed"]) == [good.id]
+    assert [(one["id"], one["kind"]) for one in found["returned"]] == [(bad.id, "red")]
+
+
+@pytest.mark.slow
+def test_one_that_cannot_be_rebased_goes_back_and_the_others_land(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    good, merged = committed(good="1\n"), committed(merged="1\n")
+    commit_files(repo, {"main.txt": "1\n"}, "by a person")
+    merged.git("merge", "-q", "--no-commit", "main")
+    commit_files(merged.worktree, {"only.txt": "1\n"}, "merge")
+    commit_files(repo, {"main.txt": "2\n"}, "by a person")
+    found = land(af, good.id, merged.id, "--strategy", "rebase")
+    assert ids(found["landed"]) == [good.id]
+    assert [(one["id"], one["kind"]) for one in found["returned"]] == [(merged.id, "refused")]
+    assert "holds changes of its own" in found["returned"][0]["what"]
 
 
 @pytest.mark.slow

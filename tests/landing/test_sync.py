@@ -86,6 +86,18 @@ def test_what_is_not_committed_is_not_moved(pair: tuple[Spawned, Spawned], af: A
     assert (above.worktree / "mine.txt").read_text() == "mine\n"
 
 
+def test_what_only_a_merge_commit_holds_is_not_lost(spawn: Spawn, repo: Path, af: Af) -> None:
+    builder = spawn("[[write:a.txt]]")
+    commit_files(repo, {"main.txt": "by a person\n"})
+    builder.git("merge", "-q", "--no-commit", "main")
+    tip = commit_files(builder.worktree, {"only.txt": "in the merge\n"})
+    commit_files(repo, {"more.txt": "by a person\n"})
+    done = af("sync", builder.id)
+    assert done.returncode == 1
+    assert "holds changes of its own" in done.stderr
+    assert (builder.tip, (builder.worktree / "only.txt").read_text()) == (tip, "in the merge\n")
+
+
 def test_any_builder_moves_to_its_base_as_it_is_now(spawn: Spawn, repo: Path, af: Af) -> None:
     builder = spawn("[[write:a.txt]]")
     tip = commit_files(repo, {"main.txt": "by a person\n"})

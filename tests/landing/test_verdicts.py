@@ -15,9 +15,9 @@ import pytest
 from agent_farm.consent import remember
 from agent_farm.disk import file_lock
 from agent_farm.errors import ConsentNeeded
+from agent_farm.farm.declared_checks import Check, checks_of_merge, declared_checks, settings_of
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.landing.check_run import HALF
-from agent_farm.landing.checks import Check, checks_of_merge, declared_checks, settings_of
 from agent_farm.landing.verdicts import Verdict, kept_verdict, verdict_of
 from agent_farm.settings import open_settings
 from tests.conftest import Af
@@ -137,6 +137,29 @@ def test_a_check_that_changes_tracked_files_saw_another_tree(repo: Path, command
     assert verdict.results[0].changed == ("README.md",)
 
 
+@pytest.mark.parametrize(
+    "command",
+    ['rm -rf "$PWD"', 'rm -rf "$(git rev-parse --git-dir)"', 'echo x > "$(git rev-parse --git-dir)/index"'],
+)
+def test_a_check_that_wrecks_its_worktree_is_red_and_stops_nothing(repo: Path, command: str) -> None:
+    verdict = checked(repo, command)
+    assert verdict.results[0].told == "changed its whole worktree, so it saw another tree"
+    assert checked(repo, f"test -e README.md # {command}").passed
+    assert git(repo, "worktree", "list").count("\n") == 0
+
+
+def test_what_waits_in_the_place_of_the_log_is_not_written_to(repo: Path) -> None:
+    log, mine = checked(repo, "echo said").results[0].log, repo.parent / "mine"
+    mine.write_text("mine\n")
+    log.unlink()
+    log.symlink_to(mine)
+    assert checked(repo, "echo said", reuse="none").passed
+    log.unlink()
+    os.mkfifo(log)
+    assert checked(repo, "echo said", reuse="none").passed
+    assert (log.read_text(), mine.read_text()) == ("said\n", "mine\n")
+
+
 def _alive(file: Path) -> bool:
     """Whether one of the processes whose ids are in `file` lives."""
     return any(Path(f"/proc/{pid}").exists() for pid in file.read_text().split())
@@ -161,7 +184,7 @@ def test_nothing_of_it_outlives_its_asker(repo: Path, number: signal.Signals, af
     farm_with(repo, f"[check]\ncommand = {json.dumps(LEAVES.format(pids) + '; sleep 600')}\n")
     code = (
         "from pathlib import Path; from agent_farm.farm.farm import open_farm;"
-        "from agent_farm.landing.checks import declared_checks;"
+        "from agent_farm.farm.declared_checks import declared_checks;"
         "from agent_farm.landing.verdicts import verdict_of;"
         "farm = open_farm(Path('.')); verdict_of(farm, 'HEAD', declared_checks(farm))"
     )

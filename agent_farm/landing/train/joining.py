@@ -12,6 +12,7 @@ from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import operation_of
 from agent_farm.git.checkout import Checkout, Head, checkout_at
@@ -20,7 +21,6 @@ from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot
-from agent_farm.landing.checks import Check, declared_checks
 from agent_farm.landing.train.landing_journal import Entry, Queue
 from agent_farm.landing.train.line import Line, Waiting, with_added
 from agent_farm.landing.train.risk import Facts, load_record, risks_of

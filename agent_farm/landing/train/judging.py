@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
-from agent_farm.landing.checks import Check
 from agent_farm.landing.train.driving import Asked
 from agent_farm.landing.verdicts import CheckResult, Reuse, kept_verdict, verdict_of
+from agent_farm.own_files import open_own
 from agent_farm.printable import printable
 
 _TAIL_LINES = 40
@@ -80,8 +82,8 @@ def tail_of(result: CheckResult) -> tuple[str, ...]:
 
 def _last_bytes(file: Path) -> bytes:
     try:
-        with file.open("rb") as content:
+        with open_own(file) as content:
             content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL_BYTES))
             return content.read(_TAIL_BYTES)
-    except OSError:
+    except (OSError, AgentFarmError):
         return b""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import note
 from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
@@ -21,7 +22,6 @@ from agent_farm.git.merging import Making, MergeConflicts, Review, Work
 from agent_farm.git.patches import changed_paths
 from agent_farm.git.settling import Move as GitMove
 from agent_farm.git.settling import settle_interrupted
-from agent_farm.landing.checks import Check
 from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
@@ -118,7 +118,7 @@ class FarmWorld:
                 commit = making.after(on.commit)
         except MergeConflicts as error:
             return Clash(entry.id, error.evidence)
-        except HookRefused as error:
+        except (HookRefused, MergeRefused) as error:  # of this branch alone: the others go on
             return Returned(entry.id, "refused", error.sentence, error.evidence)
         return Composed(commit, commit_trees(self.farm.repository, [commit])[commit])
 

@@ -33,7 +33,8 @@ from agent_farm.operations.operation import Answer, Context, Failure, Nothing, O
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
-from agent_farm.operations.spawn_steps import NoRoom, make_builder
+from agent_farm.operations.spawn_reservation import NoRoom
+from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.stop import stop_running
 
 if TYPE_CHECKING:

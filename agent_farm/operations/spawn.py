@@ -17,8 +17,9 @@ from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
+from agent_farm.operations.spawn_reservation import config_of, free_name
 from agent_farm.operations.spawn_several import expand, is_several, preflight_all
-from agent_farm.operations.spawn_steps import config_of, free_name, make_builder
+from agent_farm.operations.spawn_steps import make_builder
 
 
 class PlanShown(Struct, frozen=True):

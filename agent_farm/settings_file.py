@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import UsageError, nearest
 from agent_farm.paths import SETTINGS_NAME, user_settings_file, user_state_directory
 from agent_farm.settings import open_settings
-from agent_farm.settings_keys import Key, check_document, known_key, known_names, load_document
+from agent_farm.settings_keys import Key, check_document, known_key, known_names, load_checked, load_document
 from agent_farm.settings_text import with_value, without_value
 
 
@@ -33,6 +33,16 @@ def set_value(root: Path | None, name: str, text: str, *, agrees: bool = True) -
     if root and agrees:
         remember(root, open_settings(root).requests([name]))
     return value
+
+
+def add_values(root: Path, values: Mapping[str, Any]) -> set[str]:
+    """Stores those that the repository's file does not set yet, agreed to by nobody; gives their names."""
+    with _changing(root) as file:
+        present = load_checked(file, SETTINGS_NAME).values
+        missing = {name: value for name, value in values.items() if name not in present}
+        for name, value in missing.items():
+            _set(file, name, value)
+    return set(missing)
 
 
 def unset_value(root: Path | None, name: str) -> bool:

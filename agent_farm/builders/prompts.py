@@ -27,6 +27,11 @@ def protocol_prompt(name: str, args: Args = None, subject: str | None = None) ->
     return "\n\n".join(part for part in [*parts, f"Start by reading {protocol_path(name)}"] if part)
 
 
+def phases_text(phases: Sequence[str]) -> str:
+    names = ", ".join(phases)
+    return f"Its phases: {names}. As you begin one, call the tool `report` with its name as `phase`."
+
+
 def args_block(args: Args) -> str | None:
     if args is None:
         return None

@@ -61,6 +61,9 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # The builder whose work has to land before this one starts; the one on whose branch this one stands.
     after: str | None = None
     stack: str | None = None
+    # Those of its protocol, and the one that it reported last.
+    phases: tuple[_Word, ...] = ()
+    phase: _Word | None = None
 
     def __post_init__(self) -> None:
         """What could do harm where it is used, and is no matter of its letters alone."""
@@ -83,9 +86,16 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def title(self) -> str:
         """One line that tells a person what this builder is for."""
         subject = " ".join(self.task_text.split()) if self.task_text else Path(self.spec or "").stem
+        how = " ".join([self.protocol_name or "", *self._phase()]).strip()
         if subject:
-            return f"{self.protocol_name}: {subject}" if self.protocol_name else subject
-        return " ".join([self.protocol_name or "shell", *_shown(self.protocol_args or {})])
+            return f"{how}: {subject}" if how else subject
+        return " ".join([how or "shell", *_shown(self.protocol_args or {})])
+
+    def _phase(self) -> list[str]:
+        """`plan 2/5`, once it has said so."""
+        if self.phase not in self.phases:
+            return []
+        return [str(self.phase), f"{self.phases.index(self.phase) + 1}/{len(self.phases)}"]
 
     @property
     def is_made(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import current_directory
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, style
 from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.launch import as_command
 from agent_farm.operations.doctor import Examined, Found
 from agent_farm.operations.init import Written
 
@@ -19,6 +21,7 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("proble
 
 def _show_written(found: Written) -> None:
     _show_files(found)
+    _show_codevs(found)
     _show_ignore_lines(found)
     if found.created and not found.has_skill:
         narrate("An AI session that is to drive the farm finds out how with: af init --skill")
@@ -26,7 +29,21 @@ def _show_written(found: Written) -> None:
         narrate_hint(found.hint)
 
 
+def _show_codevs(found: Written) -> None:
+    for one in found.translated:
+        became = ", ".join(f"{name} = {json.dumps(value)}" for name, value in one.settings.items())
+        answer(printable(f"translated {one.key}: {became}"))
+    for left in found.not_translated:
+        answer(printable(f"not translated {left.key}: {left.why}"))
+    if found.checks:
+        narrate("codev's protocols run these checks. To have af run one on what builders land:")
+        for name, command in found.checks.items():
+            narrate(printable(f"  {as_command('af', 'config', 'set', f'check.{name}.command', command)}"))
+
+
 def _show_files(found: Written) -> None:
+    if not found.created and (found.translated or found.not_translated):
+        return
     if not found.created:
         answer(f"Nothing to do: all {len(found.kept)} files are there.")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -37,10 +38,15 @@ def init_farm(cwd: Path, *, skill: bool = False) -> InitReport:
     """
     root = locate(cwd).checkout
     wanted = scaffold_files() | (skill_files() if skill else {})
-    missing = [name for name in wanted if not _is_there(root, name)]
-    created = [name for name in missing if create_file(root / name, wanted[name])]
+    created = create_missing(root, wanted)
     kept = [name for name in wanted if name not in created]
     return InitReport(root, tuple(created), tuple(kept), ignore_lines(root))
+
+
+def create_missing(root: Path, wanted: Mapping[str, bytes]) -> list[str]:
+    """By path relative to `root`. What is in the way of any is refused before the first is written."""
+    missing = [name for name in wanted if not _is_there(root, name)]
+    return [name for name in missing if create_file(root / name, wanted[name])]
 
 
 def scaffold_files() -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from agent_farm.builders.events import QUESTION
 from agent_farm.builders.record import BuilderRecord
@@ -31,6 +32,7 @@ Reported = Literal["working", "waiting", "idle"]
 class Report(Request):
     state: Annotated[Reported, Meta(description="How you are")]
     message: Annotated[str, Meta(description="One line of why")]
+    phase: Annotated[str | None, Meta(description="The phase of your protocol that you begin")] = None
 
 
 class ReportKept(Answer):
@@ -39,8 +41,22 @@ class ReportKept(Answer):
 
 def _report(context: Context, request: Report) -> ReportKept:
     """The message is the reason that `af status` shows."""
+    if request.phase is not None:
+        _begin(context, request.phase)
     _record(context, "report", request.state, request.message)
     return ReportKept(request.state)
+
+
+def _begin(context: Context, phase: str) -> None:
+    farm = context.farm
+    record = farm.require_exact(context.caller_id)
+    known = next((one for one in record.phases if one.lower() == phase.strip().lower()), None)
+    if known is None:
+        there_are = f"Its phases are: {', '.join(record.phases)}." if record.phases else "It has no phases."
+        raise UsageError(f"{phase!r:.80} is no phase of the protocol", why=there_are)
+    with farm.registry.edit() as records:
+        if current := records.get(record.id):  # as it is by now
+            records[record.id] = replace(current, phase=known)
 
 
 REPORT = Operation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import choose_role, load_role
 from agent_farm.consent import Request
@@ -74,6 +75,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     work, start = find_work(farm, mode, start, name=order.name, issue=issue)
     given = (context.directory or farm.root) / order.role if order.role else None
     role = choose_role(farm.root, work.type, protocol=work.protocol_name, given=given, no_role=order.no_role)
+    role_text = load_role(role) if role else None
     chosen = choose_runtime(farm, order.runtime, model=order.model, permissions=order.permissions)
     include = include_requests(farm)
     named = order.runtime is not None and context.naming_agrees
@@ -88,7 +90,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         start,
         chosen,
         role,
-        load_role(role) if role else None,
+        role_text,
         _subdirectory(farm, work, start.tip),
         order.ephemeral,
         copies,
@@ -99,6 +101,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
             *chosen.notes,
             *_notes(order, start),
             *ground.notes,
+            *_tool_notes(farm, role, role_text, work),
             *(() if carry else _uncommitted_notes(farm, work)),
         ),
         ground.after,
@@ -151,6 +154,17 @@ def _notes(order: Spawn, start: Start) -> tuple[str, ...]:
     if start.existing_branch and not order.branch and not start.upstream:
         return (f"{start.existing_branch} already exists; the builder continues it",)
     return start.notes
+
+
+def _tool_notes(farm: Farm, role: Path | None, role_text: str | None, work: Work) -> list[str]:
+    """A builder that is told to run what is not there loses its way at the first step."""
+    notes = []
+    if role and (names := absent_tools(role_text)):
+        path = role.relative_to(farm.root) if role.is_relative_to(farm.root) else role
+        notes.append(f"{path} orders {', '.join(names)}, not installed here; --role FILE gives another role")
+    if work.protocol_name and (names := absent_tools(work.prompt)):
+        notes.append(f"the protocol {work.protocol_name} orders {', '.join(names)}, not installed here")
+    return notes
 
 
 def _uncommitted_notes(farm: Farm, work: Work) -> tuple[str, ...]:

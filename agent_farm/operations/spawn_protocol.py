@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_farm.builders import ids, prompts
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.ids import Name
+from agent_farm.builders.protocol_file import Input, ProtocolFile, parse_protocol_file
 from agent_farm.builders.templates import Template
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Subject = Literal["spec", "issue"]
 _REQUIRED = {"github-issue": "issue", "gitlab-issue": "issue", "issue": "issue", "spec": "spec"}
-PROMPT_NAME = "builder-prompt.md"
+PROMPT_NAME, FILE_NAME = "builder-prompt.md", "protocol.json"
 _GIVEN = {"issue": "--issue 42", "spec": "--project 0009"}
 
 
@@ -33,6 +34,7 @@ class Protocol:
 
     name: str
     args: Mapping[str, Any] | None
+    phases: tuple[str, ...]
     template: str | None
     read: Callable[[str], str]
 
@@ -43,6 +45,7 @@ class Protocol:
             prompt,
             protocol_name=self.name,
             protocol_args=self.args,
+            phases=self.phases,
             reads=(prompts.protocol_folder(self.name),),
         )
 
@@ -82,7 +85,9 @@ class Protocol:
     ) -> str:
         """By its own template; what that does not mention (the subject, the arguments) stands below it."""
         if self.template is None:
-            return prompts.protocol_prompt(self.name, self.args, subject_text)
+            return "\n\n".join(
+                [prompts.protocol_prompt(self.name, self.args, subject_text), *self._how_to_report()]
+            )
         template = Template(f"{prompts.protocol_folder(self.name)}/{PROMPT_NAME}", self.read)
         known = {
             "protocol_name": self.name.upper(),
@@ -91,6 +96,7 @@ class Protocol:
             "mode_strict": False,
             "input_description": described,
             "args": self.args,
+            **_task_of(self.args),
             **values,
         }
         if "protocol_reference" in self.template:
@@ -98,19 +104,25 @@ class Protocol:
             known["protocol_reference"] = reference.render(self.read("protocol.md"), known)
         text = template.render(self.template, known)
         path = prompts.protocol_path(self.name)
+        said = template.used & {"task", "task_text"} and self.args and self.args.keys() == {"task"}
         missing = [
             subject_text if subject not in template.used else None,
-            prompts.args_block(self.args) if "args" not in template.used else None,
+            prompts.args_block(self.args) if "args" not in template.used and not said else None,
             None if "protocol_reference" in known or path in text else f"The protocol itself is in {path}",
+            *self._how_to_report(),
         ]
         return "\n\n".join([text, *(part for part in missing if part)])
 
+    def _how_to_report(self) -> list[str]:
+        """So that `af status` can show where it is."""
+        return [prompts.phases_text(self.phases)] if self.phases else []
+
 
 def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject | None = None) -> Protocol:
-    """The protocol of that name, however it is spelt; refused when it requires what it was not given."""
+    """The protocol of that name or alias; refused when it requires what it was not given."""
     name = _require_there(farm, asked.name, commit)
     folder = prompts.protocol_folder(name)
-    kinds = farm.repository.entry_kinds(commit, [f"{folder}/{PROMPT_NAME}", f"{folder}/protocol.json"])
+    kinds = farm.repository.entry_kinds(commit, [f"{folder}/{PROMPT_NAME}", f"{folder}/{FILE_NAME}"])
     there = [path for path, kind in kinds.items() if kind == "blob"]
     require_own(farm, commit, [prompts.protocol_path(name), *there])
 
@@ -127,10 +139,11 @@ def find_protocol(farm: Farm, asked: ProtocolMode, commit: str, *, has: Subject 
         require_own(farm, commit, [path])
         return farm.repository.read_blob(commit, path).decode("utf-8", "replace")
 
-    if f"{folder}/protocol.json" in there:
-        _require_input(name, read("protocol.json"), asked, has)
+    has_file = f"{folder}/{FILE_NAME}" in there
+    file = parse_protocol_file(read(FILE_NAME), f"{folder}/{FILE_NAME}") if has_file else ProtocolFile()
+    _require_input(name, file.input or Input(), asked, has)
     template = read(PROMPT_NAME) if f"{folder}/{PROMPT_NAME}" in there else None
-    return Protocol(name, asked.args, template, read)
+    return Protocol(name, asked.args, file.phase_names, template, read)
 
 
 def _require_there(farm: Farm, name: str, commit: str) -> str:
@@ -144,27 +157,41 @@ def _require_there(farm: Farm, name: str, commit: str) -> str:
     except NotFound:
         if (farm.repository.checkout / prompts.protocol_path(name)).is_file():
             raise uncommitted(prompts.protocol_folder(name)) from None
+        if called := _of_alias(farm, name, ready, commit):
+            return called
         raise
 
 
-def _require_input(name: str, text: str, asked: ProtocolMode, has: Subject | None) -> None:
+def _of_alias(farm: Farm, alias: str, ready: Sequence[str], commit: str) -> str | None:
+    """codev's `spider` is its spir; one whose file cannot be read has no other name."""
+    files = {one: f"{prompts.protocol_folder(one)}/{FILE_NAME}" for one in ready}
+    kinds = farm.repository.entry_kinds(commit, list(files.values()))
+    for name, path in files.items():
+        if kinds[path] == "blob":
+            with suppress(UsageError):
+                file = parse_protocol_file(farm.repository.read_blob(commit, path), path)
+                if file.alias and file.alias.lower() == alias.lower():
+                    return name
+    return None
+
+
+def _task_of(args: Mapping[str, Any] | None) -> dict[str, object]:
+    """codev's templates know a task as `task` and `task_text`."""
+    task = (args or {}).get("task")
+    return {"task": task, "task_text": task} if isinstance(task, str) else {}
+
+
+def _require_input(name: str, wanted: Input, asked: ProtocolMode, has: Subject | None) -> None:
     """What `input` says in protocol.json: its type, and whether the protocol can do without."""
-    try:
-        wanted = json.loads(text).get("input") or {}
-        needs = _REQUIRED.get(str(wanted.get("type"))) if wanted.get("required") is True else None
-        needs_args = wanted.get("type") == "task" and wanted.get("required") is True
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"{prompts.protocol_folder(name)}/protocol.json cannot be read", why=str(error)
-        ) from None
+    needs = _REQUIRED.get(wanted.type) if wanted.required else None
     if needs and needs != has:
         article = "an issue" if needs == "issue" else "a spec"
         raise UsageError(
             f"The protocol {name} requires {article}",
-            why=f"Its protocol.json says so: input is {wanted['type']}, and required.",
+            why=f"Its protocol.json says so: input is {wanted.type}, and required.",
             hint=f"af spawn {_GIVEN[needs]} --protocol {name}",
         )
-    if needs_args and has is None and not asked.args:
+    if wanted.type == "task" and wanted.required and has is None and not asked.args:
         raise UsageError(
             f"The protocol {name} requires a task",
             why="Its protocol.json says so: input is task, and required.",

@@ -169,6 +169,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         task_text=plan.work.task_text[:TASK_TEXT_KEPT] if plan.work.task_text is not None else None,
         protocol_name=plan.work.protocol_name,
         protocol_args=None if config.protocol_args is None else dict(config.protocol_args),
+        phases=plan.work.phases,
         spec=plan.work.spec,
         issue=plan.work.issue,
         after=plan.after,

@@ -33,6 +33,7 @@ class Work:
     task_text: str | None = None
     protocol_name: str | None = None
     protocol_args: Mapping[str, Any] | None = None
+    phases: tuple[str, ...] = ()
     spec: str | None = None
     issue: str | None = None
     issue_read: Issue | None = None

@@ -48,6 +48,11 @@ Follow `{{plan.path}}`.
 {{protocol_reference}}
 """,
     "codev/protocols/spir/notes.md": "Notes for {{project_id}}.",
+    "codev/protocols/spike/protocol.md": "# Spike\n",
+    "codev/protocols/spike/protocol.json": """{
+        "alias": "poc", "input": {"type": "task", "required": true}, "signals": {"BLOCKED": {}},
+        "phases": [{"id": "look", "name": "Look"}, {"id": "write", "checks": {"build": "make"}}]}""",
+    "codev/protocols/spike/builder-prompt.md": "{{#if task}}Question: {{task_text}}{{/if}} `porch next`",
     "codev/roles/builder.md": "You build.\n",
     "src/auth.py": "",
     "src/login.py": "",
@@ -177,6 +182,22 @@ def test_a_spec_with_a_protocol_that_has_no_template(farm: Path, af: Af) -> None
         'Protocol arguments:\n```json\n{\n  "depth": 2\n}\n```\n\n'
         "Start by reading codev/protocols/cleanup/protocol.md"
     )
+
+
+def test_a_protocol_by_its_alias_with_a_task_and_phases(farm: Path, af: Af) -> None:
+    done = af("spawn", "--runtime", "demo", "--json", "--protocol", "POC", "--args", '{"task": "Redis?"}')
+    builder = json.loads(done.stdout)["builder"]
+    assert (builder["protocol_name"], builder["phases"], builder["phase"]) == (
+        "spike",
+        ["look", "write"],
+        None,
+    )
+    assert prompt_of(builder) == (
+        "Question: Redis? `porch next`\n\n"
+        "The protocol itself is in codev/protocols/spike/protocol.md\n\n"
+        "Its phases: look, write. As you begin one, call the tool `report` with its name as `phase`."
+    )
+    assert "the protocol spike orders porch, not installed here" in done.stderr
 
 
 def test_a_name_is_the_id_and_the_branch(farm: Path, af: Af) -> None:
@@ -332,6 +353,7 @@ REFUSED: list[tuple[list[str], int, list[str]]] = [
     (["text", "--name", "42"], 2, ["cannot be the name of a builder"]),
     (["--issue", "$(touch x)"], 2, ["is no issue", "af spawn --issue 42"]),
     (["--protocol", "pir"], 2, ["The protocol pir requires an issue", "af spawn --issue 42 --protocol pir"]),
+    (["--protocol", "spike"], 2, ["The protocol spike requires a task", '--args \'{"task": "…"}\'']),
     (["--protocol", "greedy"], 2, ["includes '../../specs/0010-login.md'", "its own folder"]),
     (["--shell", "text"], 2, ["Flags are mutually exclusive", "--shell"]),
     (["text", "--task", "text"], 2, ["Give the task once"]),

@@ -18,6 +18,7 @@ from agent_farm.pane.journal import TOOLS_TOLD, has_event, record_event
 from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import mint_builder_token
 from tests.conftest import Af
+from tests.gitrepo import commit_files
 from tests.server.architect import architect_over_stdio
 from tests.server.serving import Served, serving
 from tests.sessions.loop import in_loop
@@ -67,6 +68,26 @@ def test_report_and_ask_show_in_status(repo: Path, af: Af) -> None:
     talk()
     assert af("send", id, "[[say:Postgres]]").returncode == 0
     wait_until(lambda: status(repo, id) == ("idle", None), what="the answer to be worked on")
+
+
+def test_a_phase_that_it_begins_is_in_its_title(repo: Path, af: Af) -> None:
+    folder = "codev/protocols/spir"
+    phases = '{"phases": [{"id": "specify"}, {"id": "plan"}]}'
+    commit_files(repo, {f"{folder}/protocol.md": "[[say:ready]]", f"{folder}/protocol.json": phases})
+    done = af("spawn", "--runtime", "demo", "--protocol", "spir", "--json")
+    id = str(json.loads(done.stdout)["builder"]["id"])
+    is_idle(repo, id)
+
+    @in_loop
+    async def talk() -> None:
+        async with serving(repo) as served:
+            arguments = {"state": "working", "message": "", "phase": "Plan"}
+            assert not (await call(served, id, "report", arguments))["isError"]
+            wrong = await call(served, id, "report", {**arguments, "phase": "plant"})
+            assert "Its phases are: specify, plan." in wrong["content"][0]["text"]
+
+    talk()
+    assert open_farm(repo).require_exact(id).title == "spir plan 2/2"
 
 
 def test_the_journal_says_when_the_tools_were_told(repo: Path, af: Af) -> None:

@@ -1,0 +1,157 @@
+"""codev's `.codev/config.json` in the words of `agent-farm.toml`; nothing is read or written here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+_RUNTIMES = {
+    "claude": "claude-code",
+    "codex": "codex",
+    "gemini": "gemini",
+    "copilot": "copilot",
+    "opencode": "opencode",
+}
+_FORGES = {"github": "gh", "gitlab": "glab"}
+_ALLOW_ALL = frozenset(
+    {
+        "--dangerously-skip-permissions",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--yolo",
+        "--allow-all-tools",
+    }
+)
+CHECK_NAME = re.compile(r"(?!(?:command|seconds|auto)\Z)[A-Za-z0-9_-]{1,40}")
+_WHY = {
+    "shell.architect": "the architect is any session with af mcp, or any shell",
+    "shell.shell": "a builder's shell is $SHELL",
+    "worktree.devUrls": "there is no list of links; a server's port is AF_PORT",
+    "porch.consultation": "there is no consult; spawn a builder for the review",
+    "worktree.devCommand": "run it in the worktree: cd $(af path ID)",
+    "roles.dir": "roles are read from codev/roles",
+    "templates.dir": "prompts are read from codev/protocols",
+}
+_NOTHING_LIKE_IT = "af has nothing like it"
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """`settings` mean what `key` of codev's file means."""
+
+    key: str
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    key: str
+    why: str
+
+
+def translate(config: Mapping[str, Any]) -> Iterator[Equal | Left]:
+    """Each key of codev's file by itself."""
+    for key, value in _flattened(config):
+        if key not in _EQUALS:
+            yield Left(key, _WHY.get(key, _NOTHING_LIKE_IT))
+            continue
+        try:
+            yield from _EQUALS[key](key, value)
+        except (TypeError, ValueError, AttributeError) as error:
+            yield Left(key, f"not understood: {error}")
+
+
+def _flattened(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for table, content in config.items():
+        if isinstance(content, Mapping):
+            yield from ((f"{table}.{name}", value) for name, value in content.items())
+        else:
+            yield table, content
+
+
+def _builder(key: str, value: object) -> Iterator[Equal | Left]:
+    words = shlex.split(value) if isinstance(value, str) else _texts(value)
+    program, *args = words
+    runtime = _RUNTIMES.get(program.rpartition("/")[2])
+    if runtime is None:
+        yield Left(key, f"no runtime drives {program}; af adapter shows how to declare one")
+        return
+    found: dict[str, Any] = {"spawn.runtime": runtime}
+    if "/" in program:
+        found[f"runtimes.{runtime}.command"] = program
+    if not _ALLOW_ALL.isdisjoint(args):
+        found["spawn.permissions"] = "all"
+        args = [word for word in args if word not in _ALLOW_ALL]
+    if "--model" in args[:-1]:
+        at = args.index("--model")
+        found[f"runtimes.{runtime}.model"] = args[at + 1]
+        args = [*args[:at], *args[at + 2 :]]
+    if args:
+        found[f"runtimes.{runtime}.args"] = args
+    yield Equal(key, found)
+
+
+def _harness(key: str, value: object) -> Iterator[Equal | Left]:
+    runtime = _RUNTIMES.get(str(value))
+    yield Equal(key, {"spawn.runtime": runtime}) if runtime else Left(key, f"no runtime is called {value}")
+
+
+def _files(key: str, value: object) -> Iterator[Equal | Left]:
+    if names := _texts(value):
+        yield Equal(key, {"worktree.copy": names})
+
+
+def _setup(key: str, value: object) -> Iterator[Equal | Left]:
+    """Each command had a shell of its own, so that no `cd` reaches the next."""
+    commands = _texts(value)
+    if commands:
+        joined = commands[0] if len(commands) == 1 else " && ".join(f"( {one} )" for one in commands)
+        yield Equal(key, {"worktree.setup": joined})
+
+
+def _checks(key: str, value: object) -> Iterator[Equal | Left]:
+    if not isinstance(value, Mapping):
+        raise TypeError("it is no table")
+    for name, check in value.items():
+        own = f"{key}.{name}"
+        command = check.get("command")
+        if check.get("skip"):
+            yield Left(own, "a check that is not declared is not run")
+        elif not isinstance(command, str) or not command.strip():
+            yield Left(own, "it has no command of its own")
+        elif not CHECK_NAME.fullmatch(name):
+            yield Left(own, "a check cannot have this name")
+        else:
+            place = check.get("cwd")
+            text = f"cd {shlex.quote(str(place))} && {command}" if place else command
+            yield Equal(own, {f"check.{name}.command": text})
+
+
+def _forge(key: str, value: object) -> Iterator[Equal | Left]:
+    command = _FORGES.get(str(value))
+    if command:
+        yield Equal(key, {"forge.command": command})
+    else:
+        yield Left(key, "issues are read from GitHub and GitLab; af spawn --task-file - reads any text")
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise TypeError("it is no list")
+    if not all(isinstance(one, str) for one in value):
+        raise TypeError("it holds what is no text")
+    return [one for one in value if one.strip()]
+
+
+_EQUALS: Mapping[str, Callable[[str, Any], Iterator[Equal | Left]]] = {
+    "shell.builder": _builder,
+    "shell.builderHarness": _harness,
+    "worktree.symlinks": _files,
+    "worktree.postSpawn": _setup,
+    "porch.checks": _checks,
+    "forge.provider": _forge,
+}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout
@@ -15,6 +17,7 @@ from agent_farm.git.worktrees import every_checkout
 from agent_farm.landing.place import landing_lock, landing_lock_path
 from agent_farm.landing.train.landing_journal import Store
 from agent_farm.landing.trial import remove_trial, trial_lock_path
+from agent_farm.launch import as_command
 
 
 def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
@@ -26,6 +29,16 @@ def check_interrupted_merges(farm: Farm) -> Iterator[Finding]:
                 f"a merge of {move.what} into {move.branch} was interrupted in {checkout.path}",
                 heal=partial(_settle, farm, checkout),
             )
+
+
+def check_interrupted_syncs(farm: Farm) -> Iterator[Finding]:
+    """Named, and left to `af sync`: the note lies where a builder can write."""
+    for record in farm.registry.read().values():
+        with suppress(AgentFarmError):
+            tree = farm.tree_if_there(record) if record.is_made else None
+            if tree and read_move(tree) and not is_locked(landing_lock_path(farm, tree)):
+                what = f"moving {record.id} onto its base was interrupted"
+                yield Finding("problem", what, remedy=as_command("af", "sync", record.id))
 
 
 def check_cut_short_landing(farm: Farm) -> Iterator[Finding]:

@@ -64,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     needed_tools.check_environment,
     butler_files.check_butlers,
     cut_short_merges.check_interrupted_merges,
+    cut_short_merges.check_interrupted_syncs,
     cut_short_merges.check_cut_short_landing,
     cut_short_merges.check_left_of_merges,
     damaged_registry.check_registry,

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Af
 from tests.farm.conftest import Spawned
+from tests.farm.stopping import killed
 from tests.gitrepo import commit_files, git
 
 Spawn = Callable[..., Spawned]
@@ -104,3 +105,31 @@ def test_any_builder_moves_to_its_base_as_it_is_now(spawn: Spawn, repo: Path, af
     assert af("sync", builder.id).returncode == 0
     assert builder.git("rev-parse", "HEAD~1") == tip
     assert record(af, builder.id)["base_commit"] == tip
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_of_the_move_it_ends_when_it_is_asked_again(
+    spawn: Spawn, repo: Path, af: Af
+) -> None:
+    files = {f"file{number}": f"{number}\n" for number in range(20)}
+    commit_files(repo, files)
+    builder = spawn("[[write:a.txt]]")
+    commit_files(repo, {name: f"{text}more\n" for name, text in files.items()})
+    first = builder.tip
+    seen = set[str]()
+    for step in range(40):
+        done = killed(repo, ("merge.json", "index.lock", "agent-farm-index")[step] if step < 3 else step + 12,
+                      "sync", builder.id)  # fmt: skip
+        if "stopped before" not in done.stderr:
+            break
+        admin = repo / ".git/worktrees" / builder.id
+        if (admin / "agent-farm-merge.json").exists():
+            seen.add(builder.git("status", "--porcelain")[:1])
+            assert f"moving {builder.id} onto its base was interrupted" in af("doctor").stdout
+        done = af("sync", builder.id)
+        assert done.returncode == 0, (step, done.stderr)
+        assert builder.git("status", "--porcelain") == ""
+        assert builder.git("rev-parse", "HEAD~1") == git(repo, "rev-parse", "main")
+        assert not (admin / "index.lock").exists()
+        builder.git("reset", "-q", "--hard", first)
+    assert len(seen) > 1  # also where files were written and the branch had not moved

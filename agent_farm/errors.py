@@ -62,6 +62,11 @@ def _kinds(kind: type[AgentFarmError]) -> Iterator[type[AgentFarmError]]:
         yield from _kinds(below)
 
 
+def as_farm_error(error: AgentFarmError | OSError, what: str) -> AgentFarmError:
+    """An error of the system told as what failed by it."""
+    return error if isinstance(error, AgentFarmError) else AgentFarmError(what, why=str(error))
+
+
 def in_one_line(error: Exception) -> str:
     """An expected error or one of the system, with its reason."""
     return error.sentence if isinstance(error, AgentFarmError) else str(error)

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from agent_farm.errors import DamagedFile
@@ -17,13 +18,11 @@ _PROC = Path("/proc")
 _POLL_SECONDS = 0.02
 
 
-def processes_of_run(run: str) -> list[int]:
-    """Every process that was started with AF_RUN=`run`, this one excepted. Linux only; elsewhere none."""
-    return processes_of_runs([run]).get(run, [])
-
-
 def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
-    """The same of many, in one look at all processes; runs without any are left out."""
+    """Every process that was started with AF_RUN=one of `runs`, this one excepted, in one look at all.
+
+    Runs without any are left out. Linux only; elsewhere none.
+    """
     wanted = {f"AF_RUN={run}".encode(): run for run in runs}
     found: dict[str, list[int]] = {}
     for entry in _PROC.glob("[0-9]*"):
@@ -57,24 +56,18 @@ def working_directories(program: str) -> list[Path]:
     return found
 
 
-def end_run(run: str, *, grace: float = 3.0) -> list[int]:
-    """TERM, then KILL, until no process of the run is left; returns those that outlived even that."""
+def end_runs(runs: Collection[str], *, grace: float = 3.0) -> dict[str, list[int]]:
+    """TERM, then KILL, until no process of these runs is left; returns those that outlived even that."""
+    left = processes_of_runs(runs)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in processes_of_run(run):
+        for pid in chain.from_iterable(left.values()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        if wait_for(lambda: not processes_of_run(run), grace):
-            return []
-    return processes_of_run(run)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
+        deadline = time.monotonic() + grace
+        while left and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+            left = processes_of_runs(left)
+    return left
 
 
 def _environment(entry: Path) -> list[bytes]:

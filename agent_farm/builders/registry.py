@@ -80,10 +80,11 @@ class Registry:
             records[record.id] = record
         return record
 
-    def drop(self, id: str) -> None:
+    def drop(self, *ids: str) -> None:
         """Without an error where there is none."""
         with self.edit() as records:
-            records.pop(id, None)
+            for id in ids:
+                records.pop(id, None)
 
     def _store(self, records: Records) -> None:
         kept = {id: records.stored[id] for id in records.unreadable if id not in records}

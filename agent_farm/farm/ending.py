@@ -3,39 +3,62 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.panes import find_pane, not_asked
+from agent_farm.farm.panes import find_panes, not_asked
 from agent_farm.own_files import read_own
 from agent_farm.pane.launchfile import NotLaunchable, forget_environment
 from agent_farm.paths import RunPaths
-from agent_farm.processes import end_run
+from agent_farm.processes import end_runs
 from agent_farm.tmux.foreground import foreground_group
+from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import PaneFacts
 
 
-def end_processes(farm: Farm, record: BuilderRecord) -> None:
-    """Close the session, which lets the launcher end the runtime; then make sure that nothing is left."""
-    found = find_pane(record)
-    if not found.known:
-        raise not_asked(record, found.reason)
-    if found.pane is not None:
-        found.server.kill_session(found.pane.session_id)  # returns when the launcher is gone
-    end_left(record)
-    forget_secrets(farm.run(record.id))
+def end_processes(farm: Farm, records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
+    """Close the sessions, which lets launchers end the runtimes; then make sure that nothing is left.
+
+    All end side by side. What did not, by builder.
+    """
+    found = find_panes(records)
+    problems = {one.id: not_asked(one, found[one.id].reason) for one in records if not found[one.id].known}
+    for server in {one.server for one in found.values()}:
+        panes = {id: one.pane for id, one in found.items() if one.server == server and one.pane is not None}
+        if panes:  # returns when the launchers are gone
+            problems |= _closed(server, {id: pane.session_id for id, pane in panes.items()})
+    ended = [record for record in records if record.id not in problems]
+    problems |= end_left(ended)
+    for record in ended:
+        if record.id not in problems:
+            forget_secrets(farm.run(record.id))
+    return problems
 
 
-def end_left(record: BuilderRecord) -> None:
-    """What is left of a run that nobody keeps any more."""
-    left = end_run(record.run)
-    if left:
-        raise AgentFarmError(
-            f"Processes of {record.id} did not end", why=f"pid {', '.join(map(str, left))}", hint="af doctor"
+def _closed(server: TmuxServer, sessions: Mapping[str, str]) -> dict[str, AgentFarmError]:
+    try:
+        failed = server.kill_sessions(sorted(sessions.values()))
+    except AgentFarmError as error:
+        return dict.fromkeys(sessions, error)
+    return {id: failed[session] for id, session in sessions.items() if session in failed}
+
+
+def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:
+    """What is left of runs that nobody keeps any more; those that did not end, by builder."""
+    left = end_runs([record.run for record in records])
+    return {
+        record.id: AgentFarmError(
+            f"Processes of {record.id} did not end",
+            why=f"pid {', '.join(map(str, left[record.run]))}",
+            hint="af doctor",
         )
+        for record in records
+        if record.run in left
+    }
 
 
 def program_in_shell(pane: PaneFacts | None) -> str | None:

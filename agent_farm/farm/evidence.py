@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, Status
-from agent_farm.errors import WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.farm.ending import program_in_shell
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import read_status
-from agent_farm.farm.panes import find_pane
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.panes import Found, find_panes
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.changes import TreeState, tree_state
-from agent_farm.git.checkout import BuilderTree, WorktreeMismatch, builder_tree
-from agent_farm.git.landed import Commit, landing_targets, unlanded_commits
+from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
+from agent_farm.git.landed import Commit, landing_targets, unlanded_of_each
 from agent_farm.git.nested import submodules_with_work
-from agent_farm.git.worktrees import list_worktrees
+from agent_farm.git.worktrees import Worktree, list_worktrees
 from agent_farm.launch import as_command
 
 _SHOWN = 20
@@ -43,6 +46,7 @@ class Evidence:
     head: str | None = None
     tip: str | None = None
     tree: BuilderTree | None = None
+    state: TreeState | None = None
 
     @property
     def has_landed(self) -> bool:
@@ -61,37 +65,69 @@ class Evidence:
 
 
 def gather(
-    farm: Farm, record: BuilderRecord, *, will_stop: bool = False, status: Status | None = None
-) -> Evidence:
-    """Everything that speaks against removing, asked afresh. Running does not, when it is stopped first.
+    farm: Farm,
+    records: Collection[BuilderRecord],
+    *,
+    stopping: Collection[str] = (),
+    seen: Mapping[str, TreeState] | None = None,
+) -> dict[str, Evidence | AgentFarmError]:
+    """Everything that speaks against removing each, asked afresh; or why that cannot be told.
 
-    `status` is for a caller that has just asked for all builders at once.
+    Running does not, for those in a state of `stopping`: they are stopped first. `seen` are worktrees as they
+    were looked at a moment ago, by a caller that looks once more before anything is final.
     """
-    status = status or read_status(farm, record)
-    running = _cannot_stop(status) if will_stop else _running(farm, record, status)
-    if running:
-        return Evidence(status, tuple(running))
-    try:
-        tree = builder_tree(farm.repository, record.id, record.worktree_path)
-    except WorktreeMismatch as error:
-        what = f"{error.what}: {error.why}" if error.why else error.what
-        return Evidence(status, (Obstacle(what, error.hint),))
-    foreign = _foreign(farm, record, tree)
-    if foreign:
-        return Evidence(status, tuple(foreign))
-    state = tree_state(tree, each_file=True)
-    tip = tip_of(farm, record, state)
-    commits = _commits(farm, record, [state.head, tip])
-    return Evidence(
-        status,
-        tuple(_undecided(record, state, commits)),
-        (*state.dirty, *_submodules(tree, state)),
-        state.untracked,
-        tuple(commits),
-        state.head,
-        tip,
-        tree,
-    )
+    panes = find_panes(record for record in records if record.state != "queued")
+    statuses = read_statuses(farm, records, panes)
+    worktrees = list_worktrees(farm.repository)
+    found = dict[str, Evidence | AgentFarmError]()
+    trees = dict[str, BuilderTree]()
+    for record in records:
+        status = statuses[record.id]
+        running = _cannot_stop(status) if status.state in stopping else _running(record, status, panes)
+        try:
+            obstacles = running or _foreign(record, trees.setdefault(record.id, farm.tree(record)), worktrees)
+        except WorktreeMismatch as error:
+            obstacles = [Obstacle(f"{error.what}: {error.why}" if error.why else error.what, error.hint)]
+        except AgentFarmError as error:
+            found[record.id] = error
+            continue
+        if obstacles:
+            found[record.id] = Evidence(status, tuple(obstacles))
+    left = [record for record in records if record.id not in found]
+    looks = side_by_side({one.id: partial(_look, farm, one, trees[one.id], seen) for one in left})
+    looked = {id: look for id, look in looks.items() if not isinstance(look, AgentFarmError)}
+    commits = _commits(farm, [record for record in left if record.id in looked], looked)
+    for record in left:
+        look, own = looks[record.id], commits.get(record.id, [])
+        if isinstance(look, AgentFarmError) or isinstance(own, AgentFarmError):
+            found[record.id] = look if isinstance(look, AgentFarmError) else cast(AgentFarmError, own)
+            continue
+        found[record.id] = Evidence(
+            statuses[record.id],
+            tuple(_undecided(record, look.state, own)),
+            (*look.state.dirty, *look.submodules),
+            look.state.untracked,
+            tuple(own),
+            look.state.head,
+            look.tip,
+            trees[record.id],
+            look.state,
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    state: TreeState
+    tip: str | None
+    submodules: tuple[str, ...]
+
+
+def _look(
+    farm: Farm, record: BuilderRecord, tree: BuilderTree, seen: Mapping[str, TreeState] | None
+) -> _Look:
+    state = (seen or {}).get(record.id) or tree_state(tree, each_file=True)
+    return _Look(state, tip_of(farm, record, state), tuple(_submodules(tree, state)))
 
 
 def require_removable(
@@ -127,19 +163,18 @@ def _cannot_stop(status: Status) -> list[Obstacle]:
     return [Obstacle("it is being created", "af status")] if status.state == "creating" else []
 
 
-def _running(farm: Farm, record: BuilderRecord, status: Status) -> list[Obstacle]:
+def _running(record: BuilderRecord, status: Status, panes: Mapping[str, Found]) -> list[Obstacle]:
     if status.state == "unknown":
         return _cannot_stop(status)
     if not status.is_finished:
         return [Obstacle(f"it is still running ({status.state})", as_command("af", "stop", record.id))]
-    pane = find_pane(record).pane
-    program = program_in_shell(pane)
+    program = program_in_shell(panes[record.id].pane) if record.id in panes else None
     if program:
         return [Obstacle(f"{program} runs in its shell", as_command("af", "attach", record.id))]
     return []
 
 
-def _foreign(farm: Farm, record: BuilderRecord, tree: BuilderTree) -> list[Obstacle]:
+def _foreign(record: BuilderRecord, tree: BuilderTree, worktrees: Sequence[Worktree]) -> list[Obstacle]:
     """A lock is somebody's word, and so is a branch that is checked out somewhere."""
     if (tree.git_dir / "locked").exists():
         reason = (tree.git_dir / "locked").read_text(errors="replace").strip()
@@ -153,7 +188,7 @@ def _foreign(farm: Farm, record: BuilderRecord, tree: BuilderTree) -> list[Obsta
                 as_command("git", "-C", tree.path, "switch", record.branch),
             )
         ]
-    elsewhere = [one.path for one in list_worktrees(farm.repository) if one.branch == record.branch]
+    elsewhere = [one.path for one in worktrees if one.branch == record.branch]
     others = [path for path in elsewhere if os.path.realpath(path) != os.path.realpath(tree.path)]
     if others:
         what = f"its branch {record.branch} is checked out in {others[0]}, too"
@@ -196,6 +231,21 @@ def tip_of(farm: Farm, record: BuilderRecord, state: TreeState) -> str | None:
     return state.head if state.branch == record.branch else farm.repository.branch_commit(record.branch)
 
 
-def _commits(farm: Farm, record: BuilderRecord, tips: Sequence[str | None]) -> list[Commit]:
-    targets = landing_targets(farm.repository, record.base)
-    return unlanded_commits(farm.repository, sorted({tip for tip in tips if tip}), targets)
+def _commits(
+    farm: Farm, records: Sequence[BuilderRecord], looks: Mapping[str, _Look]
+) -> dict[str, list[Commit] | AgentFarmError]:
+    """What has not landed, of all that land on the same base together."""
+    found = dict[str, list[Commit] | AgentFarmError]()
+    for base in {record.base for record in records}:
+        own = [looks[one.id] for one in records if one.base == base]
+        ids = [one.id for one in records if one.base == base]
+        tips = {
+            id: sorted({name for name in (look.state.head, look.tip) if name})
+            for id, look in zip(ids, own, strict=True)
+        }
+        try:
+            targets = landing_targets(farm.repository, base)
+            found |= unlanded_of_each(farm.repository, tips, targets)
+        except AgentFarmError as error:
+            found |= dict.fromkeys(ids, error)
+    return found

@@ -1,19 +1,23 @@
-"""Removing one builder, and never a line of work that exists nowhere else."""
+"""Removing builders, and never a line of work that exists nowhere else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import WorkWouldBeLost
+from agent_farm.builders.status import STATES
+from agent_farm.errors import AgentFarmError, WorkWouldBeLost, as_farm_error
 from agent_farm.farm.ending import end_processes
-from agent_farm.farm.evidence import Evidence, gather, require_removable
+from agent_farm.farm.evidence import gather, require_removable
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.locks import hold
+from agent_farm.farm.locks import each_held
 from agent_farm.farm.own_events import note
-from agent_farm.farm.removal import finish, remove, settle_removal
+from agent_farm.farm.removal import Leaving, finish, remove, settle_removal
 from agent_farm.farm.trash import Kept, begun_removals
+from agent_farm.git.changes import TreeState
 
+_BY = "by af prune --stop"
 _TRIES = 3  # a worktree in which somebody goes on writing is not removed
 
 
@@ -26,43 +30,102 @@ class Waived:
     stop: bool = False
 
 
-def prune(farm: Farm, record: BuilderRecord, waived: Waived | None = None) -> Kept:
-    """Remove one builder; WorkWouldBeLost with the evidence when that would lose something.
+def prune(farm: Farm, record: BuilderRecord, waived: Waived) -> Kept:
+    """Remove one builder; WorkWouldBeLost with the evidence when that would lose something."""
+    ((_, found),) = prune_several(farm, [record.id], waived)
+    if isinstance(found, AgentFarmError):
+        raise found
+    return found
 
-    With `stop` one that runs is stopped first, unless it is refused anyway: then it goes on.
+
+def prune_several(
+    farm: Farm, ids: Sequence[str], waived: Waived, seen: Mapping[str, TreeState] | None = None
+) -> Iterator[tuple[str, Kept | AgentFarmError]]:
+    """Each that was removed, or WorkWouldBeLost with the evidence.
+
+    With `stop` one that runs is stopped first, unless it is refused anyway: then it goes on. `seen` are
+    worktrees as they were a moment ago: they are looked at once more all the same.
     """
-    waived = waived or Waived()
-    with hold(farm, record.id) as record:
-        for begun in begun_removals(farm, record.id):
-            settle_removal(farm, begun)
-        evidence = require_prunable(farm, record, waived)
-        runs = waived.stop and not evidence.status.is_finished
-        if runs:
-            record = _mark_stopped(farm, record)
-        end_processes(farm, record)
-        if runs:
-            note(farm, record, "stopped", "by af prune --stop")
-        for _ in range(_TRIES):
-            kept = remove(farm, record, evidence)
-            if kept is not None:
-                return finish(farm, kept)
-            # Its runtime, its shell or an editor has written something in the meantime.
-            evidence = require_prunable(farm, record, waived)
-    raise WorkWouldBeLost(f"{record.id} was not removed", why="Somebody keeps writing in its worktree.")
+    return each_held(farm, ids, lambda records: _remove(farm, records, waived, seen))
 
 
-def require_prunable(farm: Farm, record: BuilderRecord, waived: Waived) -> Evidence:
-    """WorkWouldBeLost with the evidence, when removing the builder now would lose something."""
-    evidence = gather(farm, record, will_stop=waived.stop)
-    require_removable(
-        record,
-        evidence,
-        discard_changes=waived.discard_changes,
-        discard_commits=waived.discard_commits,
-    )
-    return evidence
+def _remove(
+    farm: Farm, records: Mapping[str, BuilderRecord], waived: Waived, seen: Mapping[str, TreeState] | None
+) -> dict[str, Kept | AgentFarmError]:
+    done: dict[str, Kept | AgentFarmError] = {**_settle(farm, records)}
+    left = [record for id, record in records.items() if id not in done]
+    for again in range(_TRIES):
+        allowed, refused = check(farm, left, waived, seen)
+        done |= refused
+        if not again:
+            done |= _end(farm, allowed)
+        leaving = {id: one for id, one in allowed.items() if id not in done}
+        found = remove(farm, leaving)
+        done |= {id: one for id, one in found.items() if isinstance(one, AgentFarmError)}
+        removed = [one for one in found.values() if isinstance(one, Kept)]
+        problems = finish(farm, removed) if removed else {}
+        done |= {kept.record.id: problems.get(kept.record.id, kept) for kept in removed}
+        # Its runtime, its shell or an editor has written something in the meantime.
+        left, seen = [leaving[id].record for id, one in found.items() if one is None], None
+        if not left:
+            return done
+    return done | {
+        record.id: WorkWouldBeLost(
+            f"{record.id} was not removed", why="Somebody keeps writing in its worktree."
+        )
+        for record in left
+    }
 
 
-def _mark_stopped(farm: Farm, record: BuilderRecord) -> BuilderRecord:
-    """Before it ends: what a crash leaves behind is a stopped builder, and no lost one."""
-    return farm.registry.put(record.with_state("stopped", "by af prune --stop"))
+def check(
+    farm: Farm,
+    records: Collection[BuilderRecord],
+    waived: Waived,
+    seen: Mapping[str, TreeState] | None = None,
+) -> tuple[dict[str, Leaving], dict[str, AgentFarmError]]:
+    """Those that could be removed now; WorkWouldBeLost with the evidence, for those that lose something."""
+    allowed, refused = dict[str, Leaving](), dict[str, AgentFarmError]()
+    found = gather(farm, records, stopping=STATES if waived.stop else (), seen=seen)
+    for record in records:
+        evidence = found[record.id]
+        try:
+            if isinstance(evidence, AgentFarmError):
+                raise evidence
+            require_removable(
+                record,
+                evidence,
+                discard_changes=waived.discard_changes,
+                discard_commits=waived.discard_commits,
+            )
+            allowed[record.id] = Leaving(record, evidence)
+        except AgentFarmError as error:
+            refused[record.id] = error
+    return allowed, refused
+
+
+def _settle(farm: Farm, records: Collection[str]) -> dict[str, AgentFarmError]:
+    """Removals of theirs that were cut short; what could not be settled."""
+    problems = dict[str, AgentFarmError]()
+    for begun in begun_removals(farm):
+        id = begun.record.id
+        if id in records:
+            try:
+                settle_removal(farm, begun)
+            except (AgentFarmError, OSError) as error:
+                problems[id] = as_farm_error(error, f"{id} was not removed")
+    return problems
+
+
+def _end(farm: Farm, allowed: dict[str, Leaving]) -> dict[str, AgentFarmError]:
+    """That they were stopped is on record before they end: a crash leaves stopped builders, no lost ones."""
+    runs = [id for id, one in allowed.items() if not one.evidence.status.is_finished]
+    if runs:
+        stopped = {id: allowed[id].record.with_state("stopped", _BY) for id in runs}
+        with farm.registry.edit() as records:
+            records.update(stopped)
+        allowed |= {id: replace(allowed[id], record=record) for id, record in stopped.items()}
+    problems = end_processes(farm, [one.record for one in allowed.values()])
+    for id in runs:
+        if id not in problems:
+            note(farm, allowed[id].record, "stopped", _BY)
+    return problems

@@ -19,7 +19,7 @@ from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_co
 from agent_farm.git.reconnecting import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration
 from agent_farm.ports import release_ports
-from agent_farm.processes import end_run
+from agent_farm.processes import end_runs
 
 _NAMED = 5  # files of somebody's that a message names
 
@@ -75,7 +75,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     found = find_pane(record)
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)
-    end_run(record.run)
+    end_runs([record.run])
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):

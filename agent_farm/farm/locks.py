@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeVar
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
@@ -12,29 +14,80 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.renames import follow_rename
 
 LOCK_SECONDS = 30.0
+_AT_ONCE = 100  # builders whose locks one command holds
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Records of the builders whose lock is held, as they are now; why not, of the others."""
+
+    records: Mapping[str, BuilderRecord]
+    problems: Mapping[str, AgentFarmError]
+
+
+@contextmanager
+def hold_several(farm: Farm, ids: Sequence[str], *, wait: float = 0) -> Iterator[Held]:
+    """Those that nobody works on; one that is busy is in `problems`, as LockTaken.
+
+    Without a wait two commands over the same builders cannot wait for each other.
+    """
+    records, problems = dict[str, BuilderRecord](), dict[str, AgentFarmError]()
+    with ExitStack() as stack:
+        for id in ids:
+            try:
+                stack.enter_context(lock_of(farm, id, wait=wait))
+            except LockTaken as error:
+                problems[id] = error
+        now = farm.registry.read()
+        for id in ids:
+            if id in problems:
+                continue
+            if id not in now:
+                farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock made it
+                problems[id] = NotFound(f"{id} was removed in the meantime", hint="af status")
+                continue
+            records[id] = now[id]
+            with suppress(AgentFarmError):  # a worktree that is not ours: what is done next says so
+                records[id] = follow_rename(farm, now[id])
+        yield Held(records, problems)
+
+
+def each_held(
+    farm: Farm,
+    ids: Sequence[str],
+    act: Callable[[Mapping[str, BuilderRecord]], Mapping[str, T | AgentFarmError]],
+) -> Iterator[tuple[str, T | AgentFarmError]]:
+    """What `act` made of each, or its error. Many are acted on together; a busy one comes last, alone."""
+    for begin in range(0, len(ids), _AT_ONCE):
+        group, busy = ids[begin : begin + _AT_ONCE], list[str]()
+        with hold_several(farm, group, wait=LOCK_SECONDS if len(group) == 1 else 0) as held:
+            found = {**held.problems, **(act(held.records) if held.records else {})}
+        for id in group:
+            if len(group) > 1 and isinstance(held.problems.get(id), LockTaken):
+                busy.append(id)
+            else:
+                yield id, found[id]
+        for id in busy:
+            yield from each_held(farm, [id], act)
 
 
 @contextmanager
 def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
     """The builder's record as it is now: another command may have changed it, or its agent its branch."""
-    with lock_of(farm, id):
-        record = farm.registry.read().get(id)
-        if record is None:
-            farm.paths.builder_lock(id).unlink(missing_ok=True)  # taking the lock made it
-            raise NotFound(f"{id} was removed in the meantime", hint="af status")
-        with suppress(AgentFarmError):  # a worktree that is not ours: what is done next says so
-            record = follow_rename(farm, record)
-        yield record
+    with hold_several(farm, [id], wait=LOCK_SECONDS) as held:
+        for problem in held.problems.values():
+            raise problem
+        yield held.records[id]
 
 
 @contextmanager
-def lock_of(farm: Farm, id: str) -> Iterator[int]:
+def lock_of(farm: Farm, id: str, *, wait: float = LOCK_SECONDS) -> Iterator[int]:
     """The builder's lock, also for one that has no record (yet); children may hold it too."""
     with ExitStack() as stack:
         try:
-            descriptor = stack.enter_context(
-                file_lock(farm.paths.builder_lock(id), wait=LOCK_SECONDS, inherit=True)
-            )
+            descriptor = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=wait, inherit=True))
         except LockTaken as error:
             why = "Another af command is working on it."
             raise LockTaken(f"{id} is busy", why=why, hint="af status") from error

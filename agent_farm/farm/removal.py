@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, as_farm_error
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.evidence import Evidence, tip_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
 from agent_farm.farm.tool_made import is_tool_made
 from agent_farm.farm.trash import Kept, load_kept, new_place, store_kept, with_state
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree, linked_tree, main_checkout
+from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import GitError
 from agent_farm.git.ignoring import ignored_entries
+from agent_farm.git.keeping import (
+    Leaving as LeavingTree,
+)
 from agent_farm.git.keeping import (
     admin_of,
     branch_log,
@@ -36,42 +44,109 @@ from agent_farm.git.keeping import (
 )
 from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.nested import holds_repository
+from agent_farm.git.registrations import registrations
 from agent_farm.git.worktrees import forget_settings
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
 
 
-def remove(farm: Farm, record: BuilderRecord, evidence: Evidence) -> Kept | None:
-    """The worktree in the trash and the removal on record; None, and nothing done, when it has changed."""
-    assert evidence.tree is not None  # else something stood against removing
-    kept = new_place(farm, record, evidence.tree.git_dir.name)
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A builder that may be removed, and by what evidence."""
+
+    record: BuilderRecord
+    evidence: Evidence
+
+    @property
+    def seen(self) -> BuilderTree:
+        assert self.evidence.tree is not None  # else something stood against removing
+        return self.evidence.tree
+
+
+Found = dict[str, Kept | AgentFarmError | None]
+
+
+def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
+    """The worktrees in the trash and the removals on record, by builder, or what stood against it.
+
+    None, and nothing done, where one has changed since its evidence was gathered.
+    """
+    begun = dict[str, Kept]()
+    found: Found = {}
+    known = list(registrations(farm.repository.common_dir))
     try:
-        store_kept(kept)
-        put_away(farm.repository, evidence.tree.path, kept.worktree)
-        tree = linked_tree(farm.repository, kept.worktree)
-        if _is_as_seen(farm, record, tree, evidence):
-            return _decide(farm, kept, tree, evidence)
+        for id, one in leaving.items():
+            try:
+                begun[id] = kept = new_place(farm, one.record, one.seen.git_dir.name)
+                store_kept(kept)
+                put_away(farm.repository, one.seen.path, kept.worktree, known)
+            except (AgentFarmError, OSError) as error:
+                found[id] = as_farm_error(error, f"{id} was not removed")
+        away = {id: (one, begun[id]) for id, one in leaving.items() if id not in found}
+        looks = side_by_side({id: partial(_look_again, farm, *pair) for id, pair in away.items()})
+        found |= {id: look for id, look in looks.items() if isinstance(look, AgentFarmError | None)}
+        same = {id: look for id, look in looks.items() if isinstance(look, _Seen)}
+        found |= _decide(farm, {id: (*away[id], look) for id, look in same.items()})
     except BaseException:
-        _undo(farm, kept)
+        for kept in begun.values():
+            with suppress(AgentFarmError, OSError):  # the error that led here is the one to show
+                _undo(farm, kept)
         raise
-    _undo(farm, kept)
-    return None
+    for id, kept in begun.items():
+        if not isinstance(found[id], Kept):
+            try:
+                _undo(farm, kept)
+            except (AgentFarmError, OSError) as error:
+                found[id] = as_farm_error(error, f"{id} was not removed")
+    return found
 
 
-def _is_as_seen(farm: Farm, record: BuilderRecord, tree: BuilderTree, evidence: Evidence) -> bool:
-    """Whether it holds nothing that was not looked at when the removal was allowed."""
-    now = tree_state(tree, each_file=True)
-    tip = tip_of(farm, record, now)
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    tree: BuilderTree
+    ignored: tuple[str, ...]
+
+
+def _look_again(farm: Farm, one: Leaving, kept: Kept) -> _Seen | None:
+    """None when it holds anything that was not looked at when the removal was allowed."""
+    tree, evidence = linked_tree(farm.repository, kept.worktree), one.evidence
+    clean = not evidence.untracked  # then one question answers, too, whether git ignores anything there
+    now = tree_state(tree, each_file=not clean, with_ignored=clean)
+    tip = tip_of(farm, one.record, now)
     seen = {*evidence.changed, *evidence.untracked}
     same = (now.head, tip) == (evidence.head, evidence.tip) and not now.operation and not now.unread
-    return same and {*now.dirty, *now.untracked} <= seen
+    if not same or not {*now.dirty, *now.untracked} <= seen:
+        return None
+    ignored = ignored_entries(tree) if now.ignored or not clean else []
+    return _Seen(tree, tuple(path.rstrip("/") for path in ignored))
 
 
-def _decide(farm: Farm, kept: Kept, tree: BuilderTree, evidence: Evidence) -> Kept:
+def _decide(farm: Farm, seen: Mapping[str, tuple[Leaving, Kept, _Seen]]) -> Found:
     """All that a restore needs is stored; what git would forget has a ref."""
-    branch = kept.record.branch
-    commits = lonely_commits(tree, branch, [name for name in (evidence.head, evidence.tip) if name])
+    lonely = lonely_commits(
+        farm.repository,
+        {
+            id: LeavingTree(
+                look.tree,
+                kept.record.branch,
+                [name for name in (one.evidence.head, one.evidence.tip) if name],
+            )
+            for id, (one, kept, look) in seen.items()
+        },
+    )
+    found: Found = {}
+    for id, (one, kept, look) in seen.items():
+        try:
+            found[id] = _record(farm, kept, look, one.evidence, lonely[id])
+        except (AgentFarmError, OSError) as error:
+            found[id] = as_farm_error(error, f"{id} was not removed")
+    return found
+
+
+def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Sequence[str]) -> Kept:
+    tree, branch = look.tree, kept.record.branch
+    commits = list(lonely)
     if evidence.tip and evidence.tip != evidence.head and kept.goes:
         commits.append(evidence.tip)
     if commits:
@@ -79,11 +154,10 @@ def _decide(farm: Farm, kept: Kept, tree: BuilderTree, evidence: Evidence) -> Ke
     log = branch_log(tree.common_dir, branch)
     if log.is_file():
         shutil.copyfile(log, kept.branch_log)
-    ignored = [path.rstrip("/") for path in ignored_entries(tree)]
-    left_out = [path for path in ignored if _is_made_again(tree, path)]
+    left_out = [path for path in look.ignored if _is_made_again(tree, path)]
     # In a worktree these are nobody's but the builder's, and git is told to ignore them.
     ours = [name for line in IGNORED_BY_GIT if os.path.lexists(tree.path / (name := line.strip("/")))]
-    own = {*evidence.changed, *evidence.untracked, *ignored, *ours} - set(left_out)
+    own = {*evidence.changed, *evidence.untracked, *look.ignored, *ours} - set(left_out)
     return with_state(
         kept,
         is_removed=True,
@@ -115,7 +189,8 @@ def settle_removal(farm: Farm, kept: Kept) -> str:
     if current.is_removed:
         tree = linked_tree(farm.repository, current.worktree)
         drop_builders_locks(tree, [f"refs/heads/{current.record.branch}"], head=True)
-        finish(farm, current)
+        for problem in finish(farm, [current]).values():
+            raise problem
         return f"{kept.record.id} is removed; af restore {kept.record.id} brings it back"
     _undo(farm, current)
     return f"the removal of {kept.record.id} is undone"
@@ -144,39 +219,71 @@ def _undo(farm: Farm, kept: Kept) -> None:
     shutil.rmtree(kept.directory)
 
 
-def finish(farm: Farm, kept: Kept) -> Kept:
-    """All that follows once the removal is on record; may be begun again after a crash."""
-    record = kept.record
-    goes = _let_go(farm, kept)
-    if farm.paths.run(record.id).is_dir() and not kept.run.exists():
-        os.rename(farm.paths.run(record.id), kept.run)
-    farm.registry.drop(record.id)
-    release_ports(farm.root, [record.id])
-    _require_gone(farm, kept, goes)
-    for path in kept.left_out:
-        place = kept.worktree / path
-        if is_tool_made(place) and _is_inside(kept.worktree, place):
-            _delete_made(place, kept)
-    farm.paths.builder_lock(record.id).unlink(missing_ok=True)
-    farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
-    return kept
+def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
+    """All that follows once removals are on record; may be begun again after a crash.
+
+    What could not be finished, by builder.
+    """
+    goes, problems = _let_go(farm, removed)
+    left = [kept for kept in removed if kept.record.id not in problems]
+    for kept in left:
+        run = farm.paths.run(kept.record.id)
+        if run.is_dir() and not kept.run.exists():
+            os.rename(run, kept.run)
+    ids = [kept.record.id for kept in left]
+    farm.registry.drop(*ids)
+    release_ports(farm.root, ids)
+    problems |= _require_gone(farm, left, goes)
+    for kept in left:
+        if kept.record.id in problems:
+            continue
+        for path in kept.left_out:
+            place = kept.worktree / path
+            if is_tool_made(place) and _is_inside(kept.worktree, place):
+                _delete_made(place, kept)
+        farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
+        farm.paths.delivery_lock(kept.record.id).unlink(missing_ok=True)
+    return problems
 
 
-def _let_go(farm: Farm, kept: Kept) -> bool:
-    """HEAD keeps the commit, and the branch goes if it is the builder's and has not moved."""
-    tree, branch = linked_tree(farm.repository, kept.worktree), kept.record.branch
-    goes = kept.goes and kept.tip is not None
+def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, AgentFarmError]]:
+    """HEADs keep the commits; the ids of those whose branch goes: it is the builder's and has not moved."""
+    mine = {kept.record.id: kept for kept in removed if kept.goes and kept.tip is not None}
+    goes, problems = set(mine), dict[str, AgentFarmError]()
     try:
-        let_go(tree, kept.head, [f"delete refs/heads/{branch} {kept.tip}"] if goes else [])
+        let_go(farm.repository, [_detached(kept, id in mine) for id, kept in _by_id(removed)])
+    except GitError:  # of one of them: git has stopped there
+        for id, kept in _by_id(removed):
+            try:
+                if not _let_one_go(farm, kept, id in mine):
+                    goes.discard(id)
+            except AgentFarmError as error:
+                problems[id] = error
+    for id in goes - problems.keys():
+        if mine[id].settings:
+            forget_settings(farm.repository, mine[id].record.branch)
+    return goes, problems
+
+
+def _let_one_go(farm: Farm, kept: Kept, goes: bool) -> bool:
+    """Whether its branch is gone now."""
+    try:
+        let_go(farm.repository, [_detached(kept, goes)])
     except GitError:
-        tip = farm.repository.branch_commit(branch)
+        tip = farm.repository.branch_commit(kept.record.branch)
         if not goes or tip == kept.tip:
             raise
-        let_go(tree, kept.head, [])  # it has moved, or went before a crash
-        goes = tip is None
-    if goes and kept.settings:
-        forget_settings(farm.repository, branch)
+        let_go(farm.repository, [_detached(kept, False)])  # it has moved, or went before a crash
+        return tip is None
     return goes
+
+
+def _detached(kept: Kept, goes: bool) -> tuple[str, str | None, Sequence[str]]:
+    return kept.admin, kept.head, [f"delete refs/heads/{kept.record.branch} {kept.tip}"] if goes else []
+
+
+def _by_id(removed: Sequence[Kept]) -> list[tuple[str, Kept]]:
+    return [(kept.record.id, kept) for kept in removed]
 
 
 def _delete_made(place: Path, kept: Kept) -> None:
@@ -185,16 +292,23 @@ def _delete_made(place: Path, kept: Kept) -> None:
         delete_tree(place, to=kept.directory)
 
 
-def _require_gone(farm: Farm, kept: Kept, branch_goes: bool) -> None:
+def _require_gone(farm: Farm, removed: Sequence[Kept], goes: Collection[str]) -> dict[str, AgentFarmError]:
     """Checked, not assumed, before anything says "removed"."""
-    record, left = kept.record, []
-    if os.path.lexists(farm.paths.worktree(record.id)):
-        left.append(f"worktree {farm.paths.worktree(record.id)}")
-    if branch_goes and farm.repository.branch_commit(record.branch):
-        left.append(f"branch {record.branch}")
-    if record.id in farm.registry.read():
-        left.append("record")
-    if admin_of(farm.repository, kept.admin, kept.worktree) is None:
-        left.append(f"git does not know {kept.worktree}")
-    if left:
-        raise AgentFarmError(f"{record.id} was only partly removed", evidence=left, hint="af doctor --fix")
+    records, problems = farm.registry.read(), dict[str, AgentFarmError]()
+    branches = {f"refs/heads/{kept.record.branch}" for id, kept in _by_id(removed) if id in goes}
+    tips = resolve_commits(farm.repository, branches) if branches else {}
+    for id, kept in _by_id(removed):
+        left = []
+        if os.path.lexists(farm.paths.worktree(id)):
+            left.append(f"worktree {farm.paths.worktree(id)}")
+        if tips.get(f"refs/heads/{kept.record.branch}"):
+            left.append(f"branch {kept.record.branch}")
+        if id in records:
+            left.append("record")
+        if admin_of(farm.repository, kept.admin, kept.worktree) is None:
+            left.append(f"git does not know {kept.worktree}")
+        if left:
+            problems[id] = AgentFarmError(
+                f"{id} was only partly removed", evidence=left, hint="af doctor --fix"
+            )
+    return problems

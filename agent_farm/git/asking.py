@@ -1,4 +1,4 @@
-"""Questions asked side by side, none of which is waited for once the time is over."""
+"""Questions asked side by side: within a bound, or each to its answer or its error."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from functools import partial
 from threading import Thread
 from typing import Generic, TypeVar
 
@@ -13,6 +14,8 @@ from agent_farm.errors import AgentFarmError
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_A_DAY = 86_400.0
 
 
 class Asking(Generic[K, V]):
@@ -49,3 +52,20 @@ class Asking(Generic[K, V]):
                 self._answers[name] = question()
             except (IndexError, AgentFarmError, OSError):  # another thread took the last one; or no answer
                 continue
+
+
+def side_by_side(questions: Mapping[K, Callable[[], V]]) -> dict[K, V | AgentFarmError]:
+    """What each answers, or the error that it ends in; all are waited for."""
+
+    def answered(question: Callable[[], V]) -> V | AgentFarmError:
+        try:
+            return question()
+        except AgentFarmError as error:
+            return error
+        except OSError as error:
+            return AgentFarmError(str(error))
+
+    if len(questions) == 1:
+        return {name: answered(question) for name, question in questions.items()}
+    asked = {name: partial(answered, question) for name, question in questions.items()}
+    return Asking(asked, until=time.monotonic() + _A_DAY).answers()

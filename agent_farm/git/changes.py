@@ -31,6 +31,7 @@ STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind
 class TreeState:
     """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached.
 
+    `ignored` are the directories and files that git ignores there, where that was asked.
     `unread` is what git warned about: a directory it may not read, say, of which it then says nothing.
     """
 
@@ -40,6 +41,7 @@ class TreeState:
     branch: str | None
     operation: Operation | None = None
     unread: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -53,11 +55,16 @@ def changed_below(where: Checkout, paths: Sequence[str]) -> TreeState:
 
 
 def tree_state(
-    where: Checkout, *, each_file: bool = False, env: Mapping[str, str] | None = None
+    where: Checkout,
+    *,
+    each_file: bool = False,
+    with_ignored: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> TreeState:
     """Tracked paths that differ from HEAD, and untracked ones (directories whole unless `each_file`)."""
     files = "--untracked-files=all" if each_file else "--untracked-files=normal"
-    question = ("status", *STATUS, files)
+    ignored = ("--ignored=traditional",) if with_ignored else ()
+    question = ("status", *STATUS, files, *ignored)
     output, warnings = with_warnings(question, where.ask(*question, env=env))
     return replace(parse_status(output), operation=operation_of(where), unread=warnings)
 
@@ -70,7 +77,7 @@ def operation_of(where: Checkout) -> Operation | None:
 def parse_status(output: str) -> TreeState:
     """What `git status` with `STATUS` printed; what is under way it does not say."""
     facts: dict[str, str] = {}
-    dirty, untracked = [], []
+    dirty, untracked, ignored = [], [], []
     for entry in paths_of(output):
         kind, _, rest = entry.partition(" ")
         if kind == "#":
@@ -78,6 +85,8 @@ def parse_status(output: str) -> TreeState:
             facts[name] = value
         elif kind == "?":
             untracked.append(rest)
+        elif kind == "!":
+            ignored.append(rest)
         elif kind == "1":
             dirty.append(rest.split(" ", 7)[7])
         elif kind == "u":
@@ -88,4 +97,5 @@ def parse_status(output: str) -> TreeState:
         untracked=tuple(untracked),
         head=None if head == "(initial)" else head,
         branch=None if branch == "(detached)" else branch,
+        ignored=tuple(ignored),
     )

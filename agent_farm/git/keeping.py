@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
-from agent_farm.git.checkout import BuilderTree
+from agent_farm.git.checkout import BuilderTree, main_checkout
+from agent_farm.git.divergence import reachable
 from agent_farm.git.git_process import ask_git, run_git
-from agent_farm.git.registrations import connect, line_of, registrations
+from agent_farm.git.registrations import Registration, connect, line_of, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
 
@@ -36,20 +38,26 @@ _IDENTITY = {
 }
 
 
-def put_away(repository: Repository, path: Path, place: Path) -> None:
-    """Rename the worktree to `place`; the same again after a crash does what was left to do."""
-    for one in registrations(repository.common_dir):
+def put_away(
+    repository: Repository, path: Path, place: Path, known: Sequence[Registration] | None = None
+) -> None:
+    """Rename the worktree to `place`; the same again after a crash does what was left to do.
+
+    `known` is what git has on record, for a caller that puts many away.
+    """
+    known = list(registrations(repository.common_dir)) if known is None else known
+    for one in known:
         if _is_within(one.tree, path) and one.locked is None:
             replace_file(one.admin / "locked", f"{LOCKED}\n", mode=0o644)
     rename(path, place)
-    name_again(repository, path, place)
+    _name_again(repository, path, place, known)
 
 
 def take_out(repository: Repository, place: Path, path: Path) -> None:
     """The way back; also in a repository that was moved or copied since, and after a crash."""
     if not os.path.lexists(path) and place.is_dir():
         rename(place, path)
-    name_again(repository, place, path)
+    _name_again(repository, place, path, list(registrations(repository.common_dir)))
     unlock(repository, path)
 
 
@@ -60,12 +68,12 @@ def unlock(repository: Repository, path: Path) -> None:
             (one.admin / "locked").unlink()
 
 
-def name_again(repository: Repository, before: Path, now: Path) -> None:
+def _name_again(repository: Repository, before: Path, now: Path, known: Sequence[Registration]) -> None:
     """Have git's directories and the worktree, now there, name each other; and so worktrees inside it.
 
     On both sides: the farm may have been moved or copied while the worktree was where git did not know.
     """
-    for one in registrations(repository.common_dir):
+    for one in known:
         if _is_within(one.tree, before):
             adopt(repository, one.admin.name, now / one.tree.relative_to(before))
         elif _is_within(one.tree, now):
@@ -98,11 +106,42 @@ def adopt(repository: Repository, name: str, place: Path) -> None:
         replace_file(admin / "gitdir", os.fsencode(place / ".git") + b"\n", mode=0o644)
 
 
-def lonely_commits(tree: BuilderTree, branch: str, kept: Sequence[str]) -> list[str]:
-    """Commits that only the reflog of the worktree or of the branch knows, or ORIG_HEAD and its like.
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A worktree that is put away with its branch; HEAD goes on keeping `kept`."""
+
+    tree: BuilderTree
+    branch: str
+    kept: Sequence[str]
+
+
+def lonely_commits(repository: Repository, leaving: Mapping[str, Leaving]) -> dict[str, list[str]]:
+    """Commits that only the reflog of each worktree or of its branch knows, or ORIG_HEAD and its like.
 
     git would collect them once those are gone or have expired. Of a chain of commits the newest is named.
+    One question for all; a commit that only another one of them holds counts as lonely.
     """
+    wanted = {id: _remembered(one.tree, one.branch) - set(one.kept) for id, one in leaving.items()}
+    wanted = {id: some for id, some in wanted.items() if some}
+    if not wanted:
+        return {id: [] for id in leaving}
+    starts = {name for id, some in wanted.items() for name in (*some, *leaving[id].kept)}
+    without = [f"--exclude={one.branch}" for one in leaving.values()]
+    others = ("--not", *without, "--branches", "--tags", "--remotes")
+    question = "".join(f"{name}\n" for name in sorted(starts)).encode()
+    words = ("rev-list", "--parents", "--ignore-missing", "--stdin", *others)
+    rows = (line.split() for line in run_git(repository.root, *words, input=question).splitlines())
+    parents = {row[0]: row[1:] for row in rows}
+    found = {}
+    for id, one in leaving.items():
+        own = set[str]().union(*(reachable(name, parents) for name in wanted.get(id, ())))
+        own -= set[str]().union(*(reachable(name, parents) for name in one.kept))
+        inner = {parent for commit in own for parent in parents[commit]}
+        found[id] = [commit for commit in parents if commit in own - inner]
+    return found
+
+
+def _remembered(tree: BuilderTree, branch: str) -> set[str]:
     places = [tree.git_dir / name for name in _POINTERS]
     found: set[str] = set()
     for place in [*places, branch_log(tree.common_dir, branch)]:
@@ -111,15 +150,7 @@ def lonely_commits(tree: BuilderTree, branch: str, kept: Sequence[str]) -> list[
     if any((tree.git_dir / "refs" / name).is_dir() for name in ("worktree", "bisect")):
         refs = tree.run("for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/bisect")
         found |= set(refs.split())
-    wanted = {name for name in found if name.strip("0")} - set(kept)
-    if not wanted:
-        return []
-    others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes", *kept)
-    question = "".join(f"{name}\n" for name in sorted(wanted)).encode()
-    words = ("rev-list", "--parents", "--ignore-missing", "--stdin", *others)
-    rows = [line.split() for line in tree.run(*words, input=question).splitlines()]
-    parents = {parent for row in rows for parent in row[1:]}
-    return [row[0] for row in rows if row[0] not in parents]
+    return {name for name in found if name.strip("0")}
 
 
 def bundle(tree: BuilderTree, commits: Sequence[str]) -> str:
@@ -151,12 +182,19 @@ def branch_settings(repository: Repository, branch: str) -> list[tuple[str, str]
     return [] if status else found
 
 
-def let_go(tree: BuilderTree, head: str | None, changes: Sequence[str]) -> None:
-    """Detach HEAD at the commit it is at, then change refs, each in one transaction; may be done again."""
-    lines = ["start", *changes, "commit"]
-    if head is not None:
-        lines = ["start", "option no-deref", f"update HEAD {head}", "commit", *lines]
-    tree.run("update-ref", "-m", _NOTE, "--stdin", input=_input(lines))
+def let_go(repository: Repository, trees: Sequence[tuple[str, str | None, Sequence[str]]]) -> None:
+    """Of each worktree, by git's name of it: detach HEAD at the commit it is at, then change refs.
+
+    Each in one transaction, all in one process; may be done again.
+    """
+    lines = list[str]()
+    for name, head, changes in trees:
+        if head is not None:
+            lines += ["start", "option no-deref", f"update worktrees/{name}/HEAD {head}", "commit"]
+        if changes:
+            lines += ["start", *changes, "commit"]
+    if lines:
+        main_checkout(repository).run("update-ref", "-m", _NOTE, "--stdin", input=_input(lines))
 
 
 def attach(tree: BuilderTree, branch: str) -> None:
@@ -215,7 +253,7 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _is_within(tree: Path, place: Path) -> bool:
-    return tree == place or tree.is_relative_to(place)
+    return tree == place or str(tree).startswith(f"{place}/")
 
 
 def _input(lines: Sequence[str]) -> bytes:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from agent_farm.errors import TimedOut
+from agent_farm.errors import AgentFarmError, TimedOut
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.divergence import merge_base, reachable, resolve_commits
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.merge_trees import loose_commit, merged_trees
@@ -19,6 +21,7 @@ from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
 
+_SECONDS = 20.0
 _MOST_COMMITS = 2000  # of which the files are asked for at once
 _MOST_TARGET_COMMITS = 5000
 _MOST_PATHS = 500
@@ -43,7 +46,7 @@ def landing_targets(repository: Repository, base: str | None) -> list[str]:
 
 
 def unlanded_commits(
-    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float = 20.0
+    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float = _SECONDS
 ) -> list[Commit]:
     """Commits of `tips` that are not on any of `targets`, newest first; targets that do not exist are none.
 
@@ -57,6 +60,28 @@ def unlanded_commits(
         return []
     with open_repo(repository.root, repository.common_dir) as repo:
         return [Commit(sha, str(repo.commit(sha).summary)) for sha in remaining]
+
+
+def unlanded_of_each(
+    repository: Repository, branches: Mapping[str, Sequence[str]], targets: Sequence[str]
+) -> dict[str, list[Commit] | AgentFarmError]:
+    """`unlanded_commits` of many branches, given as tips.
+
+    One question tells whose commits the targets contain, and only the others are compared one by one.
+    """
+    resolved = resolve_commits(repository, {*targets, *(tip for tips in branches.values() for tip in tips)})
+    existing = sorted({commit for target in targets if (commit := resolved[target])})
+    known = sorted({commit for tips in branches.values() for tip in tips if (commit := resolved[tip])})
+    whole = _Comparison.of(repository, known, existing, timeout=_SECONDS)
+    left = {
+        name: tips
+        for name, tips in branches.items()
+        if any(resolved[tip] is None or whole.below(str(resolved[tip])) for tip in tips)
+    }
+    compared = side_by_side(
+        {name: partial(unlanded_commits, repository, tips, targets) for name, tips in left.items()}
+    )
+    return {name: compared.get(name, []) for name in branches}
 
 
 def have_landed(

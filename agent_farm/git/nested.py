@@ -16,16 +16,34 @@ from agent_farm.git.changes import tree_state
 from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.git_process import paths_of
 
+_GITLINK = (0o160000).to_bytes(4, "big")
 _LONGEST = 1 << 28  # bytes of an index or of packed references
 
 
 def submodules_with_work(tree: BuilderTree) -> dict[str, str]:
     """Submodules that are checked out and hold what no remote has, with what that is."""
+    if not _may_know_submodules(tree):
+        return {}
     lines = paths_of(tree.run("ls-files", "--stage", "-z"))
     paths = dict.fromkeys(line.partition("\t")[2] for line in lines if line.startswith("160000 "))
     here = [path for path in paths if os.path.lexists(tree.path / path / ".git")]
     found = {path: _local_work(tree.path / path) for path in here}
     return {path: reason for path, reason in found.items() if reason is not None}
+
+
+def _may_know_submodules(tree: BuilderTree) -> bool:
+    """False when no entry of the index can be one, which spares a process for nearly every worktree.
+
+    The entry of a submodule holds its mode in four bytes; an index that is split, or names directories whole,
+    has entries elsewhere.
+    """
+    try:
+        content = read_plain(tree.index, limit=_LONGEST)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return any(mark in content for mark in (_GITLINK, b"link", b"sdir"))
 
 
 def holds_repository(folder: Path) -> bool:

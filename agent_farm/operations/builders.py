@@ -10,7 +10,7 @@ from msgspec import Meta
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import NEEDS_YOU, STATES
-from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, as_farm_error, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder, list_builders
 from agent_farm.operations.operation import Context, Failure
@@ -115,12 +115,21 @@ def each(
         try:
             yield act(record)
         except (AgentFarmError, OSError) as problem:
-            error = problem
-            if not isinstance(error, AgentFarmError):
-                error = AgentFarmError(f"{record.id} {otherwise}", why=str(problem))
+            error = as_farm_error(problem, f"{record.id} {otherwise}")
             if alone and len(records) == 1:
                 raise error from None
             yield Failure.of(record.id, error)
+
+
+def told(answers: Iterable[tuple[str, T | AgentFarmError]], *, alone: bool = True) -> Iterator[T | Failure]:
+    """As `each`, of answers that came for many builders together."""
+    for id, found in answers:
+        if not isinstance(found, AgentFarmError):
+            yield found
+        elif alone:
+            raise found
+        else:
+            yield Failure.of(id, found)
 
 
 def failures_of(parts: Iterable[object]) -> tuple[Failure, ...]:

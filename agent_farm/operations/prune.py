@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Self
 
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.evidence import gather
+from agent_farm.farm.evidence import Evidence, gather
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.guarded_removal import Waived, prune, require_prunable
+from agent_farm.farm.guarded_removal import Waived, check, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
-from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of
+from agent_farm.git.changes import TreeState
+from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 from agent_farm.operations.stop import Forgotten, forget
 
@@ -93,66 +95,73 @@ class Pruned(Answer):
         return exit_code_of(self.refused)
 
 
+_LOOKED_AT = ("idle", "unknown")
+
 Part = Removal | WouldRemove | Forgotten | Stays | Running | Failure
 
 
 def _run(context: Context, request: Prune) -> Iterator[Part]:
     farm = context.farm
     unknown: tuple[Failure, ...] = ()
+    seen: dict[str, TreeState] = {}
     all_landed = request.ids == ("@landed",)
     stop = request.stop or all_landed
     if request.ids and not all_landed:
         chosen, unknown = choose_each(context, request.ids, _exactly)
     else:
-        chosen = yield from _find(farm, stop=stop, with_nothing=request.stop)
+        chosen, seen = yield from _find(farm, stop=stop, with_nothing=request.stop)
     yield from unknown
     waived = Waived(request.discard_changes, request.discard_commits, stop)
-    # One question to tmux for all of them: one that hangs is waited for once.
-    unasked = {id for id, status in read_statuses(farm, chosen).items() if status.state == "unknown"}
+    alone = len(chosen) == 1 and bool(request.ids) and not unknown
+    waiting = [record for record in chosen if record.state == "queued"]
+    others = [record for record in chosen if record.state != "queued"]
+    if request.dry_run:
+        yield from (WouldRemove(id=record.id) for record in waiting)
+        _, refused = check(farm, others, waived)
+        tested = ((one.id, refused.get(one.id) or WouldRemove(id=one.id)) for one in others)
+        yield from told(tested, alone=alone)
+        return
+    for record, gone in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
+        if gone is None:  # it has begun to run
+            others.append(record)
+        else:
+            yield gone
+    removed = prune_several(farm, [record.id for record in others], waived, seen)
+    yield from told(
+        ((id, Removal.of(one) if isinstance(one, Kept) else one) for id, one in removed), alone=alone
+    )
 
-    def remove(record: BuilderRecord) -> Removal | WouldRemove | Forgotten:
-        if record.state == "queued" and not request.dry_run and (gone := forget(farm, record)):
-            return gone
-        if record.state == "queued" and request.dry_run:
-            return WouldRemove(id=record.id)
-        if request.dry_run or record.id in unasked:
-            require_prunable(farm, record, waived)
-            return WouldRemove(id=record.id)
-        return Removal.of(prune(farm, record, waived))
 
-    yield from each(chosen, remove, alone=bool(request.ids) and not unknown, otherwise="was not removed")
+Chosen = tuple[list[BuilderRecord], dict[str, TreeState]]
 
 
-def _find(
-    farm: Farm, *, stop: bool, with_nothing: bool
-) -> Generator[Stays | Running, None, list[BuilderRecord]]:
-    """Those that have ended and landed; with `stop` also those that have landed and wait for a next task.
+def _find(farm: Farm, *, stop: bool, with_nothing: bool) -> Generator[Stays | Running, None, Chosen]:
+    """Those that have ended and landed, and their worktrees as they are.
 
-    `with_nothing`: an idle one that has committed nothing counts as landed.
+    With `stop` also those that have landed and wait for a next task; with `with_nothing` an idle one that
+    has committed nothing counts as landed.
     """
     records = list(farm.records().values())
     statuses = read_statuses(farm, records)
+    asked = [one for one in records if statuses[one.id].is_finished or statuses[one.id].state in _LOOKED_AT]
+    found = gather(farm, asked, stopping=("idle",))
     finished, idle = list[BuilderRecord](), list[BuilderRecord]()
-    for record in records:
-        status = statuses[record.id]
-        if not (status.is_finished or status.state in ("idle", "unknown")):
-            continue
-        try:
-            evidence = gather(farm, record, will_stop=status.state == "idle", status=status)
-        except AgentFarmError as error:
-            yield Stays(id=record.id, reason=error.sentence)
-            continue
-        if evidence.has_landed and not status.cut_short:
+    for record in asked:
+        evidence, status = found[record.id], statuses[record.id]
+        if isinstance(evidence, AgentFarmError):
+            yield Stays(id=record.id, reason=evidence.sentence)
+        elif evidence.has_landed and not status.cut_short:
             if status.is_finished:
                 finished.append(record)
             elif with_nothing or evidence.head != record.base_commit:
                 idle.append(record)
         elif status.state != "idle":
             yield Stays(id=record.id, reason=evidence.summary())
+    seen = {id: one.state for id, one in found.items() if isinstance(one, Evidence) and one.state}
     if stop:
-        return [*finished, *idle]
+        return [*finished, *idle], seen
     yield from (Running(id=record.id) for record in idle)
-    return finished
+    return finished, seen
 
 
 def _exactly(context: Context, id: str) -> BuilderRecord:

@@ -120,8 +120,9 @@ def _make_room(farm: Farm, records: Records) -> bool:
     statuses = read_statuses(farm, begun)
     idle = [record for record in begun if statuses[record.id].state == "idle"]
     for record in sorted(idle, key=lambda record: statuses[record.id].at or 0):
-        with suppress(AgentFarmError):  # it works again
-            stop_running(farm, record, "by af queue, as its turn had ended", only="idle")
+        why = "by af queue, as its turn had ended"
+        ((_, ended),) = stop_running(farm, [record.id], why, only="idle")
+        if not isinstance(ended, AgentFarmError):  # else it works again
             return True
     return False
 

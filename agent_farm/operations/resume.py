@@ -162,7 +162,8 @@ def _start_again(
         require_room(farm, farm.registry.read())
         submitted = chosen.adapter.cli.hooks.submitted
         conversation = last_conversation(load_events(farm.run(record.id).events), submitted)
-        end_processes(farm, record)
+        for problem in end_processes(farm, [record]).values():
+            raise problem
         started = replace(
             record,
             run=draw_run(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -12,12 +13,12 @@ from agent_farm.builders.status import ALIVE, State
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.ending import end_processes
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import read_status, read_statuses
-from agent_farm.farm.locks import hold
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.locks import each_held
 from agent_farm.farm.own_events import note
-from agent_farm.farm.panes import find_pane, not_asked
+from agent_farm.farm.panes import find_panes, not_asked
 from agent_farm.farm.waiting import forget_queued, start_later
-from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of
+from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
 
@@ -51,10 +52,17 @@ def _run(context: Context, request: Stop) -> Iterator[Part]:
         raise UsageError("Name the builders to stop, or all of them", hint="af stop --help")
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
     yield from unknown
+    farm, alone = context.farm, len(records) == 1 and not unknown
     # those that wait first: else they would start in the place of those that are stopped
-    waiting_first = sorted(records, key=lambda record: record.state != "queued")
-    yield from each(waiting_first, lambda record: _stop(context.farm, record), alone=not unknown)
-    start_later(context.farm)
+    waiting = [record for record in records if record.state == "queued"]
+    others = [record.id for record in records if record.state != "queued"]
+    for record, found in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
+        if found is None:  # it has begun to run
+            others.append(record.id)
+        else:
+            yield found
+    yield from told(stop_running(farm, others, "by af stop"), alone=alone)
+    start_later(farm)
 
 
 def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
@@ -67,23 +75,35 @@ def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
     return Forgotten(record.id, str(kept) if kept.exists() else None)
 
 
-def _stop(farm: Farm, record: BuilderRecord) -> str | Forgotten:
-    return forget(farm, record) or stop_running(farm, record, "by af stop")
+def stop_running(
+    farm: Farm, ids: Sequence[str], reason: str, *, only: State | None = None
+) -> Iterator[tuple[str, str | AgentFarmError]]:
+    """The id of each that ended, or why it did not. With `only` refused when in another state by now."""
+    return each_held(farm, ids, lambda records: _end(farm, records, reason, only))
 
 
-def stop_running(farm: Farm, record: BuilderRecord, reason: str, *, only: State | None = None) -> str:
-    """With `only` it is refused when it is in another state by now."""
-    with hold(farm, record.id) as record:
-        status = read_status(farm, record)
+def _end(
+    farm: Farm, records: Mapping[str, BuilderRecord], reason: str, only: State | None
+) -> dict[str, str | AgentFarmError]:
+    panes = find_panes(records.values())
+    statuses = read_statuses(farm, records.values(), panes)
+    problems = dict[str, AgentFarmError]()
+    for id, record in records.items():
+        status = statuses[id]
         if only is not None and status.state != only:
-            raise AgentFarmError(f"{record.id} is {status.state} by now")
-        if status.state == "unknown" and not find_pane(record).known:
-            raise not_asked(record, status.reason)  # unlike a runtime that lives without its tmux server
-        if not status.is_finished:  # how a runtime ended by itself stays on record
-            record = farm.registry.put(record.with_state("stopped", reason))
-        end_processes(farm, record)
-        note(farm, record, "stopped")
-        return record.id
+            problems[id] = AgentFarmError(f"{id} is {status.state} by now")
+        elif status.state == "unknown" and not panes[id].known:
+            problems[id] = not_asked(record, status.reason)  # unlike a runtime without its tmux server
+    ending = {id: record for id, record in records.items() if id not in problems}
+    # how a runtime ended by itself stays on record
+    ran = {id: one for id, one in ending.items() if not statuses[id].is_finished}
+    with farm.registry.edit() as now:
+        now.update({id: record.with_state("stopped", reason) for id, record in ran.items()})
+    problems |= end_processes(farm, list(ending.values()))
+    for id, record in ending.items():
+        if id not in problems:
+            note(farm, record, "stopped")
+    return {id: problems.get(id, id) for id in records}
 
 
 def _running(context: Context) -> list[BuilderRecord]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
-from agent_farm.tmux.session_end import kill_session
+from agent_farm.tmux.session_end import kill_sessions
 from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
@@ -69,7 +69,14 @@ class TmuxServer:
 
     def kill_session(self, session_id: str, *, seconds: float = 8.0) -> None:
         """Returns when session, panes and launchers are gone; one that is gone already is fine."""
-        kill_session(self.socket, session_id, seconds=seconds)
+        for error in self.kill_sessions([session_id], seconds=seconds).values():
+            raise error
+
+    def kill_sessions(
+        self, session_ids: Collection[str], *, seconds: float = 8.0
+    ) -> dict[str, AgentFarmError]:
+        """The same of many, ended side by side; what stood against it, by session."""
+        return kill_sessions(self.socket, session_ids, seconds=seconds)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
         """For a terminal that is in no tmux; `session` is an id, or an exact name."""

@@ -1,8 +1,9 @@
-"""Ending a builder's session, and knowing that nothing of it is left."""
+"""Ending builders' sessions, and knowing that nothing of them is left."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.foreground import is_running
@@ -12,26 +13,52 @@ from agent_farm.tmux.tmux_process import ask_tmux, call_tmux
 _POLL_SECONDS = 0.02
 
 
-def kill_session(socket: str | None, session_id: str, *, seconds: float) -> None:
-    """Session, panes and launchers are gone when this returns; AgentFarmError with what is left otherwise."""
-    panes = _panes_of(_asked(socket), session_id)
-    answer = call_tmux(socket, (("kill-session", "-t", session_id),))
-    if answer.code and not answer.gone:
-        raise AgentFarmError(
-            f"The tmux session {session_id} could not be ended", why=answer.err, hint="af status"
-        )
+def kill_sessions(
+    socket: str | None, session_ids: Collection[str], *, seconds: float
+) -> dict[str, AgentFarmError]:
+    """Sessions, panes and launchers are gone when this returns; those that are not are named, with why.
+
+    All are told to end before one is waited for.
+    """
+    before = _asked(socket)
+    panes = [pane for pane in before.panes.values() if pane.session_id in session_ids]
+    problems = _told(socket, list(session_ids))
+    there = _pane_ids(_asked(socket)) if panes else set()
     for pane in panes:
-        if pane.pane_id in _pane_ids(_asked(socket)):  # another session of its group still shows it
+        if pane.pane_id in there and pane.session_id not in problems:  # a session of its group shows it still
             call_tmux(socket, (("kill-pane", "-t", pane.pane_id),))
     deadline = time.monotonic() + seconds
-    while left := _left_of(socket, session_id, panes):
-        if time.monotonic() > deadline:
-            raise AgentFarmError(
-                f"The tmux session {session_id} was ended, but not all of it is gone",
-                why=f"still there after {seconds:g} s: {', '.join(left)}",
-                hint="af doctor",
+    waiting = [pane for pane in panes if pane.session_id not in problems]
+    while waiting:
+        left = _left_of(socket, waiting)
+        waiting = [pane for pane in waiting if pane.session_id in left]
+        if waiting and time.monotonic() > deadline:
+            why = f"still there after {seconds:g} s: "
+            return problems | {
+                id: AgentFarmError(
+                    f"The tmux session {id} was ended, but not all of it is gone",
+                    why=why + ", ".join(left[id]),
+                    hint="af doctor",
+                )
+                for id in left
+            }
+        if waiting:
+            time.sleep(_POLL_SECONDS)
+    return problems
+
+
+def _told(socket: str | None, session_ids: list[str]) -> dict[str, AgentFarmError]:
+    """tmux stops at the first command that fails, where a session is gone: then each is told by itself."""
+    if not call_tmux(socket, [("kill-session", "-t", id) for id in session_ids]).code:
+        return {}
+    problems = {}
+    for id in session_ids:
+        answer = call_tmux(socket, (("kill-session", "-t", id),))
+        if answer.code and not answer.gone:
+            problems[id] = AgentFarmError(
+                f"The tmux session {id} could not be ended", why=answer.err, hint="af status"
             )
-        time.sleep(_POLL_SECONDS)
+    return problems
 
 
 def _asked(socket: str | None) -> Snapshot:
@@ -41,18 +68,20 @@ def _asked(socket: str | None) -> Snapshot:
     return snapshot
 
 
-def _panes_of(snapshot: Snapshot, session_id: str) -> tuple[PaneFacts, ...]:
-    return tuple(pane for pane in snapshot.panes.values() if pane.session_id == session_id)
-
-
 def _pane_ids(snapshot: Snapshot) -> set[str]:
     return {pane.pane_id for pane in snapshot.panes.values()}
 
 
-def _left_of(socket: str | None, session_id: str, panes: tuple[PaneFacts, ...]) -> list[str]:
-    """The launcher ends its runtime before it ends itself, so its process id stands for both."""
-    left = [f"process {pane.pid}" for pane in panes if not pane.dead and is_running(pane.pid)]
+def _left_of(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, list[str]]:
+    """By session. The launcher ends its runtime before it ends itself: its process id stands for both."""
+    left: dict[str, list[str]] = {}
+    for pane in panes:
+        if not pane.dead and is_running(pane.pid):
+            left.setdefault(pane.session_id, []).append(f"process {pane.pid}")
     if left:
         return left
-    snapshot = _asked(socket)
-    return [pane.pane_id for pane in snapshot.panes.values() if pane.session_id == session_id]
+    sessions = {pane.session_id for pane in panes}
+    for pane in _asked(socket).panes.values():
+        if pane.session_id in sessions:
+            left.setdefault(pane.session_id, []).append(pane.pane_id)
+    return left

@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.locks import each_held
 from tests.conftest import Af
 from tests.farm import shims
 from tests.farm.conftest import Spawned
@@ -91,7 +96,7 @@ def test_what_is_written_between_evidence_and_rename_is_seen(
     assert builder.af("prune", builder.id, env=shims.make(place, "git", 0, ":")).returncode == 0
     assert builder.af("restore", builder.id).returncode == 0
     calls = shims.calls(place, "git")
-    step = next(number for number, call in enumerate(calls, 1) if " ls-files --stage " in f" {call} ")
+    step = next(number for number, call in enumerate(calls, 1) if " rev-list " in f" {call} ")
     write = f"echo precious > {builder.worktree}/late.txt"
 
     done = builder.af("prune", builder.id, env=shims.make(tmp_path / "shim", "git", step, write))
@@ -197,3 +202,52 @@ def test_a_removal_killed_at_its_first_write_leaves_nothing(spawn: Spawn, af: Af
     write_files(begun, {".record.json.1.tmp": "{"})
     assert af("doctor", "--fix").returncode == 0
     assert not begun.exists()
+
+
+def test_many_take_two_questions_to_git_each(spawn: Spawn, af: Af, tmp_path: Path) -> None:
+    """And one to tmux for all, so that a hundred take seconds."""
+    builders = [spawn("--shell") for _ in range(4)]
+    stopping = shims.make(tmp_path / "stop", "tmux", 0, ":")
+    assert af("stop", "--all", env=stopping).returncode == 0
+    kills = [call for call in shims.calls(tmp_path / "stop", "tmux") if "kill-" in call]
+    assert len(kills) == 1, kills
+    place = tmp_path / "prune"
+    done = af("prune", env=shims.make(place, "git", 0, ":"))
+    assert sorted(done.stdout.splitlines()) == sorted(f"{b.id} removed, with {b.branch}" for b in builders)
+    calls = " ".join(shims.calls(place, "git"))  # two at a time share a line
+    assert calls.count(" status ") == 2 * len(builders)
+    assert len((place / "pids").read_text().split()) <= 2 * len(builders) + 12, calls
+
+
+def test_one_that_is_busy_comes_last_and_alone(spawn: Spawn, repo: Path) -> None:
+    farm = open_farm(repo)
+    first, busy, last = (spawn("--shell").id for _ in range(3))
+    done: list[list[str]] = []
+    with ExitStack() as elsewhere:
+        elsewhere.enter_context(file_lock(farm.paths.builder_lock(busy)))
+
+        def act(records: Mapping[str, BuilderRecord]) -> dict[str, str]:
+            done.append(list(records))
+            elsewhere.close()
+            return {id: id for id in records}
+
+        assert list(each_held(farm, [first, busy, last], act)) == [(id, id) for id in (first, last, busy)]
+    assert done == [[first, last], [busy]]
+
+
+def test_what_only_reflogs_know_is_kept_for_each(spawn: Spawn, af: Af, repo: Path) -> None:
+    """Two are removed at once, and each keeps what the other's branch alone had as well."""
+    one, other = spawn("--shell").stop(), spawn("--shell").stop()
+    for builder in (one, other):
+        commit_files(builder.worktree, {f"given-up-{builder.id}.txt": "x"})
+    lost = {builder.id: builder.git("rev-parse", "HEAD") for builder in (one, other)}
+    one.git("reset", "-q", "--hard", "main")
+    other.git("reset", "-q", "--hard", "main")
+    one.git("reset", "-q", "--hard", lost[other.id])
+    one.git("reset", "-q", "--hard", "main")
+    assert len(json.loads(af("prune", "--json").stdout)["removed"]) == 2
+    for builder, commits in ((one, {*lost.values()}), (other, {lost[other.id]})):
+        (ref,) = git(
+            repo, "for-each-ref", "--format=%(refname)", f"refs/agent-farm/salvage/{builder.id}/"
+        ).split()
+        assert commits <= set(git(repo, "rev-list", ref).split())

@@ -44,7 +44,8 @@ def _end(farm: Farm, record: BuilderRecord) -> str:
     with hold(farm, record.id) as current:
         if record.id not in _left(farm):
             return f"{record.id} has none left"
-        end_left(current)
+        if left := end_left([current]):
+            raise left[current.id]
     return "they are ended"
 
 

@@ -68,14 +68,19 @@ Everything is live: a hook's report shows at once. While nothing happens, only t
 """
 BOARD_ENDS = """
 A key in brackets does nothing for the builder under the cursor; press it, and the line above the keys
-says why. With `␣` several are marked, and message, land, stop, resume and prune act on all of them. A click
-on a line or a key does the same as moving there or pressing it.
+says why. With `␣` several are marked, with `*` a whole group, and message, land, stop, resume and prune act
+on all of them. A click on a line or a key does the same as moving there or pressing it.
 
 - **answer** shows the builder's screen with the options of its dialog; the keys you press go to it, `x` as
   its Esc, and the box closes once the question is answered.
-- **land** and **prune** show first what would land or be lost. What is removed can be brought back (`u`).
+- **land** shows what would land, and puts it into the [landing queue](landing.md#af-land), which works on by
+  itself, also when you leave the board. A line below the first says how far it is, and each builder in the
+  queue is marked `to land`, `checking` or `passed`. A queue that stopped is gone on with, or emptied, by `l`.
+  Where no check is declared, work is merged at once.
+- **prune** shows first what would be lost. What is removed can be brought back (`u`).
 - **attach** gives the terminal to the builder's own session; its status line says how to come back.
-- **create** takes a task; `Ctrl+E` writes it in `$EDITOR`.
+- **create** takes a task; `Ctrl+E` writes it in `$EDITOR`. What the repository wants to run and nobody has
+  agreed to yet is shown, and `Y` agrees.
 
 60 columns and 16 rows suffice; from 120 columns the view stands beside the list, below 24 rows `v` shows
 it. Colours are the terminal's own, and nothing is told by colour alone (`NO_COLOR` is honoured).

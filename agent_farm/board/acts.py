@@ -13,7 +13,7 @@ from agent_farm.board.dialogs import AnswerDialog, Choose, Confirm, Line, Spawn
 from agent_farm.board.key_table import KEYS, MOVES
 from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.cli.cells import counted
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.operations.operation import Failure
 from agent_farm.operations.prune import Pruned
 from agent_farm.operations.shown import BuilderShown
@@ -31,6 +31,7 @@ class Acts:
     def __init__(self, app: BoardApp) -> None:
         self.app = app
         self.unsent = ""  # the task of a spawn that failed
+        self.undelivered: dict[tuple[str, ...], str] = {}  # what a message that was not delivered said
 
     async def guarded(self, act: Act, chosen: Chosen) -> None:
         try:
@@ -48,7 +49,13 @@ class Acts:
         return await self.app.push_screen_wait(box)
 
     async def _ask(self, verb: str, **fields: Any) -> Any:
-        return await ask(self.app.root, verb, **fields)
+        try:
+            return await ask(self.app.root, verb, **fields)
+        except ConsentNeeded as error:
+            evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
+            if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
+                raise
+            return await ask(self.app.root, verb, **fields, yes=True)
 
     async def attach(self, chosen: Chosen) -> None:
         self.app.say(leaving.attach(self.app, chosen[0]))
@@ -70,10 +77,15 @@ class Acts:
         await self._shown(AnswerDialog(self.app.root, id, asks))
 
     async def message(self, chosen: Chosen) -> None:
-        text = await self._shown(Line(f"Message to {_names(chosen)}"))
+        ids = _ids(chosen)
+        text = await self._shown(Line(f"Message to {_names(chosen)}", self.undelivered.get(ids, "")))
         if text and text.strip():
             self.app.say("Sending …")
-            done = await self._ask("send", ids=_ids(chosen), text=text)
+            self.undelivered[ids] = text
+            done = await self._ask("send", ids=ids, text=text)
+            del self.undelivered[ids]
+            if late := tuple(one.id for one in done.deliveries if one.outcome != "submitted"):
+                self.undelivered[late] = text
             told = (
                 f"{one.id} {one.outcome}" + (f": {one.reason}" if one.reason else "")
                 for one in done.deliveries
@@ -97,19 +109,50 @@ class Acts:
         self.app.say(*told, *map(_told, done.failed))
 
     async def land(self, chosen: Chosen) -> None:
+        if await self._goes_on_landing():
+            return
         text = Text()
+        checks: tuple[str, ...] = ()
+        ready: list[BuilderShown] = []
         for builder in chosen:
             found = await self._ask("landing", id=builder.id)
+            checks = found.checks
+            ready += [builder] if found.commits else []
             text.append(f"{printable(found.work)} on {found.into}\n", "bold")
             text.append("".join(f"  {one.sha[:10]} {printable(one.subject)}\n" for one in found.commits))
             if not found.commits:
                 text.append("  nothing that is not there already\n")
             for file in found.left_behind:
                 text.append(f"  stays behind, not committed: {printable(file)}\n", "yellow")
-        if await self._confirmed(f"Land {_names(chosen)}", text, {"enter": "land"}):
+        passes = [f"It has to pass: {printable(check)}\n" for check in checks]
+        text = Text("".join(passes) or "No check is declared: it is merged as it is.\n") + text
+        choices = {"enter": f"land {_names(ready)}"} if ready else {}
+        if not await self._confirmed(f"Land {_names(chosen)}", text, choices):
+            return
+        if checks:
+            await self._ask("land", ids=_ids(ready), background=True)
+            self.app.say(f"{_names(ready)} put into the landing queue")
+        else:
             self.app.say("Landing …")
-            done = await self._ask("merge", ids=_ids(chosen))
+            done = await self._ask("merge", ids=_ids(ready))
             self.app.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
+
+    async def _goes_on_landing(self) -> bool:
+        """A landing that stopped comes first: nobody can be put into its queue."""
+        queue = self.app.known.landing if self.app.known else None
+        if queue is None or queue.state != "stopped":
+            return False
+        text = Text("".join(f"{printable(line)}\n" for line in queue.problem))
+        text.append("".join(f"  waits: {one.id}\n" for one in queue.waiting))
+        choices = {"enter": "go on", "E": "empty the queue"}
+        key = await self._confirmed(f"The landing on {queue.into} stopped", text, choices)
+        if key == "enter":
+            await self._ask("land_continue", background=True)
+            self.app.say("The landing goes on")
+        elif key == "E":
+            await self._ask("land_abort")
+            self.app.say("The landing queue is empty; what has landed stays")
+        return True
 
     async def stop(self, chosen: Chosen) -> None:
         text = Text("Worktree, branch and conversation stay; r goes on with it.")
@@ -129,15 +172,19 @@ class Acts:
         ids = _ids(chosen)
         found = await self._ask_prune(ids, dry_run=True)
         text = Text()
-        if found.would_remove:
-            text.append(f"Finished and landed: {', '.join(found.would_remove)}\n")
+        waits = {one.id for one in chosen if one.status.state == "queued"}
+        for what, some in (
+            ("Waits to start, and has no work yet", [id for id in found.would_remove if id in waits]),
+            ("Finished and landed", [id for id in found.would_remove if id not in waits]),
+        ):
+            text.append(f"{what}: {', '.join(some)}\n" if some else "")
         for refused in found.refused:
             text.append(f"{printable(refused.what)}\n", "bold")
             text.append(
                 "".join(f"  {printable(line)}\n" for line in filter(None, (refused.why, *refused.evidence)))
             )
         text.append("\nWhat is removed is kept; u brings it back.")
-        choices = {"enter": "remove those that have landed"} if found.would_remove else {}
+        choices = {"enter": "remove these"} if found.would_remove else {}
         choices |= {"D": "remove all the same"} if found.refused else {}
         key = await self._confirmed(f"Remove {_names(chosen)}", text, choices)
         if key is None:

@@ -19,6 +19,7 @@ from agent_farm.board.board_order import NEEDED, SORTINGS, arrange, group_of, ne
 from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
 from agent_farm.board.key_table import KEYS, Key
+from agent_farm.board.landing_text import landing_line, landing_marks, news
 from agent_farm.board.view import View
 from agent_farm.cli.cells import counted
 from agent_farm.operations.shown import BuilderShown
@@ -83,6 +84,7 @@ class BoardApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(self.root.name, id="head")
+        yield Static("", id="landing")
         yield Container(self.builders, self.view, id="body")
         yield Input(placeholder="words to show only", id="filter")
         yield Static("", id="said")
@@ -98,15 +100,21 @@ class BoardApp(App[None]):
 
     async def _follow(self) -> None:
         async for known in follow(self.root):
-            self.known = known
+            before, self.known = self.known, known
             self._arrange()
+            if told := news(before.landing if before else None, known.landing):
+                self.say(*told)
 
     def _arrange(self) -> None:
         if self.known is None:
             return
         found = self.known.builders.values()
-        self.builders.show(arrange(found, words=self.words, sorting=self.sorting))
+        groups = arrange(found, words=self.words, sorting=self.sorting)
+        self.builders.show(groups, landing_marks(self.known.landing))
         self.query_one("#head", Static).update(self._heading(self.known))
+        landing, line = self.query_one("#landing", Static), landing_line(self.known.landing)
+        landing.display = line is not None
+        landing.update(line or "")
         if self.known.trouble and self.known.trouble.what:
             self.say(self.known.trouble.what, self.known.trouble.hint)
 
@@ -188,6 +196,10 @@ class BoardApp(App[None]):
 
     def act_mark(self) -> None:
         self.builders.mark()
+        self._say_keys()
+
+    def act_mark_all(self) -> None:
+        self.builders.mark_group()
         self._say_keys()
 
     def act_order(self) -> None:

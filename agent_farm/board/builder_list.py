@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.segment import Segment
 from textual.events import Click, Resize
@@ -28,6 +28,7 @@ class BuilderList(ScrollView, can_focus=True):
         super().__init__(id="builders")
         self.marked: set[str] = set()
         self.groups: Sequence[Group] = ()
+        self.landing: Mapping[str, str] = {}
         self._lines: list[Line] = []
         self._ids: list[str] = []
 
@@ -43,10 +44,10 @@ class BuilderList(ScrollView, can_focus=True):
             return [one for id, one in builders.items() if id in self.marked]
         return [builders[self.current]] if self.current in builders else []
 
-    def show(self, groups: Sequence[Group]) -> None:
+    def show(self, groups: Sequence[Group], landing: Mapping[str, str]) -> None:
         """One that has gone leaves the cursor at its place in the list."""
         place = self._ids.index(self.current) if self.current in self._ids else 0
-        self.groups = groups
+        self.groups, self.landing = groups, landing
         self._ids = [one.id for group in groups for one in group.builders]
         self.marked &= set(self._ids)
         if self.current not in self._ids:
@@ -57,7 +58,12 @@ class BuilderList(ScrollView, can_focus=True):
     def redraw(self) -> None:
         width = self.scrollable_content_region.width or self.size.width
         self._lines = lines_of(
-            self.groups, width=width, now=time.time(), marked=self.marked, current=self.current
+            self.groups,
+            width=width,
+            now=time.time(),
+            marked=self.marked,
+            current=self.current,
+            landing=self.landing,
         )
         self.virtual_size = Size(width, len(self._lines))
         self.refresh()
@@ -67,6 +73,13 @@ class BuilderList(ScrollView, can_focus=True):
             self.marked ^= {self.current}
             self.move(1)
             self.redraw()
+
+    def mark_group(self) -> None:
+        """That of the builder under the cursor; not those that are hidden by a filter."""
+        groups = ({one.id for one in group.builders} for group in self.groups)
+        ids = next((some for some in groups if self.current in some), set[str]())
+        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
+        self.redraw()
 
     def unmark(self) -> None:
         self.marked.clear()

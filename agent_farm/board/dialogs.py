@@ -90,12 +90,18 @@ class Choose(ModalScreen[str | None]):
         self.dismiss(event.option.id)
 
 
+class Task(TextArea):
+    """Its keys are its screen's only after what was typed before them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+e", "screen.editor", show=False)]
+
+
 class Spawn(ModalScreen[dict[str, str] | None]):
     """A task, and on which runtime; a long one is written in an editor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "spawn", show=False, priority=True),
-        Binding("ctrl+e", "editor", show=False, priority=True),
+        Binding("ctrl+s", "spawn", show=False),
+        Binding("ctrl+e", "editor", show=False),
         Binding("escape", "dismiss", show=False),
     ]
 
@@ -110,7 +116,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         with Vertical(classes="box tall") as box:
             box.border_title = "Spawn a builder"
             box.border_subtitle = "Ctrl+S: spawn · Ctrl+E: editor · Tab: runtime · Esc: back"
-            yield TextArea(self._given, placeholder="What is it to do?")
+            yield Task(self._given, placeholder="What is it to do?")
             if chosen is None:
                 yield Label("No runtime can be used here: af runtimes")
             else:

@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agent_farm.board.verbs_on_a_thread import ask
+from agent_farm.errors import AgentFarmError
 from agent_farm.live.feed import Live
+from agent_farm.operations.landing_queue import LandingQueue
 from agent_farm.operations.shown import BuilderShown
 
 
@@ -25,9 +28,10 @@ class _Told(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """All builders after a change; `trouble` is what keeps the farm from being read."""
+    """All builders and the landing queue after a change; `trouble` keeps the farm from being read."""
 
     builders: dict[str, BuilderShown]
+    landing: LandingQueue | None = None
     trouble: Trouble | None = None
 
 
@@ -35,12 +39,15 @@ async def follow(root: Path) -> AsyncGenerator[Known]:
     live = Live(root, _no_facts)
     known: dict[str, BuilderShown] = {}
     trouble: Trouble | None = None
+    landing: LandingQueue | None = None
     try:
         while True:
             async for message in live.stream():
-                if message.event not in ("snapshot", "change", "problem"):
+                if message.event not in ("snapshot", "change", "problem", "landing"):
                     continue
-                if message.event == "problem":
+                if message.event == "landing":
+                    landing = await _landing(root)
+                elif message.event == "problem":
                     said = msgspec.json.decode(message.data, type=Trouble)
                     trouble = said if said.what else None
                 else:
@@ -49,10 +56,20 @@ async def follow(root: Path) -> AsyncGenerator[Known]:
                     known = {**kept, **{one.id: one for one in told.builders}}
                     for id in told.removed:
                         known.pop(id, None)
-                    trouble = told.problem if message.event == "snapshot" else trouble
-                yield Known(known, trouble)
+                    if message.event == "snapshot":
+                        trouble, landing = told.problem, await _landing(root)
+                yield Known(known, landing, trouble)
     finally:
         live.close()
+
+
+async def _landing(root: Path) -> LandingQueue | None:
+    """None too where it cannot be read: the next landing says why."""
+    try:
+        found: LandingQueue = await ask(root, "land_status")
+    except AgentFarmError:
+        return None
+    return found
 
 
 def _no_facts(farm: object) -> dict[str, Any]:

@@ -80,6 +80,7 @@ KEYS = (
     Key("tab", "⇥", "view", "view", "screen, diff, log or conflicts of it"),
     Key("v", "v", "whole", "whole", "give the view the whole screen, or give it back"),
     Key("space", "␣", "mark", "mark", "mark it, to act on several", _some),
+    Key("asterisk", "*", "all", "mark_all", "mark all of its group, or none of them", _some),
     Key("slash", "/", "filter", "filter", "show only those with these words"),
     Key("o", "o", "order", "order", "by need, newest or task"),
     Key("question_mark", "?", "help", "help", "what the keys do", asks=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -26,7 +26,7 @@ STYLES = {
     "idle": "blue",
 }
 _STATE, _AGE, _GIT, _ID = 11, 4, 12, 22
-_NARROW = 72
+_NARROW = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +38,39 @@ class Line:
 
 
 def lines_of(
-    groups: Sequence[Group], *, width: int, now: float, marked: Collection[str], current: str | None
+    groups: Sequence[Group],
+    *,
+    width: int,
+    now: float,
+    marked: Collection[str],
+    current: str | None,
+    landing: Mapping[str, str],
 ) -> list[Line]:
+    """`landing` says of those that wait to land how far they are."""
     found: list[Line] = []
     for group in groups:
         found.append(Line(Text(f"{group.title} ({len(group.builders)})", style="bold")))
         for builder in group.builders:
-            found += _lines(builder, group.title, width, now, marked, current)
+            words = landing.get(builder.id) or git_words(builder)
+            found += _lines(builder, words, group.title, width, now, marked, current)
     return found
 
 
 def _lines(
-    builder: BuilderShown, title: str, width: int, now: float, marked: Collection[str], current: str | None
+    builder: BuilderShown,
+    work: str,
+    title: str,
+    width: int,
+    now: float,
+    marked: Collection[str],
+    current: str | None,
 ) -> list[Line]:
     is_current = builder.id == current
     pointer = "›" if is_current else " "  # without colours it is what shows where one is
     line = Text(f"{pointer}{'*' if builder.id in marked else ' '}", end="", no_wrap=True)
     state = builder.status.state
     line.append(pad(state, _STATE), STYLES.get(state, ""))
-    rest = f" {pad(_age(builder, now), _AGE)} {pad(cut(git_words(builder), _GIT), _GIT)} "
+    rest = f" {pad(_age(builder, now), _AGE)} {pad(cut(work, _GIT), _GIT)} "
     task = printable(" ".join(builder.title.split()))
     if width >= _NARROW:
         rest += f"{pad(cut(builder.id, _ID), _ID)} "

@@ -139,6 +139,10 @@ def _conclude_landing(found: LandingQueue) -> None:
     if found.state == "none" and found.waiting:
         _show_queue(found)
         return
+    if found.state == "running":  # by another process
+        narrate(f"In the queue of {found.into}: {', '.join(one.id for one in found.waiting)}")
+        narrate_hint("af land --status")
+        return
     for note in found.notes:
         narrate(printable(note))
     for group in found.flaky:
@@ -164,6 +168,8 @@ def _show_queue(found: LandingQueue) -> None:
     for back in found.returned:
         _show_returned(back)
     if found.state == "stopped":
+        for line in found.problem:
+            narrate(printable(line))
         narrate_hint("af land --continue")
 
 

@@ -172,8 +172,13 @@ def start_later(farm: Farm) -> None:
     if not any(_files(farm.paths)):
         return
     _touch(farm)
+    start_another(farm, "queue")
+
+
+def start_another(farm: Farm, *words: str) -> None:
+    """An `af` on its own feet, which tells nobody anything."""
     subprocess.Popen(
-        [sys.executable, "-P", "-m", "agent_farm", "queue"],
+        [sys.executable, "-P", "-m", "agent_farm", *words],
         cwd=farm.root,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent_farm.disk import make_directory
+from agent_farm.disk import is_locked, make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import exclude
@@ -164,6 +164,7 @@ class Live:
         self._changes.registry |= changes.registry
         self._changes.sessions |= changes.sessions
         self._changes.server |= changes.server
+        self._changes.landing |= changes.landing
         self._changes.everything |= changes.everything
         self._changed.set()
 
@@ -177,6 +178,8 @@ class Live:
                 self._tell_all(_END)  # a server that is to end is not held up; the pages come again
             if changes.sessions:
                 self._tell("sessions", {})
+            if changes.landing:
+                self._tell("landing", {})
             if not (changes.builders or changes.registry or changes.everything):
                 continue
             ids = None if changes.everything else changes.builders
@@ -186,10 +189,18 @@ class Live:
             self._want_git({str(row["id"]) for row in difference.builders} | changes.builders)
 
     async def _look_at_panes(self, board: Board) -> None:
-        """A session that is killed reports nothing: tmux is asked, once for all builders."""
+        """A session that is killed reports nothing: tmux is asked, once for all builders.
+
+        Nor does a killed landing, which holds its lock no more.
+        """
+        landing, landed_before = board.farm.paths.landing_lock, False
         while True:
             await asyncio.sleep(PANE_SECONDS)
             self._tell_difference(await self._look(board.look_at_panes))
+            lands = landing.exists() and is_locked(landing)
+            if lands != landed_before:
+                self._tell("landing", {})
+            landed_before = lands
 
     async def _read_git(self, board: Board) -> None:
         while True:

@@ -20,8 +20,8 @@ from typing import Protocol
 from agent_farm.paths import FarmPaths
 
 _EVENT = struct.Struct("iIII")
-_MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x80, 0x100, 0x4000
-_FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE
+_MODIFY, _CLOSE_WRITE, _MOVED_TO, _CREATE, _DELETE, _OVERFLOW = 0x2, 0x8, 0x80, 0x100, 0x200, 0x4000
+_FOLLOWED = _MODIFY | _CLOSE_WRITE | _MOVED_TO | _CREATE | _DELETE
 _LOOK_SECONDS = 0.2
 _RUN_FILES = ("events.jsonl", "exit.json", "proof.json", "usage.json")
 
@@ -34,10 +34,12 @@ class Changes:
     registry: bool = False
     sessions: bool = False
     server: bool = False
+    landing: bool = False
     everything: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.builders) or self.registry or self.sessions or self.server or self.everything
+        farm_wide = (self.registry, self.sessions, self.server, self.landing, self.everything)
+        return bool(self.builders) or any(farm_wide)
 
 
 class Watch(Protocol):
@@ -112,6 +114,7 @@ class Inotify:
         elif watch == self._state:
             changes.registry |= name == "registry.json"
             changes.server |= name == "server.json"
+            changes.landing |= name == "landing.json"
             changes.sessions |= name in ("butler.db", "butler.db-wal")
         elif name in _RUN_FILES and watch in self._builders:
             changes.builders.add(self._builders[watch])
@@ -163,6 +166,7 @@ class Looking:
         changes = Changes()
         changes.registry = self._has_changed(f"{state}/registry.json")
         changes.server = self._has_changed(f"{state}/server.json")
+        changes.landing = self._has_changed(f"{state}/landing.json")
         changes.sessions = self._has_changed(f"{state}/butler.db-wal")
         runs = str(self._paths.runs)
         for id in self._ids:

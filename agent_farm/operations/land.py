@@ -12,6 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, FINISHED
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.git.checkout import Checkout, Head
@@ -33,13 +34,24 @@ from agent_farm.landing.train.landing_journal import Queue, Store, under_command
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.land_steps import Part, agree, sifted, work_off
+from agent_farm.operations.land_steps import (
+    Part,
+    agree,
+    is_left_to_another,
+    leave_to_another,
+    sifted,
+    work_off,
+)
 from agent_farm.operations.landing_queue import (
     LandingQueue,
     shown,
 )
 from agent_farm.operations.merge import Here, How
 from agent_farm.operations.operation import Context, Nothing, Operation, Request
+
+InBackground = Annotated[
+    bool, Meta(description="Return at once; another process works the queue off (see `af land --status`)")
+]
 
 _READY = {*FINISHED, "idle"}
 _SECONDS = 20.0
@@ -56,11 +68,13 @@ class Land(Request):
     include_uncommitted: Annotated[
         bool, Meta(description="Also land uncommitted changes; the worktree itself stays as it is")
     ] = False
+    background: InBackground = False
     dry_run: Annotated[bool, Meta(description="Show the order and the first groups, and do nothing")] = False
     yes: Yes = False
 
 
 class LandContinue(Request):
+    background: InBackground = False
     yes: Yes = False
 
 
@@ -109,8 +123,17 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
         else:
             before = store.read()
             if before is not None and not before.closed:
-                raise _cut_short(before)
+                if not is_left_to_another(before):
+                    raise _cut_short(before)
+                _require_same(context, before, checkout, head, request.strategy)
             store.put(queue_of)
+        yield from _work_off(context, store, checks, background=request.background)
+
+
+def _work_off(context: Context, store: Store, checks: Sequence[Check], *, background: bool) -> Iterator[Part]:
+    if background:
+        yield leave_to_another(context, store)
+    else:
         yield from work_off(context, store, checks)
 
 
@@ -119,6 +142,7 @@ def _cut_short(queue: Queue) -> AgentFarmError:
     return AgentFarmError(
         f"A landing on {queue.into} was cut short",
         why=f"In its queue: {', '.join(waits)}" if waits else None,
+        evidence=queue.problem,
         hint="af land --continue",
     )
 
@@ -134,20 +158,26 @@ def _is_added(
     """To the queue that another af works off, which looks into it before each step, unless that has ended."""
     running = store.read()
     if running is not None and not running.closed:
-        elsewhere = (running.into, running.checkout) != (head.branch, place_of(checkout))
-        if elsewhere or strategy not in (None, running.strategy):
-            place = checkout_of(context.farm, running).path
-            raise LockTaken(
-                f"A landing on {running.into} in {place}, by {running.strategy}, is under way",
-                why="One runs at a time.",
-                hint="af land --status",
-            )
+        _require_same(context, running, checkout, head, strategy)
     queue = store.put(make)
     if running is None or queue.started_at != running.started_at:
         context.tell("Waiting for a landing that is about to end")
         return False
     context.tell("A landing is under way; it has these in its queue now.")
     return True
+
+
+def _require_same(
+    context: Context, running: Queue, checkout: Checkout, head: Head, strategy: Strategy | None
+) -> None:
+    elsewhere = (running.into, running.checkout) != (head.branch, place_of(checkout))
+    if elsewhere or strategy not in (None, running.strategy):
+        place = checkout_of(context.farm, running).path
+        raise LockTaken(
+            f"A landing on {running.into} in {place}, by {running.strategy}, is under way",
+            why="One runs at a time.",
+            hint="af land --status",
+        )
 
 
 def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> list[BuilderRecord]:
@@ -191,7 +221,7 @@ def _status(context: Context, request: Nothing) -> Iterator[Part]:
     if queue is None:
         yield LandingQueue("none", None)
         return
-    running = is_locked(farm.paths.landing_lock)
+    running = is_locked(farm.paths.landing_lock) or (not queue.closed and is_left_to_another(queue))
     yield shown(queue, "running" if running else "done" if queue.closed else "stopped")
 
 
@@ -212,7 +242,7 @@ def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
                 structs.replace(now, line=structs.replace(now.line, target_runs=0)), commands
             )
         )
-        yield from work_off(context, store, checks)
+        yield from _work_off(context, store, checks, background=request.background)
 
 
 def _hold(held: ExitStack, farm: Farm) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.consent import require_consent
-from agent_farm.errors import ConsentNeeded
+from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.farm.declared_checks import Check, settings_of
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.waiting import start_later
+from agent_farm.farm.waiting import start_another, start_later
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned
@@ -31,6 +33,7 @@ from agent_farm.operations.operation import Context
 from agent_farm.operations.send import deliver_all
 
 _MANY_CORES = 4
+_BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will
 
 Part = LandingQueue | HasLanded | CameBack
 
@@ -53,7 +56,8 @@ def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:
 
 def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterator[Part]:
     """Under the lock of whoever works the queue off."""
-    farm, queue = context.farm, store.require()
+    farm = context.farm
+    queue = store.update(lambda now: structs.replace(now, left_at=None, problem=()))
     store = Store(store.file, queue.started_at)
     checkout = checkout_of(farm, queue)
     world = FarmWorld(farm, checkout, queue.into, checks, partial(_give_back, farm), context.tell)
@@ -67,13 +71,34 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
                 start_later(farm)  # somebody may have waited for them
     except ConsentNeeded as error:  # something that a check names came with what has landed
         error.hint = "af land --continue --yes"
+        _note_problem(store, error)
         raise
-    except TargetIsRed as error:
-        error.evidence = world.last_words()
+    except AgentFarmError as error:
+        if isinstance(error, TargetIsRed):
+            error.evidence = world.last_words()
+        _note_problem(store, error)
         raise
     except KeyboardInterrupt:
         context.tell("Interrupted. The queue is kept: af land --continue")
         raise
+
+
+def _note_problem(store: Store, error: AgentFarmError) -> None:
+    """For whoever looks at the queue later."""
+    told = tuple(filter(None, (error.what, error.why, *error.evidence)))
+    with suppress(AgentFarmError):
+        store.update(lambda now: structs.replace(now, problem=told))
+
+
+def leave_to_another(context: Context, store: Store) -> LandingQueue:
+    """Under the lock, which the other process takes once it is free."""
+    queue = store.update(lambda now: structs.replace(now, left_at=time.time(), problem=()))
+    start_another(context.farm, "land", "--continue")
+    return shown(queue, "running")
+
+
+def is_left_to_another(queue: Queue) -> bool:
+    return queue.left_at is not None and time.time() - queue.left_at < _BEGINS_WITHIN
 
 
 def _at_once(farm: Farm) -> int:

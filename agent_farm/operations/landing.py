@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from agent_farm.farm.declared_checks import declared_checks
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.landing.place import landing_place
 from agent_farm.landing.work import find_work
@@ -30,6 +31,7 @@ class Foreseen(Answer):
     into: str
     commits: tuple[Commit, ...]
     left_behind: Annotated[tuple[str, ...], Meta(description="Uncommitted files, which do not land")]
+    checks: Annotated[tuple[str, ...], Meta(description="Commands that it has to pass in the landing queue")]
 
 
 def _foresee(context: Context, request: Landing) -> Foreseen:
@@ -44,6 +46,7 @@ def _foresee(context: Context, request: Landing) -> Foreseen:
         into=head.branch or head.commit[:12],
         commits=tuple(Commit(commit.sha, commit.subject) for commit in commits),
         left_behind=tuple(found.left_behind),
+        checks=tuple(check.command for check in declared_checks(farm)),
     )
 
 

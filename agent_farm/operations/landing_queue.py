@@ -45,6 +45,8 @@ class CameBack(Answer):
 class LandingQueue(Answer):
     """The queue as it stands; `state` is none, running, stopped (`af land --continue` goes on) or done.
 
+    `problem` is why it stopped, where that is known.
+
     `waiting` is in the order of the checks. `groups`: what is checked next, each group if the ones before it
     pass. `present`: the branch had all of it already. `checks` holds no `repeats`: what is red is run once
     more before it blames. `flaky`: groups whose check was red, and green when it was run again.
@@ -61,6 +63,7 @@ class LandingQueue(Answer):
     checks: int = 0
     repeats: int = 0
     notes: tuple[str, ...] = ()
+    problem: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -85,6 +88,7 @@ def shown(queue: Queue, state: str) -> LandingQueue:
         flaky=line.flaky,
         checks=queue.checks,
         repeats=queue.repeats,
+        problem=queue.problem,
     )
 
 

@@ -74,6 +74,77 @@ def test_from_the_question_to_the_landed_work_without_typing_an_id(
     terminal.shows("ended=0")
 
 
+def test_builders_land_through_the_queue_while_the_board_goes_on(
+    terminal: Terminal, af: Af, repo: Path
+) -> None:
+    go = repo.parent / "go"
+    check = f"until test -e {go}; do sleep 0.1; done; ! ls bad* 2>/dev/null"
+    (repo / "agent-farm.toml").write_text(f'[check]\ncommand = "{check}"\n')
+    good, bad = spawned(af, "[[write:good.txt]]"), spawned(af, "[[write:bad.txt]]")
+    opened(terminal)
+    terminal.shows(bad)
+    terminal.keys("*", "l")
+    terminal.shows("Enter: land 2 builders")
+    terminal.keys("Enter")
+    terminal.shows("Y: agree to this")
+    terminal.keys("Y")
+    terminal.shows("Landing on main · 2 to go · checking")
+    terminal.keys("q")  # it goes on without the board, and is there again with the next one
+    terminal.shows("ended=0")
+    opened(terminal)
+    terminal.shows("Landing on main · 2 to go · checking")
+    go.touch()
+    terminal.shows(f"The landing is done: 1 landed, 1 came back ({bad})")
+    assert "good.txt" in git(repo, "ls-tree", "--name-only", "HEAD")
+    assert good in af("land", "--status").stdout
+
+
+def test_a_landing_that_stopped_is_gone_on_with_or_emptied(terminal: Terminal, af: Af, repo: Path) -> None:
+    (repo / "agent-farm.toml").write_text('[check]\ncommand = "test -e mended"\n')
+    spawned(af, "[[write:good.txt]]")
+    opened(terminal)
+    terminal.shows("  +1  ")
+    terminal.keys("l")
+    terminal.shows("Enter: land")
+    terminal.keys("Enter")
+    terminal.shows("Y: agree to this")
+    terminal.keys("Y")
+    terminal.shows("Landing on main stopped")
+    terminal.shows("The check fails on main itself")
+    terminal.keys("l")
+    terminal.shows("E: empty the queue")
+    terminal.keys("E")
+    terminal.shows("The landing queue is empty")
+    wait_until(lambda: "Landing on main" not in terminal.screen(), what="the line of the landing to go")
+
+
+def test_one_that_waits_to_start_is_not_called_finished(terminal: Terminal, af: Af, repo: Path) -> None:
+    (repo / "agent-farm.toml").write_text("[limits]\nmax_builders = 1\n")
+    spawned(af, "Say hello")
+    af("spawn", "--runtime", "demo", "Later")
+    opened(terminal)
+    terminal.shows("Queued (1)")
+    terminal.keys("g", "p")  # queued ones come before idle ones
+    terminal.shows("Waits to start, and has no work yet")
+    assert "Finished and landed" not in terminal.screen()
+    terminal.keys("Enter")
+    terminal.shows("waits no more")
+
+
+def test_a_message_that_was_not_delivered_is_not_typed_again(terminal: Terminal, af: Af) -> None:
+    id = spawned(af, "[[ask:Which way?]]")
+    opened(terminal)
+    terminal.shows("Which way?")
+    terminal.keys("m")
+    terminal.shows("Enter: done")
+    tmux("send-keys", "-t", "terminal", "-l", "A long message", server="outer")
+    terminal.keys("Enter")
+    terminal.shows("held")
+    terminal.keys("m")
+    terminal.shows(f"Message to {id}")
+    terminal.shows("A long message")
+
+
 def test_what_would_be_lost_is_shown_before_it_is_removed(terminal: Terminal, af: Af) -> None:
     id = spawned(af, "[[write:only-here.txt]]")
     opened(terminal)
@@ -115,6 +186,9 @@ def test_a_task_that_could_not_be_spawned_is_not_typed_again(terminal: Terminal,
     tmux("send-keys", "-t", "terminal", "-l", "A long task", server="outer")
     terminal.keys("C-s")
     terminal.shows("nobody has agreed")
+    terminal.shows("Y: agree to this")
+    terminal.keys("Escape")
+    wait_until(lambda: "Y: agree" not in terminal.screen(), what="the box to close")
     terminal.keys("c")
     terminal.shows("A long task")
 

@@ -80,14 +80,21 @@ def test_the_next_that_needs_a_person_goes_round() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_no_line_is_wider_than_the_list(width: int) -> None:
     wide = a_builder("wide", "waiting", "日本語" * 60, task_text="🎉" * 80, title="🎉 wide\x1b[31m " * 30)
-    lines = lines_of(arrange([*ALL, wide]), width=width, now=9.0, marked={"wide"}, current="wide")
+    lines = lines_of(
+        arrange([*ALL, wide]),
+        width=width,
+        now=9.0,
+        marked={"wide"},
+        current="wide",
+        landing={"wide": "checking"},
+    )
     assert max(cells(line.text.plain) for line in lines) <= width
     assert not any("\x1b" in line.text.plain for line in lines)
     assert sum(line.id == "wide" for line in lines) == 2  # its question stands below it
 
 
 def test_without_colours_the_cursor_and_the_marks_are_seen() -> None:
-    lines = lines_of(arrange(ALL), width=80, now=9.0, marked={"four"}, current="one")
+    lines = lines_of(arrange(ALL), width=80, now=9.0, marked={"four"}, current="one", landing={})
     shown = {line.id: line.text.plain[:2] for line in lines if line.id in ("one", "four", "three")}
     assert shown["one"] == "› "
     assert shown["three"] == "  "

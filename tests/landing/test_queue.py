@@ -113,6 +113,34 @@ def test_the_red_one_goes_back_and_the_others_land(
     assert ids(land(af, bad.id)["landed"]) == [bad.id]
 
 
+def test_in_the_background_another_process_works_the_queue_off(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one, two = committed(one="1\n"), committed(two="2\n")
+    found = land(af, one.id, "--background")
+    assert (found["state"], ids(found["waiting"])) == ("running", [one.id])
+    added = land(af, two.id, "--background")  # to what is under way, or as another landing
+    assert two.id in ids(added["waiting"])
+    wait_until(lambda: (repo / "one.txt").exists() and (repo / "two.txt").exists(), what="both to land")
+    wait_until(lambda: "passed" not in af("land", "--status").stdout, what="the queue to be done")
+
+
+def test_why_a_landing_stopped_is_told_later(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
+    commit_files(repo, {"bad.md": "x\n"}, "broken")
+    one = committed(one="1\n")
+    land(af, one.id, "--background")
+    wait_until(
+        lambda: "The check fails on main itself" in af("land", "--status").stderr, what="why it stopped"
+    )
+    done = af("land", one.id, "--background", "--yes")
+    assert done.returncode == 1
+    assert "A landing on main was cut short" in done.stderr
+    assert "The check fails on main itself" in done.stderr
+    git(repo, "rm", "-q", "bad.md")
+    git(repo, "commit", "-q", "-m", "mended")
+    assert ids(land(af, "--continue")["landed"]) == [one.id]
+
+
 def test_a_conflict_goes_back_with_its_files(committed: Committed, af: Af, repo: Path, ran: Path) -> None:
     one, two = committed(same="1\n"), committed(same="2\n")
     found = land(af, one.id, two.id)

@@ -72,6 +72,7 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     `passed` are the trees of what `line` holds, group by group. `sifted`: who waits was merged with `head`
     alone, to see conflicts. `present` are those whose work the target had already. `closed`: it was worked
     off, and whoever comes now begins another one. `commands` are the checks that `passed` is said of.
+    `left_at`: when it was left to another process, which has not begun yet. `problem` is why it stopped.
     """
 
     into: str
@@ -92,6 +93,8 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     started_at: float = 0.0
     commands: tuple[str, ...] = ()
     closed: bool = False
+    left_at: float | None = None
+    problem: tuple[str, ...] = ()
     version: Literal[1] = 1
 
 

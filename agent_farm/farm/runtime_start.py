@@ -36,10 +36,11 @@ def draw_run() -> str:
     return os.urandom(6).hex()
 
 
-def require_room(farm: Farm, records: Records) -> None:
+def require_room(farm: Farm, records: Records, *, starting: int = 0) -> None:
     """AgentFarmError when as many builders run as `limits.max_builders` lets; ask under the registry's lock.
 
-    One that is being created or cannot be asked counts: it may be running. Those that ended or wait do not.
+    One that is being created or cannot be asked counts: it may be running, and so do those that the caller is
+    `starting`. Those that ended or wait do not.
     """
     limit = farm.settings.number("limits.max_builders")
     if not limit or len(records) < limit:
@@ -47,16 +48,16 @@ def require_room(farm: Farm, records: Records) -> None:
     begun = [record for record in records.values() if record.state != "queued"]
     statuses = read_statuses(farm, begun)
     running = [id for id, status in statuses.items() if not status.is_finished]
-    if len(running) >= limit:
-        others = len(begun) - len(running)
+    count = len(running) + starting
+    if count >= limit:
+        others = len(begun) - count
         raise AgentFarmError(
-            f"{len(running)} builder{'s run' if len(running) != 1 else ' runs'}, "
-            f"and limits.max_builders is {limit}",
+            f"{count} builder{'s run' if count != 1 else ' runs'}, and limits.max_builders is {limit}",
             why=f"{others} that ended or {'was' if others == 1 else 'were'} stopped "
             f"{'does' if others == 1 else 'do'} not count."
             if others
             else None,
-            hint=f"af stop {running[0]}" if len(running) == 1 else "af status",
+            hint=f"af stop {running[0]}" if count == len(running) == 1 else "af status",
         )
 
 

@@ -45,6 +45,12 @@ class Asking(Generic[K, V]):
             thread.join(max(0.0, self._until - time.monotonic()))
         return dict(self._answers)
 
+    def end(self) -> None:
+        """No further one is asked; returns when those that have begun are at their end."""
+        self._waiting.clear()
+        for thread in self._threads:
+            thread.join()
+
     def _work(self) -> None:
         while self._waiting and time.monotonic() < self._until:
             try:
@@ -54,8 +60,13 @@ class Asking(Generic[K, V]):
                 continue
 
 
-def side_by_side(questions: Mapping[K, Callable[[], V]]) -> dict[K, V | AgentFarmError]:
-    """What each answers, or the error that it ends in; all are waited for."""
+def side_by_side(
+    questions: Mapping[K, Callable[[], V]], *, workers: int | None = None
+) -> dict[K, V | AgentFarmError]:
+    """What each answers, or the error that it ends in; all are waited for.
+
+    An interrupt begins no further one, and comes once those that had begun have ended.
+    """
 
     def answered(question: Callable[[], V]) -> V | AgentFarmError:
         try:
@@ -68,4 +79,9 @@ def side_by_side(questions: Mapping[K, Callable[[], V]]) -> dict[K, V | AgentFar
     if len(questions) == 1:
         return {name: answered(question) for name, question in questions.items()}
     asked = {name: partial(answered, question) for name, question in questions.items()}
-    return Asking(asked, until=time.monotonic() + _A_DAY).answers()
+    asking = Asking(asked, until=time.monotonic() + _A_DAY, workers=workers)
+    try:
+        return asking.answers()
+    except BaseException:
+        asking.end()
+        raise

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -12,19 +14,23 @@ from msgspec.structs import replace
 from agent_farm.builders.events import last_conversation, load_events
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import load_role
-from agent_farm.builders.status import ALIVE
+from agent_farm.builders.status import ALIVE, Status
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.chosen_runtime import Chosen, agree_to_start, choose_runtime
 from agent_farm.farm.ending import end_processes, program_in_shell
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.listing import read_status, read_statuses
-from agent_farm.farm.locks import hold
-from agent_farm.farm.panes import find_pane
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.locks import each_held
+from agent_farm.farm.panes import find_panes
 from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
-from agent_farm.operations.builders import BuilderId, Yes, choose, each, exit_code_of, failures_of
+from agent_farm.git.asking import side_by_side
+from agent_farm.operations.builders import BuilderId, Yes, choose, exit_code_of, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
+from agent_farm.tmux.snapshot import PaneFacts
+
+_AT_ONCE = 4  # starts: most of one is waiting for the disk and tmux
 
 
 class Resume(Request):
@@ -43,8 +49,13 @@ class Resumed(Answer):
 
 def _resume(context: Context, request: Resume) -> Resumed:
     _require_said(request.say)
-    record, continues = _start_again(context, choose(context, request.id), request.say, yes=request.yes)
-    return Resumed(show_started(context.farm, record), continues)
+    id = choose(context, request.id).id
+    ((_, found),) = _start_again(
+        context, [id], {} if request.say is None else {id: request.say}, yes=request.yes
+    )
+    if isinstance(found, AgentFarmError):
+        raise found
+    return Resumed(show_started(context.farm, found.record), found.continues)
 
 
 RESUME = Operation(
@@ -111,13 +122,17 @@ def _recover(context: Context, request: Recover) -> Iterator[Part]:
             yield LostBuilder(one.id, one.runtime, one.title, statuses[one.id].cut_short)
         return
 
-    def bring_back(record: BuilderRecord) -> Back:
-        cut_short = statuses[record.id].cut_short
-        say = request.say if cut_short else None
-        _, continues = _start_again(context, record, say, yes=request.yes)
-        return Back(record.id, cut_short and say is None and continues)
+    cut_short = {record.id for record in lost if statuses[record.id].cut_short}
+    say = dict.fromkeys(cut_short, request.say) if request.say is not None else {}
 
-    yield from each(lost, bring_back, alone=False)
+    def answers() -> Iterator[tuple[str, Back | AgentFarmError]]:
+        for id, found in _start_again(context, [one.id for one in lost], say, yes=request.yes):
+            if isinstance(found, AgentFarmError):
+                yield id, found
+            else:
+                yield id, Back(id, id in cut_short and id not in say and found.continues)
+
+    yield from told(answers(), alone=False)
 
 
 def _collect(parts: Sequence[Part]) -> Recovered:
@@ -150,39 +165,95 @@ def _require_said(text: str | None) -> None:
         raise UsageError("There is nothing to tell it: the text is empty")
 
 
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """`continues`: a conversation goes on, and was told what it was to be told; a new one got its prompt."""
+
+    record: BuilderRecord
+    continues: bool
+
+
 def _start_again(
-    context: Context, record: BuilderRecord, say: str | None, *, yes: bool
-) -> tuple[BuilderRecord, bool]:
-    """Its new record, and whether a conversation goes on: that is told `say`; a new one gets its prompt."""
+    context: Context, ids: Sequence[str], say: Mapping[str, str], *, yes: bool
+) -> Iterator[tuple[str, _Started | AgentFarmError]]:
+    return each_held(context.farm, ids, lambda records: _start_all(context, records, say, yes=yes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """One that may be started, as it was and as it is to be."""
+
+    before: BuilderRecord
+    record: BuilderRecord
+    chosen: Chosen
+    continues: bool
+
+
+def _start_all(
+    context: Context, records: Mapping[str, BuilderRecord], say: Mapping[str, str], *, yes: bool
+) -> dict[str, _Started | AgentFarmError]:
     farm = context.farm
-    with hold(farm, record.id) as record:
-        _require_resumable(farm, record)
-        chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=record.permissions)
-        agree_to_start(farm, chosen, yes=yes, ask=context.ask)  # they may have changed since the spawn
-        require_room(farm, farm.registry.read())
-        submitted = chosen.adapter.cli.hooks.submitted
-        conversation = last_conversation(load_events(farm.run(record.id).events), submitted)
-        for problem in end_processes(farm, [record]).values():
-            raise problem
-        started = replace(
-            record,
-            run=draw_run(),
-            socket=farm.tmux.path(os.environ),
-            conversation_id=conversation or chosen.adapter.new_conversation_id(),
-            state="running",
-            reason=None,
-        )
-        farm.registry.put(started)
+    ready, found = _prepare(context, records, yes=yes)
+    found |= end_processes(farm, [one.before for one in ready.values()])
+    ready = {id: one for id, one in ready.items() if id not in found}
+    started = set[str]()
+    with farm.registry.edit() as now:
+        now.update({id: one.record for id, one in ready.items()})
+
+    def start(id: str) -> _Started:
+        one = ready[id]
+        _start(farm, one.record, one.chosen, say.get(id), continues=one.continues)
+        started.add(id)
+        return _Started(one.record, one.continues)
+
+    try:
+        found |= side_by_side({id: partial(start, id) for id in ready}, workers=_AT_ONCE)
+    finally:
+        if failed := {id: one.before for id, one in ready.items() if id not in started}:
+            with farm.registry.edit() as now:
+                now.update(failed)
+    return found
+
+
+def _prepare(
+    context: Context, records: Mapping[str, BuilderRecord], *, yes: bool
+) -> tuple[dict[str, _Ready], dict[str, _Started | AgentFarmError]]:
+    """Those that can be started, and why the others cannot; nothing is changed yet."""
+    farm = context.farm
+    panes = find_panes(records.values())
+    statuses = read_statuses(farm, records.values(), panes)
+    ready, refused = dict[str, _Ready](), dict[str, _Started | AgentFarmError]()
+    agreed = dict[tuple[str, str | None, str], Chosen]()
+    for id, record in records.items():
         try:
-            _start(farm, started, chosen, say, continues=conversation is not None)
-        except BaseException:
-            farm.registry.put(record)
-            raise
-        return started, conversation is not None
+            _require_resumable(record, statuses[id], panes[id].pane if id in panes else None)
+            wanted = (record.runtime, record.model, record.permissions)
+            if wanted not in agreed:
+                chosen = choose_runtime(farm, record.runtime, model=wanted[1], permissions=wanted[2])
+                agree_to_start(farm, chosen, yes=yes, ask=context.ask)  # it may have changed since the spawn
+                agreed[wanted] = chosen
+            require_room(farm, farm.registry.read(), starting=len(ready))
+            ready[id] = _readied(farm, record, agreed[wanted])
+        except AgentFarmError as error:
+            refused[id] = error
+    return ready, refused
 
 
-def _require_resumable(farm: Farm, record: BuilderRecord) -> None:
-    status = read_status(farm, record)
+def _readied(farm: Farm, record: BuilderRecord, chosen: Chosen) -> _Ready:
+    submitted = chosen.adapter.cli.hooks.submitted
+    conversation = last_conversation(load_events(farm.run(record.id).events), submitted)
+    started = replace(
+        record,
+        run=draw_run(),
+        socket=farm.tmux.path(os.environ),
+        conversation_id=conversation or chosen.adapter.new_conversation_id(),
+        state="running",
+        reason=None,
+    )
+    return _Ready(record, started, chosen, conversation is not None)
+
+
+def _require_resumable(record: BuilderRecord, status: Status, pane: PaneFacts | None) -> None:
     if status.state in ALIVE:
         raise UsageError(f"{record.id} is running ({status.state})", hint=f"af attach {record.id}")
     if status.state == "unknown":
@@ -195,7 +266,7 @@ def _require_resumable(farm: Farm, record: BuilderRecord) -> None:
         raise AgentFarmError(
             f"The worktree of {record.id} is gone", why=record.worktree, hint="af doctor --fix"
         )
-    program = program_in_shell(find_pane(record).pane)
+    program = program_in_shell(pane)
     if program:
         raise AgentFarmError(
             f"{program} is running in the shell of {record.id}",

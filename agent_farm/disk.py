@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
 from agent_farm.own_files import read_own
 
@@ -38,6 +40,16 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
         if isinstance(error, OSError):
             raise cannot_write(path, error) from error
         raise
+
+
+def replace_document(path: Path, document: object) -> None:
+    """The same with a document as JSON, in which bytes of a name that are no UTF-8 become question marks."""
+    try:
+        content = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        plain = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        content = plain.encode(errors="replace")
+    replace_file(path, content)
 
 
 def stale_temporaries(directory: Path) -> list[Path]:

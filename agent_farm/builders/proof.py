@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from agent_farm.disk import replace_document
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
@@ -120,5 +121,5 @@ def load_proof(file: Path) -> Proof | None:
     return None
 
 
-def proof_file_content(proof: Proof) -> bytes:
-    return msgspec.json.encode(_File(VERSION, proof))
+def keep_proof(file: Path, proof: Proof) -> None:
+    replace_document(file, _File(VERSION, proof))

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState, proof_file_content
+from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState, keep_proof
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import replace_file
 from agent_farm.errors import NotFound
 from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
@@ -83,7 +82,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell
             checks=tuple(map(_facts, verdict.results)),
         )
     if farm.run(record.id).directory.is_dir():
-        replace_file(farm.run(record.id).proof, proof_file_content(proof))
+        keep_proof(farm.run(record.id).proof, proof)
     return proof
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from agent_farm.disk import file_lock, replace_file
+from agent_farm.disk import file_lock, replace_document
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
@@ -125,7 +125,7 @@ def _result(farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, tell
         if kept is not None and (kept.unsteady or kept.passed != found.passed):
             found = replace(found, unsteady=True)
         facts = {name: value for name, value in asdict(found).items() if name != "log"}
-        replace_file(file, msgspec.json.encode({"version": 1, **facts}))
+        replace_document(file, {"version": 1, **facts})
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,26 @@ def test_a_conflict_goes_back_with_its_files(committed: Committed, af: Af, repo:
     (back,) = found["returned"]
     assert (back["id"], back["kind"], back["evidence"]) == (two.id, "conflict", ["same.txt"])
     assert len(ran.read_text().split()) == 1
+
+
+def test_a_name_that_is_no_utf_8_stops_nothing(
+    committed: Committed, spawn: Spawn, af: Af, repo: Path, ran: Path
+) -> None:
+    odd = os.fsdecode(b"odd-\xff.txt")
+    one, two = spawn("--shell"), spawn("--shell")
+    for builder in (one, two):
+        commit_files(builder.worktree, {odd: f"{builder.id}\n"}, "work")
+    found = land(af, one.id, two.id)
+    assert ids(found["landed"]) == [one.id]
+    assert [(back["id"], back["evidence"]) for back in found["returned"]] == [(two.id, ["odd-?.txt"])]
+    two.git("reset", "-q", "--hard", "main")
+    commit_files(two.worktree, {"more.txt": "1\n"}, "more")
+    (two.worktree / odd).write_text("not committed\n")
+    done = af("check", "--yes", two.id)
+    assert "uncommitted: not committed: odd-" in done.stdout, done.stderr
+    two.git("checkout", "-q", odd)
+    set_check(repo, ran, "for file in odd*; do echo x >> $file; done")
+    assert "changed odd-" in af("check", "--yes", two.id).stdout
 
 
 def test_a_flaky_check_blames_nobody_and_is_told(committed: Committed, af: Af, repo: Path, ran: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.disk import file_lock, make_directory, replace_document
 from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.train.line import (
@@ -134,7 +134,7 @@ class Store:
     def update(self, change: Callable[[Queue], Queue]) -> Queue:
         with self._alone():
             queue = change(self.require())
-            replace_file(self.file, msgspec.json.encode(queue))
+            replace_document(self.file, queue)
         return queue
 
     def put(self, make: Callable[[Queue | None], Queue]) -> Queue:
@@ -142,7 +142,7 @@ class Store:
         make_directory(self.file.parent)
         with self._alone():
             queue = make(self.read())
-            replace_file(self.file, msgspec.json.encode(queue))
+            replace_document(self.file, queue)
         return queue
 
     def remove(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.disk import file_lock, make_directory, replace_document
 from agent_farm.errors import AgentFarmError
 from agent_farm.own_files import read_own
 
@@ -102,7 +102,7 @@ def note_end(file: Path, id: str, runtime: str, *, failed_tip: str | None) -> No
             {**before.runtimes, runtime: _counted(before.runtimes.get(runtime, Tally()), failed_tip)},
             {**builders, id: own},
         )
-        replace_file(file, msgspec.json.encode(record))
+        replace_document(file, record)
 
 
 def _counted(tally: Tally, failed_tip: str | None) -> Tally:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.disk import file_lock, make_directory, replace_document
 from agent_farm.paths import STATE_NAME
 from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
@@ -96,7 +96,7 @@ class Session:
         return session
 
     def save(self) -> None:
-        replace_file(self.directory / "session.json", msgspec.json.encode(self.told))
+        replace_document(self.directory / "session.json", self.told)
 
 
 @dataclass(frozen=True)

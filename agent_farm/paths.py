@@ -97,6 +97,10 @@ class FarmPaths:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""
         return self.locks / f"builder-{_checked(builder_id)}.lock"
 
+    def review_lock(self, builder_id: str) -> Path:
+        """Held while what is kept of a review is changed, and while comments are sent."""
+        return self.locks / f"review-{_checked(builder_id)}.lock"
+
     def delivery_lock(self, builder_id: str) -> Path:
         return self.locks / f"delivery-{_checked(builder_id)}.lock"
 
@@ -186,6 +190,11 @@ class RunPaths:
     def proof(self) -> Path:
         """What checks and the diff say of its work."""
         return self.directory / "proof.json"
+
+    @property
+    def review(self) -> Path:
+        """What a person has read of its work, said of it and decided."""
+        return self.directory / "review.json"
 
     @property
     def processes(self) -> Path:

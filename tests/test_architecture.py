@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "agent_farm"
 ROOMS_OF_FLOOR = {
     "door": {"board", "cli", "server", "butler", "__main__"},
     "operation": {"operations", "live"},
-    "landing": {"landing"},
+    "landing": {"landing", "review"},
     "use case": {
         "farm", "sessions", "ask",
         # the server as it is seen from outside: where it is, how it is started, asked and ended

@@ -147,6 +147,8 @@ def _type(of: Schema) -> str:
         return ", ".join(f"`{value}`" for value in of["enum"])
     kinds = {"string": "text", "integer": "whole number", "boolean": "true or false"}
     kind = of.get("type")
+    if "prefixItems" in of:
+        return " and ".join(map(_type, of["prefixItems"]))
     if kind == "array":
         return f"list of {_type(of['items'])}"
     return kinds.get(str(kind), str(kind)) if kind else "anything"

@@ -41,6 +41,7 @@ COMMANDS = {
         "life", "recover", "Builders", "Bring builders back after a reboot or a dead tmux server"
     ),
     "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
+    "review": Entry("review", "review", "Landing", "Review results, riskiest first"),
     "check": Entry("land", "check", "Landing", "Prove builders' work with the checks of the repository"),
     "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
     "land": Entry("land", "land", "Landing", "Land builders' work in groups that pass the checks"),

@@ -116,7 +116,7 @@ merge = command_of(
 )
 
 
-def _show_landing(part: Part) -> None:
+def show_landing(part: Part) -> None:
     if isinstance(part, HasLanded):
         answer(f"{part.id} landed, checked as tree {part.tree[:10]}")
     elif isinstance(part, CameBack):
@@ -178,12 +178,12 @@ def _show_aborted(found: LandingQueue) -> None:
     narrate(f"The queue is empty. Not landed: {rest}" if rest else "The queue is empty.")
 
 
-_LANDING = Way("land", _show_landing, _conclude_landing)
+_LANDING = Way("land", show_landing, _conclude_landing)
 land = command_of(
     _LANDING,
     others={
         "status": Way("land_status", _show_queue),
-        "proceed": Way("land_continue", _show_landing, _conclude_landing),
+        "proceed": Way("land_continue", show_landing, _conclude_landing),
         "abort": Way("land_abort", _show_aborted),
     },
     also=[

@@ -26,7 +26,7 @@ def ahead_behind(
     the counting is done here.
     """
     apart = {commit for pair in pairs if None not in pair and pair[0] != pair[1] for commit in pair if commit}
-    parents = _graph(repository, sorted(apart)) if apart else {}
+    parents = commit_graph(repository, sorted(apart))[1] if apart else {}
     reached = {commit: reachable(commit, parents) for commit in apart}
     return [_divergence(*pair, reached) for pair in pairs]
 
@@ -59,12 +59,13 @@ def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[st
     return Divergence(len(reached[one] - reached[other]), len(reached[other] - reached[one]))
 
 
-def _graph(repository: Repository, commits: Sequence[str]) -> dict[str, list[str]]:
-    """Parents of every commit above the newest that all of `commits` contain."""
+def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[str | None, dict[str, list[str]]]:
+    """The newest commit that all of `commits` contain, if it is one; and the parents of each above it."""
     common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
     question = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in common)])
     output = run_git(repository.root, "rev-list", "--parents", "--stdin", input=question.encode())
-    return {line[0]: line[1:] for line in map(str.split, output.splitlines())}
+    above = {line[0]: line[1:] for line in map(str.split, output.splitlines())}
+    return common[0] if len(common) == 1 else None, above
 
 
 def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
-from agent_farm.git.divergence import merge_base
+from agent_farm.git.divergence import commit_graph, merge_base, reachable
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.repository import Repository
 
@@ -66,6 +67,46 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
     if newest in ("", tip) or merge_base(repository, first, newest) != first:
         return first
     return newest
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Commits: where the work began, where it is, and those of its bases."""
+
+    begun: str
+    tip: str
+    bases: tuple[str, ...]
+
+
+def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
+    """`start_of_work` of many at once, by one reading of the graph."""
+    commits = {commit for one in asked for commit in (one.begun, one.tip, *one.bases)}
+    if len(commits) < 2:
+        return [one.begun for one in asked]
+    oldest, parents = commit_graph(repository, sorted(commits))
+    above = {commit: reachable(commit, parents) for commit in commits}
+    return [
+        _start(one, above, parents, oldest) or start_of_work(repository, one.begun, one.tip, one.bases)
+        for one in asked
+    ]
+
+
+def _start(
+    one: Asked, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: str | None
+) -> str | None:
+    """None where the graph gives more than one answer."""
+
+    def newest(common: set[str]) -> str | None:
+        heads = common - {parent for commit in common for parent in parents[commit]}
+        return next(iter(heads)) if len(heads) == 1 else None if heads else oldest
+
+    first = newest(above[one.tip] & above[one.begun])
+    if first is None or not one.bases:
+        return first
+    known = newest(above[one.tip] & set[str]().union(*(above[base] for base in one.bases)))
+    if known is None or known == one.tip:
+        return first if known else None
+    return known if first == oldest or first in above.get(known, reachable(known, parents)) else first
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:

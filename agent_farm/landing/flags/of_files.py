@@ -71,6 +71,13 @@ def made_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
             yield Flag("generated", file.path, 0, "says that it is generated")
 
 
+def is_made(file: FileChange) -> bool:
+    """By its place and name, or as it said before this change: who writes code may write that as well."""
+    name = file.path.rpartition("/")[2]
+    said = (line.text for line in file.lines if line.sign != "+" and line.number < 10)
+    return name in _LOCKS or bool(_MADE.search(file.path)) or any(map(_MADE_BY.search, said))
+
+
 def knowing_code(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
     for file in files:
         if not file.is_gone and not is_test(file.path) and not decides(file, asked):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -22,16 +23,35 @@ class Line(NamedTuple):
     text: str
 
 
+class Hunk(NamedTuple):
+    """Where it begins and how many lines it has, before and after; `heading` is the function it is in."""
+
+    old: int
+    old_count: int
+    new: int
+    new_count: int
+    heading: str
+    lines: tuple[Line, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """`path` is where it is now, or was when it is gone; `former` where it was when it has moved."""
+    """`path` is where it is now, or was when it is gone; `former` where it was when it has moved.
+
+    `head` is what git says of it apart from its lines: modes, that it is new, gone or a copy, its blobs.
+    """
 
     path: str
     former: str
     is_new: bool = False
     is_gone: bool = False
     is_binary: bool = False
-    lines: tuple[Line, ...] = field(default=(), repr=False)
+    hunks: tuple[Hunk, ...] = field(default=(), repr=False)
+    head: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(line for hunk in self.hunks for line in hunk.lines)
 
     @property
     def added(self) -> Iterator[Line]:
@@ -70,16 +90,23 @@ def _file(rows: list[str]) -> FileChange:
         before = after = _only_name(head)
     path = before if is_gone else after or before
     is_binary = is_binary or any("\0" in row for row in rows[at:])
-    lines = () if is_binary else tuple(_lines(rows[at:]))
-    return FileChange(path, before or path, is_new, is_gone, is_binary, lines)
+    hunks = () if is_binary else tuple(_hunks(rows[at:]))
+    return FileChange(path, before or path, is_new, is_gone, is_binary, hunks, tuple(rows[1:at]))
 
 
-def _lines(rows: list[str]) -> Iterator[Line]:
-    old = new = 0
+def _hunks(rows: list[str]) -> Iterator[Hunk]:
+    places = [at for at, row in enumerate(rows) if row.startswith("@@ ")]
+    for at, end in pairwise([*places, len(rows)]):
+        match = _HUNK.match(rows[at])
+        assert match is not None
+        old, old_count, new, new_count = (int(count or 1) for count in match.groups()[:4])
+        lines = tuple(_lines(rows[at + 1 : end], old, new))
+        yield Hunk(old, old_count, new, new_count, match[5], lines)
+
+
+def _lines(rows: list[str], old: int, new: int) -> Iterator[Line]:
     for row in rows:
-        if match := _HUNK.match(row):
-            old, new = int(match[1]), int(match[2])
-        elif row.startswith("-"):
+        if row.startswith("-"):
             yield Line("-", old, row[1:])
             old += 1
         elif row.startswith("+"):

@@ -212,8 +212,8 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
     tree = asked[0].at.tree
 
     def learned(now: Queue) -> Queue:
-        if now.head != queue.head:
-            return now
+        if now.head != queue.head or not set(step.group) <= set(now.line.ids()):
+            return now  # it was said of another target, or with one that was withdrawn meanwhile
         now = structs.replace(now, checks=now.checks + (not step.again), repeats=now.repeats + step.again)
         line = (with_green if green else with_red)(now.line, step.group)
         passed = (*now.passed, tree) if green and step.group else now.passed
@@ -239,7 +239,13 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
         book.update(partial(returned, one=sealed))
         return
     move = Move(queue.head, sealed.commit, step.ids)
-    book.update(lambda now: structs.replace(now, moving=move))
+
+    def begun(now: Queue) -> Queue:
+        """Unless one of them was withdrawn at the last moment."""
+        return structs.replace(now, moving=move) if set(move.ids) <= set(now.line.held_ids()) else now
+
+    if book.update(begun).moving is None:
+        return
     landed = world.advance(queue, move)
     book.update(partial(after_move, landed=landed))
     if landed:

@@ -203,12 +203,27 @@ def after_move(queue: Queue, *, landed: bool) -> Queue:
 
 
 def returned(queue: Queue, one: Returned) -> Queue:
-    """It waits no more. If it was held, what else was held waits again: no tree without it has passed."""
+    """It waits no more."""
+    queue = _without(queue, one.id)
+    return structs.replace(queue, returned=(*queue.returned, one))
+
+
+def _without(queue: Queue, id: str) -> Queue:
+    """If it was held, what else was held waits again: no tree without it has passed."""
     line = queue.line
     passed = queue.passed
-    if one.id in line.held_ids():
+    if id in line.held_ids():
         line, passed = structs.replace(with_moved_target(line, ()), proven=line.proven), ()
-    return structs.replace(queue, line=without(line, one.id), passed=passed, returned=(*queue.returned, one))
+    return structs.replace(queue, line=without(line, id), passed=passed)
+
+
+def withdrawn(queue: Queue, id: str) -> Queue:
+    """Whoever put it in wants it out again."""
+    landed = any(one.id == id for one in queue.landed)
+    if landed or (queue.moving and id in queue.moving.ids):
+        what = f"{id} {'has landed' if landed else 'is landing at this moment'}"
+        raise AgentFarmError(what, why=f"What is on {queue.into} stays there.")
+    return _without(queue, id)
 
 
 def closed(queue: Queue) -> Queue:

@@ -1,0 +1,223 @@
+"""`af review`: the queue of results in one screen, and each of its steps as an option for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent_farm.cli.cells import counted, cut, pad
+from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.land import show_landing
+from agent_farm.cli.output import (
+    answer,
+    narrate,
+    narrate_hint,
+    page,
+    printable,
+    show_error,
+    style,
+    terminal_width,
+)
+from agent_farm.errors import UsageError
+from agent_farm.launch import as_command
+from agent_farm.operations.review import Reviewed, ReviewItem, ReviewQueue, ReviewShown
+from agent_farm.operations.review_comment import ReviewSent
+from agent_farm.operations.review_decide import ReviewDecided
+from agent_farm.operations.review_mark import ReviewKept
+from agent_farm.review.folding import Fold, folded, head_words
+from agent_farm.review.kept import Comment
+from agent_farm.review.reading import FileRead, LineRead
+
+_STYLES = {"+": "green", "-": "red"}
+_PLACE = re.compile(r"(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
+
+
+def _show_queue(found: ReviewQueue) -> None:
+    for failure in found.failed:
+        show_error(failure.error, as_json=False)
+    if not found.items and not found.failed:
+        narrate("There is nothing to review: nobody has committed what has not landed.")
+    width = terminal_width()
+    size = max((len(item.id) for item in found.items), default=0)
+    for item in found.items:
+        numbers = f"+{item.added} -{item.removed}"
+        line = f"{item.risk:>4}  {pad(item.id, size)}  {pad(numbers, 12)} {pad(_progress(item), 14)} "
+        answer(printable(line + cut(" ".join(item.title.split()), max(10, width - len(line)))))
+        for reason in item.reasons:
+            answer(style(printable(cut(f"      {reason}", width)), "dim"))
+    if found.items:
+        narrate_hint(as_command("af", "review", found.items[0].id))
+
+
+def _progress(item: ReviewItem) -> str:
+    if item.decision:
+        return item.decision.word
+    return "read" if not item.unread else f"{item.unread} unread"
+
+
+def _show_result(found: ReviewShown) -> None:
+    page("\n".join(_text(found)))
+
+
+def _text(found: ReviewShown) -> Iterator[str]:
+    for line in evidence(found):
+        yield printable(line)
+    for file in found.files:
+        yield ""
+        yield style(printable(_heading(file)), "bold")
+        if file.path in found.cut:
+            yield f"  its lines are left out here: af review {found.id} --file"
+        for hunk in file.hunks:
+            yield style(printable(f"  @ {hunk.heading or _place(hunk.lines)}".rstrip()), "cyan")
+            yield from map(_line, folded(file, hunk))
+    if not found.files:
+        yield "Nothing is new since it was read."
+
+
+def evidence(found: Reviewed) -> Iterator[str]:
+    """What is known of a result before a line of it is read."""
+    yield f"{found.id}  {found.title.strip().splitlines()[0] if found.title.strip() else ''}"
+    proof = found.proof
+    if proof is None:
+        yield "  no check has run on it"
+    else:
+        yield f"  {proof.state}" + (f": {proof.reason}" if proof.reason else "")
+        yield from (f"  flag {flag.kind}  {flag.told}" for flag in proof.flags)
+    if found.decision:
+        yield f"  {found.decision.word}" + (f": {found.decision.reason}" if found.decision.reason else "")
+    if found.lost:
+        yield "  git has no more what was read of it: all of it is unread"
+    if isinstance(found, ReviewShown) and found.left_behind:
+        yield f"  not committed: {', '.join(found.left_behind[:5])}"
+    yield from map(comment_line, found.comments)
+
+
+def comment_line(one: Comment) -> str:
+    state = one.delivery if one.delivery != "submitted" else one.fate
+    place = f" {one.place}" if one.place else ""
+    return f"  comment {one.number} [{state}]{place}: {' '.join(one.text.split())}"
+
+
+def _heading(file: FileRead) -> str:
+    told = ", ".join(filter(None, ("" if file.kind == "changed" else file.kind, head_words(file))))
+    return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")
+
+
+def _place(lines: tuple[LineRead, ...]) -> str:
+    return next((str(line.new or line.old) for line in lines if line.new or line.old), "")
+
+
+def _line(line: LineRead | Fold) -> str:
+    if isinstance(line, Fold):
+        return style(printable(f"  … {line.text}"), "dim")
+    if line.gone:
+        return style(
+            printable(f"  ~ {'out again' if line.sign == '+' else 'back in'}: {line.text}"), "yellow"
+        )
+    number = line.new if line.new is not None else line.old
+    text = printable(f"  {number or '':>5} {line.sign} {line.text}".rstrip())
+    return style(text, "dim" if line.read else _STYLES.get(line.sign))
+
+
+def _show_kept(found: ReviewKept) -> None:
+    answer(f"{found.id}: {counted(found.unread, 'changed line')} unread")
+    for one in found.comments:
+        narrate(printable(comment_line(one)))
+
+
+def _show_comments(found: ReviewKept) -> None:
+    for one in found.comments:
+        answer(printable(comment_line(one).strip()))
+    if any(one.delivery == "draft" for one in found.comments):
+        narrate_hint(as_command("af", "review", found.id, "--send"))
+
+
+def _show_sent(found: ReviewSent) -> None:
+    if found.delivery is None:
+        narrate(f"No comment on {found.id} waits to be sent.")
+        return
+    why = f": {found.delivery.reason}" if found.delivery.reason else ""
+    answer(printable(f"{found.id} {found.delivery.outcome}{why}"))
+    for hint in found.delivery.hints:
+        narrate_hint(hint)
+
+
+def _show_decision(part: Any) -> None:
+    if not isinstance(part, ReviewDecided):
+        show_landing(part)
+    elif part.undone:
+        answer(printable(f"{part.kept.id}: undone: {part.undone}"))
+    elif part.sent:
+        answer(f"{part.kept.id} rejected")
+        _show_sent(part.sent)
+    else:
+        answer(f"{part.kept.id} approved: it is in the landing queue")
+        narrate_hint("af land --status")
+
+
+def _one(typed: dict[str, Any]) -> str:
+    if len(typed["ids"]) != 1:
+        raise UsageError("Name one builder", hint="af review ID")
+    return str(typed["ids"][0])
+
+
+def _marking(typed: dict[str, Any]) -> dict[str, Any]:
+    return {"id": _one(typed), "file": typed["file"], "unread": bool(typed["unread"])}
+
+
+def _commenting(typed: dict[str, Any]) -> dict[str, Any]:
+    found = {"id": _one(typed), "text": typed["comment"]}
+    if typed["at"] is None:
+        return found
+    place = _PLACE.fullmatch(typed["at"])
+    if place is None:
+        raise UsageError(f"{typed['at']} is no place", why="One looks like file.py:12 or file.py:12-15.")
+    numbers = {name: int(value) for name in ("first", "last") if (value := place[name])}
+    return {**found, **numbers, "file": place["file"]}
+
+
+def _deciding(decision: str) -> Any:
+    def build(typed: dict[str, Any]) -> dict[str, Any]:
+        reason = typed["reject"] if decision == "reject" else None
+        return {"id": _one(typed), "decision": decision, "reason": reason, "yes": bool(typed["yes"])}
+
+    return build
+
+
+review = command_of(
+    Way("review", _show_queue),
+    others={
+        "show": Way(
+            "review_show", _show_result, build=lambda typed: {"id": _one(typed), "file": typed["file"]}
+        ),
+        "all": Way("review_show", _show_result, build=lambda typed: {"id": _one(typed), "whole": True}),
+        "read": Way("review_mark", _show_kept, build=_marking),
+        "unread": Way("review_mark", _show_kept, build=_marking),
+        "comment": Way("review_comment", _show_comments, build=_commenting),
+        "send": Way("review_send", _show_sent, build=lambda typed: {"id": _one(typed)}),
+        "approve": Way("review_decide", _show_decision, build=_deciding("approve")),
+        "reject": Way("review_decide", _show_decision, build=_deciding("reject")),
+        "undo": Way("review_decide", _show_decision, build=_deciding("undo")),
+    },
+    also=[
+        click.Option(["--show"], is_flag=True, help="Print what is new in one since it was read."),
+        click.Option(["--all"], is_flag=True, help="Print all of it."),
+        click.Option(["--read"], is_flag=True, help="Mark it, or a --file of it, as read."),
+        click.Option(["--unread"], is_flag=True, help="Mark it, or a --file of it, as not read."),
+        click.Option(["--file"], metavar="FILE", help="Only this file."),
+        click.Option(["--comment"], metavar="TEXT", help="Draft a comment."),
+        click.Option(["--at"], metavar="FILE:LINE[-LAST]", help="The lines it is about; default: all of it."),
+        click.Option(["--send"], is_flag=True, help="Send the drafts to the builder, as one message."),
+        click.Option(["--approve"], is_flag=True, help="Put it into the landing queue."),
+        click.Option(["--reject"], metavar="REASON", help="Send it back to its builder."),
+        click.Option(["--undo"], is_flag=True, help="Take back what was marked, approved or rejected last."),
+        click.Option(["--yes", "-y"], is_flag=True, help="Approve the checks that the repository declares."),
+    ],
+    epilog="""\b
+~ lines that were read and have changed since: out again, or back in
+… lines folded: as before, moved, generated, other white space
+""",
+)

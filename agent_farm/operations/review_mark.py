@@ -1,0 +1,120 @@
+"""`review_mark`: what of a result was read; and how anything that is kept of a review is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, structs
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.errors import NotFound, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import BuilderId, choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.review import require_result
+from agent_farm.review.kept import Comment, Decision, Kept, save_kept
+from agent_farm.review.reading import FileRead, files_read, marked
+from agent_farm.review.rounds import Result
+
+_Tip = Annotated[
+    str,
+    Meta(
+        description="The commit that was looked at; by default the one that is there now",
+        pattern=r"\A[0-9a-f]{40}\Z",
+    ),
+]
+Tip: TypeAlias = _Tip | None
+
+
+class ReviewMark(Request):
+    id: BuilderId
+    tip: Tip = None
+    file: Annotated[str | None, Meta(description="Only this file")] = None
+    hunk: Annotated[str | None, Meta(description="Only this hunk of the file, by its id")] = None
+    unread: Annotated[bool, Meta(description="It is to be read again")] = False
+
+
+class ReviewKept(Answer):
+    """What is kept of the review now; `unread` counts changed lines that were not read yet."""
+
+    id: str
+    tip: str
+    unread: int
+    comments: tuple[Comment, ...]
+    decision: Decision | None
+    undoable: str | None
+
+
+def _mark(context: Context, request: ReviewMark) -> ReviewKept:
+    if request.hunk and not request.file:
+        raise UsageError("A hunk is one of a file", why="Name the file as well.")
+
+    def change(result: Result, kept: Kept) -> Kept:
+        shown = files_read(result.files, result.marks)
+        _require_there(request, shown)
+        marks = marked(
+            result.files, shown, result.marks, path=request.file, hunk=request.hunk, unread=request.unread
+        )
+        what = request.file or "all of it"
+        return kept.after(f"{'unread' if request.unread else 'read'}: {what}", marks=marks)
+
+    return change_kept(context.farm, choose(context, request.id), request.tip, change)
+
+
+def _require_there(request: ReviewMark, shown: Sequence[FileRead]) -> None:
+    if request.file is None:
+        return
+    file = next((one for one in shown if one.path == request.file), None)
+    if file is None:
+        raise no_such_file(request.id, request.file)
+    if request.hunk and all(one.id != request.hunk for one in file.hunks):
+        raise NotFound(
+            f"{request.file} has no hunk {request.hunk}",
+            why="Its lines have changed since.",
+            hint=as_command("af", "review", request.id),
+        )
+
+
+def no_such_file(id: str, path: str) -> NotFound:
+    return NotFound(f"{id} changes no file {path}", hint=as_command("af", "review", id))
+
+
+def change_kept(
+    farm: Farm, record: BuilderRecord, tip: str | None, change: Callable[[Result, Kept], Kept]
+) -> ReviewKept:
+    """Under the lock of its review, with everything at its place in this round."""
+    with file_lock(farm.paths.review_lock(record.id)):
+        result = require_result(farm, record, tip)
+        kept = structs.replace(result.kept, marks=result.marks, comments=result.comments)
+        kept = change(result, kept)
+        save_kept(farm.run(record.id).review, kept)
+    return shown_kept(result, kept)
+
+
+def shown_kept(result: Result, kept: Kept) -> ReviewKept:
+    marks = kept.marks or result.marks
+    current = kept.decision and kept.decision.tip == result.round.tip
+    return ReviewKept(
+        id=result.record.id,
+        tip=result.round.tip,
+        unread=sum(file.unread for file in files_read(result.files, marks)),
+        comments=kept.comments,
+        decision=kept.decision if current else None,
+        undoable=kept.past[-1].done if kept.past else None,
+    )
+
+
+REVIEW_MARK = Operation(
+    "review_mark",
+    "Mark a result, a file or a hunk of it as read",
+    ReviewMark,
+    ReviewKept,
+    single(_mark),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    pool="look",
+)

@@ -1,0 +1,1 @@
+"""Reviewing what builders made: what of it was read, what is new since, and what was said of it."""

@@ -1,0 +1,156 @@
+"""What is kept of one builder's review: which lines were read, comments, the decision, and what came before.
+
+Line numbers hold in one round: a commit where the work starts, and its tip. `carrying.py` takes them to the
+next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from agent_farm.disk import replace_file
+from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
+
+VERSION = 1
+MOST_PAST = 20
+
+# First and last line, both of them in it.
+Ranges = tuple[tuple[int, int], ...]
+Side = Literal["new", "old"]
+
+
+class Round(Struct, frozen=True):
+    """The commit that the work starts at, and its last one."""
+
+    start: str
+    tip: str
+
+
+class Gone(Struct, frozen=True):
+    """A change that was read and is there no more: `+` a line that went again, `-` one that is back.
+
+    `line` is where it would stand in the file now.
+    """
+
+    path: str
+    line: int
+    sign: Literal["+", "-"]
+    text: str
+
+
+class Marks(Struct, frozen=True):
+    """Lines that were read: `added` by files of the tip, `removed` by files of the start.
+
+    `heads` are what git said of a file apart from its lines.
+    """
+
+    round: Round
+    added: dict[str, Ranges] = {}
+    removed: dict[str, Ranges] = {}
+    heads: dict[str, str] = {}
+    gone: tuple[Gone, ...] = ()
+
+
+class Comment(Struct, frozen=True):
+    """On lines of a file as it is (`new`) or was (`old`); without a path on all of the work."""
+
+    number: int
+    text: str
+    path: str = ""
+    side: Side = "new"
+    first: int = 0
+    last: int = 0
+    quoted: tuple[str, ...] = ()
+    delivery: Annotated[
+        Literal["draft", "sending", "submitted", "unconfirmed"],
+        Meta(
+            description="draft: not sent yet; submitted: its builder has it; unconfirmed: it may have it,"
+            " and is not told again"
+        ),
+    ] = "draft"
+    fate: Annotated[
+        Literal["open", "answered", "outdated"],
+        Meta(description="answered: the lines changed; outdated: they cannot be found any more"),
+    ] = "open"
+
+    @property
+    def place(self) -> str:
+        lines = f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
+        return f"{self.path}:{lines}{' (removed)' if self.side == 'old' else ''}" if self.path else ""
+
+
+class Decision(Struct, frozen=True):
+    word: Literal["approved", "rejected"]
+    tip: Annotated[str, Meta(description="The commit that it was said of")]
+    at: float
+    reason: str | None = None
+
+
+class Past(Struct, frozen=True):
+    """How it was before something was done."""
+
+    done: str
+    marks: Marks | None
+    decision: Decision | None
+
+
+class Kept(Struct, frozen=True):
+    marks: Marks | None = None
+    comments: tuple[Comment, ...] = ()
+    decision: Decision | None = None
+    past: tuple[Past, ...] = ()
+    version: int = VERSION
+
+    @property
+    def round(self) -> Round | None:
+        """In which all line numbers hold: comments have no other one than what was read."""
+        return self.marks.round if self.marks else None
+
+    @property
+    def paths(self) -> set[str]:
+        named = {one.path for one in self.comments if one.path}
+        return named | {*self.marks.added, *self.marks.removed} if self.marks else named
+
+    def after(self, done: str, **changed: object) -> Kept:
+        """`done` can be undone."""
+        past = (*self.past, Past(done, self.marks, self.decision))[-MOST_PAST:]
+        return structs.replace(self, past=past, **changed)
+
+
+def load_kept(file: Path) -> Kept:
+    """What cannot be read is refused by name: it holds what a person said."""
+    try:
+        found = msgspec.json.decode(read_own(file), type=Kept)
+    except FileNotFoundError:
+        return Kept()
+    except msgspec.MsgspecError as error:
+        move = as_command("mv", file, f"{file}.damaged")
+        raise DamagedFile(f"{file} is damaged", why=str(error), hint=move) from error
+    if found.version > VERSION:
+        raise NewerFile(f"{file} was written by a newer version of af")
+    return found
+
+
+def save_kept(file: Path, kept: Kept) -> None:
+    replace_file(file, msgspec.json.encode(kept))
+
+
+def lines_in(ranges: Ranges) -> Iterator[int]:
+    return (line for first, last in ranges for line in range(first, last + 1))
+
+
+def ranges_of(lines: Iterable[int]) -> Ranges:
+    found: list[tuple[int, int]] = []
+    for line in sorted(set(lines)):
+        if found and found[-1][1] == line - 1:
+            found[-1] = (found[-1][0], line)
+        else:
+            found.append((line, line))
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""What a reader may fold: lines that only stand elsewhere now, and lines where only white space differs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agent_farm.landing.flags.parsed_diff import FileChange, Hunk, Line
+
+_LEAST_LINES, _LEAST_LETTERS = 3, 30  # as small as that, lines are alike by chance
+_MOST_LINES = 50_000
+# Where a line begins says what it belongs to.
+_INDENTED = re.compile(
+    r"\.(?:pyi?|ya?ml|haml|slim|pug|sass|styl|coffee|nim|fs|hs|mk|rst|md)$|(?:^|/)[Mm]akefile"
+)
+_QUOTES = re.compile(r"[\"'`]")
+
+# Of a changed line: its file, its sign and its number.
+Place = tuple[str, str, int]
+
+
+def moved_lines(files: Sequence[FileChange]) -> dict[Place, str]:
+    """Where lines were before, or are now, that were taken out in one place and put into another together."""
+    out = [run for file in files for run in _runs(file, "-")]
+    put = [run for file in files for run in _runs(file, "+")]
+    if sum(len(lines) for _, lines in (*out, *put)) > _MOST_LINES:
+        return {}
+    starts: dict[str, list[tuple[str, list[Line], int]]] = {}
+    for path, lines in out:
+        for at, line in enumerate(lines):
+            starts.setdefault(line.text, []).append((path, lines, at))
+    found: dict[Place, str] = {}
+    for path, lines in put:
+        at = 0
+        while at < len(lines):
+            best = max(
+                (_match(lines, at, *other) for other in starts.get(lines[at].text, ())[:20]), default=None
+            )
+            if best is None or not _is_enough(lines[at : at + best[0]]):
+                at += 1
+                continue
+            length, from_path, begin = best
+            first, origin = lines[at].number, begin
+            for step in range(length):
+                found[path, "+", lines[at + step].number] = f"{from_path}:{origin}"
+                found[from_path, "-", origin + step] = f"{path}:{first}"
+            at += length
+    return found
+
+
+def _runs(file: FileChange, sign: str) -> Iterator[tuple[str, list[Line]]]:
+    path, run = file.former if sign == "-" else file.path, list[Line]()
+    for line in file.lines:
+        if line.sign != sign:
+            continue
+        if run and line.number != run[-1].number + 1:
+            yield path, run
+            run = []
+        run.append(line)
+    if run:
+        yield path, run
+
+
+def _match(lines: list[Line], at: int, path: str, other: list[Line], there: int) -> tuple[int, str, int]:
+    length = 0
+    while (
+        at + length < len(lines)
+        and there + length < len(other)
+        and lines[at + length].text == other[there + length].text
+    ):
+        length += 1
+    return length, path, other[there].number
+
+
+def _is_enough(lines: Sequence[Line]) -> bool:
+    letters = sum(char.isalnum() for line in lines for char in line.text)
+    return sum(bool(line.text.strip()) for line in lines) >= _LEAST_LINES and letters >= _LEAST_LETTERS
+
+
+def only_spaces(path: str, hunk: Hunk) -> set[int]:
+    """Indexes of lines that are replaced by the same but for white space that means nothing there."""
+    found: set[int] = set()
+    for begin, end in changed_runs(hunk):
+        run = hunk.lines[begin:end]
+        sides = ([_plain(path, line.text) for line in run if line.sign == sign] for sign in "-+")
+        before, after = (list(filter(None, side)) for side in sides)
+        if before == after:
+            found.update(range(begin, end))
+    return found
+
+
+def changed_runs(hunk: Hunk) -> Iterator[tuple[int, int]]:
+    """Begin and end of each run of changed lines."""
+    begin = None
+    for at, line in enumerate(hunk.lines):
+        if line.sign == " " and begin is not None:
+            yield begin, at
+            begin = None
+        elif line.sign != " " and begin is None:
+            begin = at
+    if begin is not None:
+        yield begin, len(hunk.lines)
+
+
+def _plain(path: str, text: str) -> str:
+    """White space inside of a string is no one's to drop."""
+    kept = text.rstrip()
+    body = kept.lstrip()
+    indent = kept[: len(kept) - len(body)] if _INDENTED.search(path) else ""
+    return indent + (body if _QUOTES.search(body) else " ".join(body.split()))

@@ -1,0 +1,270 @@
+"""A builder's diff as it is read: hunks, what of them is new since they were read, what may be folded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, structs
+
+from agent_farm.landing.flags.of_files import is_made
+from agent_farm.landing.flags.parsed_diff import FileChange, Hunk
+from agent_farm.review.carrying import head_of, key_of
+from agent_farm.review.kept import Gone, Marks, lines_in, ranges_of
+from agent_farm.review.moved import moved_lines, only_spaces
+from agent_farm.review.word_marks import word_marks
+
+_AROUND = 2
+_LONGEST = 2000  # characters of a line that are shown
+
+
+class LineRead(Struct, frozen=True, omit_defaults=True):
+    """`old` and `new` are its numbers before and after the change."""
+
+    sign: Annotated[Literal["+", "-", " ", "…"], Meta(description="…: lines left out, which `text` counts")]
+    text: str
+    old: int | None = None
+    new: int | None = None
+    read: Annotated[bool, Meta(description="It was read, and has not changed since")] = False
+    gone: Annotated[
+        bool, Meta(description="A change that was read and has gone again: + is out, - is back in")
+    ] = False
+    moved: Annotated[str, Meta(description="Where the same lines were before, or are now")] = ""
+    space: Annotated[bool, Meta(description="Only white space differs")] = False
+    marks: Annotated[
+        tuple[tuple[int, int], ...], Meta(description="Characters that differ from the line's counterpart")
+    ] = ()
+
+    @property
+    def unread(self) -> bool:
+        return self.gone or (self.sign in "+-" and not self.read)
+
+
+class HunkRead(Struct, frozen=True):
+    """`id` stays while its lines are the same, wherever they stand."""
+
+    id: str
+    heading: str
+    unread: Annotated[int, Meta(description="Changed lines that were not read yet")]
+    lines: tuple[LineRead, ...]
+
+
+class FileRead(Struct, frozen=True):
+    """`head` is what there is to read apart from lines: a mode, a former name, a binary or large file."""
+
+    path: str
+    former: str
+    kind: Literal["changed", "new", "deleted", "renamed"]
+    head: str
+    head_read: bool
+    binary: bool
+    generated: bool
+    added: int
+    removed: int
+    unread: int
+    hunks: tuple[HunkRead, ...]
+
+
+def files_read(files: Sequence[FileChange], marks: Marks) -> tuple[FileRead, ...]:
+    """All of it; a file whose changes were read and have all gone again is among them."""
+    moved = moved_lines(files)
+    left = list(marks.gone)
+    found = []
+    for file in files:
+        mine = sorted((one for one in left if one.path == file.path), key=lambda one: one.line)
+        left = [one for one in left if one.path != file.path]
+        found.append(_file(file, marks, mine, moved))
+    for path in dict.fromkeys(one.path for one in left):
+        mine = [one for one in left if one.path == path]
+        found.append(_file(FileChange(path, path), marks, mine, moved))
+    return tuple(found)
+
+
+def _file(
+    file: FileChange, marks: Marks, gone: list[Gone], moved: dict[tuple[str, str, int], str]
+) -> FileRead:
+    added = set(lines_in(marks.added.get(file.path, ())))
+    removed = set(lines_in(marks.removed.get(file.former, ())))
+    seen = Counter[str]()
+    hunks = [_hunk(file, hunk, added, removed, gone, moved, seen) for hunk in file.hunks]
+    hunks += [_gone_hunk(file, run, seen) for run in _runs(gone)]
+    head = head_of(file)
+    head_read = not head or marks.heads.get(key_of(file)) == head
+    kind: Literal["changed", "new", "deleted", "renamed"] = "changed"
+    if file.is_new or file.is_gone:
+        kind = "new" if file.is_new else "deleted"
+    elif file.former != file.path:
+        kind = "renamed"
+    return FileRead(
+        path=shown_text(file.path),
+        former=shown_text(file.former),
+        kind=kind,
+        head=shown_text(head),
+        head_read=head_read,
+        binary=file.is_binary,
+        generated=is_made(file),
+        added=sum(1 for _ in file.added),
+        removed=sum(1 for _ in file.removed),
+        unread=sum(hunk.unread for hunk in hunks) + (not head_read),
+        hunks=tuple(hunks),
+    )
+
+
+def _hunk(
+    file: FileChange,
+    hunk: Hunk,
+    added: set[int],
+    removed: set[int],
+    gone: list[Gone],
+    moved: dict[tuple[str, str, int], str],
+    seen: Counter[str],
+) -> HunkRead:
+    spaces, words = only_spaces(file.path, hunk), word_marks(hunk)
+    lines: list[LineRead] = []
+    old, new = hunk.old + (not hunk.old_count), hunk.new + (not hunk.new_count)
+    here = [one for one in gone if hunk.new <= one.line <= hunk.new + hunk.new_count]
+    gone[:] = [one for one in gone if one not in here]
+    for at, (sign, number, text) in enumerate(hunk.lines):
+        while here and here[0].line <= new and sign != "-":
+            lines.append(_gone(here.pop(0)))
+        place = (file.former if sign == "-" else file.path, sign, number)
+        lines.append(
+            LineRead(
+                sign,
+                shown_text(text),
+                old if sign != "+" else None,
+                new if sign != "-" else None,
+                read=number in (added if sign == "+" else removed) if sign != " " else False,
+                moved=moved.get(place, ""),
+                space=at in spaces,
+                marks=words.get(at, ()),
+            )
+        )
+        old, new = old + (sign != "+"), new + (sign != "-")
+    lines += map(_gone, here)
+    return _identified(file, hunk.heading, lines, seen)
+
+
+def _gone_hunk(file: FileChange, run: list[Gone], seen: Counter[str]) -> HunkRead:
+    return _identified(file, "", [_gone(one) for one in run], seen)
+
+
+def _identified(file: FileChange, heading: str, lines: list[LineRead], seen: Counter[str]) -> HunkRead:
+    told = "\n".join(f"{line.sign}{line.gone:d}{line.text}" for line in lines if line.sign in "+-")
+    id = sha256(f"{file.path}\n{told}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    seen[id] += 1
+    id = f"{id}-{seen[id]}" if seen[id] > 1 else id
+    return HunkRead(id, shown_text(heading), sum(line.unread for line in lines), tuple(lines))
+
+
+def _gone(one: Gone) -> LineRead:
+    number = one.line if one.sign == "-" else None
+    return LineRead(one.sign, shown_text(one.text), new=number, gone=True)
+
+
+def _runs(gone: list[Gone]) -> Iterator[list[Gone]]:
+    run: list[Gone] = []
+    for one in sorted(gone, key=lambda one: one.line):
+        if run and one.line > run[-1].line + 1:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
+
+
+def shown_text(text: str) -> str:
+    """Bytes that are no text are written out, and what a line has beyond measure is counted."""
+    plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return (
+        plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} … {len(plain) - _LONGEST} more characters"
+    )
+
+
+def only_unread(files: Sequence[FileRead]) -> tuple[FileRead, ...]:
+    """What is new since it was read, with a few lines around; what is left out is counted in its place."""
+    found = []
+    for file in files:
+        if file.unread:
+            hunks = tuple(_narrowed(hunk) for hunk in file.hunks if hunk.unread)
+            found.append(structs.replace(file, hunks=hunks))
+    return tuple(found)
+
+
+def _narrowed(hunk: HunkRead) -> HunkRead:
+    if not any(line.read for line in hunk.lines):
+        return hunk
+    unread = [at for at, line in enumerate(hunk.lines) if line.unread]
+    near = {place for at in unread for place in range(at - _AROUND, at + _AROUND + 1)}
+    lines: list[LineRead] = []
+    left = 0
+    for at, line in enumerate(hunk.lines):
+        if at not in near:
+            left += 1
+            continue
+        if left:
+            lines.append(_left_out(left))
+            left = 0
+        lines.append(line)
+    if left:
+        lines.append(_left_out(left))
+    return structs.replace(hunk, lines=tuple(lines))
+
+
+def _left_out(number: int) -> LineRead:
+    return LineRead("…", f"{number} line{'' if number == 1 else 's'} as before")
+
+
+def marked(
+    files: Sequence[FileChange],
+    shown: Sequence[FileRead],
+    marks: Marks,
+    *,
+    path: str | None = None,
+    hunk: str | None = None,
+    unread: bool = False,
+) -> Marks:
+    """With one hunk, one file or all of it read, or to be read again."""
+    added = {name: set(lines_in(ranges)) for name, ranges in marks.added.items()}
+    removed = {name: set(lines_in(ranges)) for name, ranges in marks.removed.items()}
+    heads, gone = dict(marks.heads), list(marks.gone)
+    raw = {(shown_text(file.path), key_of(file)[0]): file for file in files}
+    for file in shown:
+        if path not in (None, file.path):
+            continue
+        change = raw.get((file.path, "-" if file.kind == "deleted" else "+"))
+        for one in file.hunks:
+            if hunk not in (None, one.id):
+                continue
+            for line in one.lines:
+                if line.gone:
+                    _forget(gone, change.path if change else file.path, line)
+                elif change and line.sign == "+" and line.new:
+                    _set(added.setdefault(change.path, set()), line.new, unread)
+                elif change and line.sign == "-" and line.old:
+                    _set(removed.setdefault(change.former, set()), line.old, unread)
+        if change and hunk is None:
+            heads[key_of(change)] = "" if unread else head_of(change)
+    return Marks(
+        marks.round,
+        added={name: ranges_of(lines) for name, lines in added.items() if lines},
+        removed={name: ranges_of(lines) for name, lines in removed.items() if lines},
+        heads={key: head for key, head in heads.items() if head},
+        gone=tuple(gone),
+    )
+
+
+def _set(lines: set[int], line: int, unread: bool) -> None:
+    if unread:
+        lines.discard(line)
+    else:
+        lines.add(line)
+
+
+def _forget(gone: list[Gone], path: str, line: LineRead) -> None:
+    for one in gone:
+        if (shown_text(one.path), one.sign, shown_text(one.text)) == (shown_text(path), line.sign, line.text):
+            gone.remove(one)
+            return

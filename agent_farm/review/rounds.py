@@ -1,0 +1,188 @@
+"""What builders have to be reviewed now, read from git for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from msgspec import structs
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkout import CheckedOut
+from agent_farm.git.divergence import resolve_commits
+from agent_farm.git.landed import commit_trees
+from agent_farm.git.patches import Patch, patches_of
+from agent_farm.git.remotes import find_base
+from agent_farm.git.repository import Repository
+from agent_farm.git.showing import Asked, starts_of_work
+from agent_farm.landing.flags.parsed_diff import FileChange, parse_diff
+from agent_farm.review.carrying import Step
+from agent_farm.review.kept import Comment, Kept, Marks, Round, load_kept
+from agent_farm.review.line_map import TreeMap
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One builder's work. `marks` and `comments` are those of `kept`, as they stand in this round.
+
+    `lost`: git has no more what was read, so that all of it is unread again.
+    """
+
+    record: BuilderRecord
+    round: Round
+    branch: str | None
+    files: tuple[FileChange, ...] = field(repr=False)
+    kept: Kept = field(repr=False)
+    marks: Marks = field(repr=False)
+    comments: tuple[Comment, ...]
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why one cannot be reviewed."""
+
+    record: BuilderRecord
+    error: AgentFarmError
+
+
+def results_of(
+    farm: Farm, records: Sequence[BuilderRecord], tips: Mapping[str, str] | None = None
+) -> list[Result | Trouble]:
+    """Of what each has committed; `tips` are the commits wanted of some."""
+    out, trouble = _checked_out(farm, records)
+    rounds = _rounds(farm, records, {id: (tips or {}).get(id, one.name) for id, one in out.items()}, trouble)
+    known = [record for record in records if record.id in rounds]
+    kept = {record.id: load_kept(farm.run(record.id).review) for record in known}
+    files, steps = compared(farm.repository, rounds, kept)
+    return [
+        _result(record, out[record.id], rounds[record.id], files[record.id], kept[record.id], steps)
+        if record.id in rounds
+        else Trouble(record, trouble[record.id])
+        for record in records
+    ]
+
+
+def _checked_out(
+    farm: Farm, records: Iterable[BuilderRecord]
+) -> tuple[dict[str, CheckedOut], dict[str, AgentFarmError]]:
+    out: dict[str, CheckedOut] = {}
+    trouble: dict[str, AgentFarmError] = {}
+    for record in records:
+        try:
+            tree = farm.tree_if_there(record)
+            out[record.id] = tree.checked_out() if tree else CheckedOut(record.branch, None)
+        except AgentFarmError as error:
+            trouble[record.id] = error
+    return out, trouble
+
+
+def _rounds(
+    farm: Farm,
+    records: Iterable[BuilderRecord],
+    names: Mapping[str, str],
+    trouble: dict[str, AgentFarmError],
+) -> dict[str, Round]:
+    records = [record for record in records if record.id in names]
+    bases = {name: find_base(farm.repository, name).refs for name in {one.base for one in records}}
+    refs = (ref for refs in bases.values() for ref in refs)
+    commits = resolve_commits(
+        farm.repository, [*names.values(), *(record.base_commit for record in records), *refs]
+    )
+    asked: dict[str, Asked] = {}
+    for record in records:
+        first, tip = commits.get(record.base_commit), commits.get(names[record.id])
+        if first and tip:
+            known = (commits.get(ref) for ref in bases[record.base])
+            asked[record.id] = Asked(first, tip, tuple(dict.fromkeys(filter(None, known))))
+        else:
+            name = names[record.id] if first else record.base_commit
+            trouble[record.id] = NotFound(f"{record.id} has no commit {name}", hint="af doctor")
+    starts = starts_of_work(farm.repository, list(asked.values()))
+    return {id: Round(start, one.tip) for (id, one), start in zip(asked.items(), starts, strict=True)}
+
+
+Steps = dict[str, Step | None]
+
+
+def compared(
+    repository: Repository, rounds: Mapping[str, Round], kept: Mapping[str, Kept]
+) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
+    """What each round changes; and the way from the one that was read: None where git has that no more."""
+    before = {id: one.round for id, one in kept.items() if one.round not in (None, rounds[id])}
+    commits = {
+        commit for one in (*rounds.values(), *before.values()) if one for commit in (one.start, one.tip)
+    }
+    there = resolve_commits(repository, commits)
+    trees = commit_trees(repository, [commit for commit in commits if there[commit]])
+    patches = patches_of(repository, [(trees[one.start], trees[one.tip]) for one in rounds.values()])
+    files = {id: _files(patches[trees[one.start], trees[one.tip]]) for id, one in rounds.items()}
+    pairs = {
+        id: [
+            (trees[one.start], trees[one.tip]),
+            (trees[one.start], trees[rounds[id].start]),
+            (trees[one.tip], trees[rounds[id].tip]),
+        ]
+        for id, one in before.items()
+        if one and one.start in trees and one.tip in trees
+    }
+    paths = {path for id in pairs for path in (*_paths(files[id]), *kept[id].paths)}
+    asked = [pair for some in pairs.values() for pair in some]
+    maps = patches_of(repository, asked, context=0, paths=sorted(paths)) if asked else {}
+    trees_of = {pair: TreeMap(patch.text, patch.large) for pair, patch in maps.items()}
+    steps: Steps = dict.fromkeys(before)
+    for id, some in pairs.items():
+        lines_of = _reader(repository, rounds[id].tip)
+        first, starts, tips = (trees_of[pair] for pair in some)
+        steps[id] = Step(rounds[id], first, starts, tips, files[id], lines_of)
+    return files, steps
+
+
+def carried_marks(repository: Repository, marks: Marks | None, result: Result) -> Marks:
+    """Of another round, as they stand in this one; none where git has that no more."""
+    if marks is None or marks.round == result.round:
+        return marks or Marks(result.round)
+    _, steps = compared(repository, {"": result.round}, {"": Kept(marks)})
+    step = steps[""]
+    return step.marks(marks) if step else Marks(result.round)
+
+
+def _reader(repository: Repository, tip: str) -> Callable[[str], Sequence[str]]:
+    @cache
+    def lines_of(path: str) -> Sequence[str]:
+        return repository.read_blob(tip, path).decode("utf-8", "surrogateescape").split("\n")
+
+    return lines_of
+
+
+def _files(patch: Patch) -> tuple[FileChange, ...]:
+    large = (FileChange(path, path, is_binary=True, head=(told,)) for path, told in patch.large.items())
+    return (*parse_diff(patch.text), *large)
+
+
+def _paths(files: Iterable[FileChange]) -> set[str]:
+    return {path for file in files for path in (file.path, file.former)}
+
+
+def _result(
+    record: BuilderRecord,
+    out: CheckedOut,
+    now: Round,
+    files: tuple[FileChange, ...],
+    kept: Kept,
+    steps: Mapping[str, Step | None],
+) -> Result:
+    marks, comments, lost = kept.marks, kept.comments, False
+    if record.id in steps:
+        step = steps[record.id]
+        lost = step is None
+        marks = step.marks(marks) if step and marks else None
+        comments = tuple(step.comment(one) if step else _outdated(one) for one in comments)
+    return Result(record, now, out.branch, files, kept, marks or Marks(now), comments, lost)
+
+
+def _outdated(comment: Comment) -> Comment:
+    return structs.replace(comment, fate="outdated") if comment.path else comment

@@ -21,6 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _GIVEN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}")
 _DRAWS = 50
 _WORDS, _WORDS_LENGTH = 4, 32
+_SLUG_LENGTH = 40
 # Words that tell two tasks apart in no case.
 _LEFT_OUT = frozenset(("a", "an", "and", "for", "in", "of", "on", "the", "to", "with"))
 _LISTED = 20
@@ -73,6 +74,12 @@ def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
     words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _LEFT_OUT]
     slug = "-".join(words[:_WORDS])[:_WORDS_LENGTH].strip("-")
     return _drawn(slug, draw) if re.match("[a-z]", slug) else task_names(text, draw)
+
+
+def slug_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+    """`003-login-t012-x9k2`: what the work is called."""
+    slug = re.sub(r"[^a-z0-9]+", "-", text[:200].lower()).strip("-")[-_SLUG_LENGTH:].strip("-")
+    return _drawn(slug or "item", draw)
 
 
 def issue_names(kind: str, number: int, draw: Draw = draw_suffix) -> Iterator[Name]:

@@ -61,6 +61,8 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # The builder whose work has to land before this one starts; the one on whose branch this one stands.
     after: str | None = None
     stack: str | None = None
+    # The item it was spawned from: the file or tracker, its key and its title, with # between them.
+    source: str | None = None
     # Those of its protocol, and the one that it reported last.
     phases: tuple[_Word, ...] = ()
     phase: _Word | None = None

@@ -37,6 +37,9 @@ Modes, with an example each:
             af spawn --project 0009 --protocol spir
   issue     af spawn --issue 42                 (through gh or glab)
             af spawn --issue 42 --protocol bugfix
+  item      af spawn --spec specs/003-login     (all of it)
+            af spawn --spec specs/003-login --item T012
+            af spawn --spec todo.md --item all  (a builder each, in order)
   several   af spawn --tasks-file todo.md       (paragraphs, list or JSON)
             af spawn "Fix the login" -n 3 --runtimes claude-code,codex
   protocol  af spawn --protocol cleanup         (codev/protocols/cleanup/)
@@ -169,6 +172,13 @@ spawn = command_of(
         "project": click.Option(
             ["--project", "-p"], metavar="ID", help="Implement a spec.", shell_complete=complete_projects
         ),
+        "spec": click.Option(
+            ["--spec"],
+            metavar="PATH",
+            type=click.Path(),
+            help="Work on a spec of spec-kit, Kiro or OpenSpec, a Markdown check list, or .beads.",
+        ),
+        "item": option_of("spawn", "item", "--item", "ID"),
         "protocol": click.Option(
             ["--protocol"], metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols
         ),
@@ -191,7 +201,7 @@ spawn = command_of(
         "after": click.Option(
             ["--after"],
             metavar="ID",
-            help="Start once this builder's work has landed, from where it landed.",
+            help="Start once this builder's work has landed, from where it landed; several ids with commas.",
             shell_complete=complete_ids,
         ),
         "stack": click.Option(

@@ -106,13 +106,14 @@ def _of_gitlab(number: int, found: object) -> Issue:
 
 def _issue(number: int, found: object, body: str, url: str, comments: Sequence[Comment]) -> Issue:
     plain = tuple(
-        Comment(one.author or "somebody", _line(one.at), _plain(one.body)) for one in comments if one.body
+        Comment(one.author or "somebody", _line(one.at), plain_text(one.body)) for one in comments if one.body
     )
     title = _line(words_of(found, "title"))[:_TITLE]
-    return Issue(number, title, _line(url) if url.startswith("http") else "", _plain(body), plain)
+    return Issue(number, title, _line(url) if url.startswith("http") else "", plain_text(body), plain)
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
+    """Without what a terminal obeys."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     kept = "".join(char for char in lines if char in "\n\t" or char.isprintable())
     return kept.strip()

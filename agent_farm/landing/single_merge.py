@@ -17,6 +17,7 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_commit
 from agent_farm.git.settling import settle_interrupted
+from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock, landing_place, require_base
 from agent_farm.landing.review import LandingReview
 from agent_farm.landing.work import find_work
@@ -86,6 +87,7 @@ def land(
                     shield=shield,
                 )
             note(farm, record, "merged", f"into {merged.into}, now {merged.after[:12]}")
+        notes += mark_landed(farm, record, checkout.path)
         if merged.before != merged.after:
             notes += _run_afterwards(hooks, strategy)
     switched = found.branch != record.branch

@@ -16,6 +16,7 @@ from agent_farm.farm.guarded_removal import Waived, check, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
 from agent_farm.git.changes import TreeState
+from agent_farm.landing.marks import mark_landed
 from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 from agent_farm.operations.stop import Forgotten, forget
@@ -126,10 +127,14 @@ def _run(context: Context, request: Prune) -> Iterator[Part]:
             others.append(record)
         else:
             yield gone
+    home = [record for record in others if record.source is not None and _has_landed(farm, record)]
     removed = prune_several(farm, [record.id for record in others], waived, seen)
     yield from told(
         ((id, Removal.of(one) if isinstance(one, Kept) else one) for id, one in removed), alone=alone
     )
+    for record in home:  # by another way than af merge
+        for marked in mark_landed(farm, record):
+            context.tell(marked)
 
 
 Chosen = tuple[list[BuilderRecord], dict[str, TreeState]]
@@ -162,6 +167,12 @@ def _find(farm: Farm, *, stop: bool, with_nothing: bool) -> Generator[Stays | Ru
         return [*finished, *idle], seen
     yield from (Running(id=record.id) for record in idle)
     return finished, seen
+
+
+def _has_landed(farm: Farm, record: BuilderRecord) -> bool:
+    from agent_farm.landing.arrival import arrived_base  # 20 ms that few removals pay
+
+    return arrived_base(farm, record.id, record.base) is not None
 
 
 def _exactly(context: Context, id: str) -> BuilderRecord:

@@ -98,7 +98,7 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
         if _was_just_tried(farm, record):
             continue
         try:
-            base = arrived_base(farm, record.after, record.base) if record.after else record.base
+            base = _base(farm, record)
             if base is None:
                 continue
             if not has_room(farm, records) and not _make_room(farm, records):
@@ -110,6 +110,16 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
             found = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
             if _note(farm, record, in_one_line(found)):
                 yield Failure.of(record.id, found)
+
+
+def _base(farm: Farm, record: BuilderRecord) -> str | None:
+    """Where it starts from; None while one that it waits for has not landed."""
+    base: str | None = record.base
+    for id in record.after.split(",") if record.after else ():
+        base = arrived_base(farm, id, record.base)
+        if base is None:
+            return None
+    return base
 
 
 def _make_room(farm: Farm, records: Records) -> bool:

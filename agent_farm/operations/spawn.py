@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.config import BuilderType
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, NotFound, UsageError
+from agent_farm.farm.base_commit import choose_start
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_later
 from agent_farm.operations.builders import exit_code_of, failures_of
@@ -76,7 +78,9 @@ Part = Spawned | OneOfSeveral | Failure
 
 def _run(context: Context, request: Spawn) -> Iterator[Part]:
     """Every one of several is known to be possible before the first is made."""
-    if not is_several(request):
+    if request.spec is not None and request.item == "all":
+        yield from _each_item(context, request)
+    elif not is_several(request):
         plan = preflight(context, request)
         _tell(context, (plan,))
         yield _carry_out(context, plan)
@@ -93,10 +97,44 @@ def _run(context: Context, request: Spawn) -> Iterator[Part]:
         start_later(context.farm)  # whoever waits may have been put in the queue as room became free
 
 
+def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
+    """A builder for each open item, which waits for the work of those before it."""
+    if is_several(request):
+        raise UsageError("--item all stands alone", why="It makes several builders.", hint="af spawn --help")
+    from agent_farm.operations.spawn_items import each_item
+
+    fetch = request.fetch or context.farm.settings.flag("spawn.fetch")
+    tip = choose_start(context.farm, request.base, request.branch, fetch=fetch).tip
+    made: dict[str, str] = {}
+    for number, item in enumerate(each_item(context, request, tip), 1):
+        after = ",".join(made[key] for key in item.after if key in made) or request.after
+        try:
+            if len([key for key in item.after if key in made]) < len(item.after) and not request.dry_run:
+                raise NotFound(f"{item.key} waits for {', '.join(item.after)}, which could not all be made")
+            plan = preflight(context, replace(request, item=item.key, after=after))
+            if number == 1:
+                _tell(context, (plan,))
+            if request.dry_run and item.after:
+                context.tell(f"{item.key} starts once {', '.join(item.after)} has landed")
+            found = _carry_out(context, plan)
+        except (AgentFarmError, OSError) as problem:
+            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
+            yield Failure.of(item.key, error)
+            continue
+        if found.builder:
+            made[item.key] = found.builder.id
+        yield OneOfSeveral(found)
+
+
 def _carry_out(context: Context, plan: Plan) -> Spawned:
     if plan.order.dry_run:
         return Spawned(plan=PlanShown.of(context.farm, plan), notes=plan.notes)
-    return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
+    if plan.work.source is None:
+        return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
+    from agent_farm.operations.spawn_items import Claimed
+
+    with Claimed(context.farm, plan.work):
+        return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
 
 
 def _tell(context: Context, plans: Iterable[Plan]) -> None:

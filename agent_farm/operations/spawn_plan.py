@@ -126,17 +126,22 @@ def _ground(context: Context, order: Spawn) -> _Ground:
         named.append("--base")
     if len(named) > 1:
         raise UsageError(f"Flags are mutually exclusive: {', '.join(named)}", hint="af spawn --help")
-    id = order.after if order.after is not None else order.stack
-    if id is None:
+    if order.after is None and order.stack is None:
         return _Ground(order.base)
     from agent_farm.landing.arrival import arrived_base  # 20 ms that no other spawn pays
 
-    first = choose(context, id)
-    base = order.base or first.base
-    landed = arrived_base(context.farm, first.id, base)
-    if landed:
-        return _Ground(landed)
-    return _Ground(base, after=first.id) if order.after is not None else _on_top_of(context.farm, first)
+    words = order.after.split(",") if order.after is not None else [str(order.stack)]
+    before = [choose(context, word.strip()) for word in words]
+    base = order.base or before[0].base
+    landed = {first.id: arrived_base(context.farm, first.id, base) for first in before}
+    left = [id for id, where in landed.items() if where is None]
+    if not left:
+        return _Ground(landed[before[-1].id])
+    return (
+        _Ground(base, after=",".join(left))
+        if order.after is not None
+        else _on_top_of(context.farm, before[0])
+    )
 
 
 def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:

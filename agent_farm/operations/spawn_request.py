@@ -18,6 +18,7 @@ EXAMPLES = (
     ("spec", "af spawn --project 0009"),
     ("task", 'af spawn "Fix the login redirect" --files src/auth.py,src/login.py'),
     ("issue", "af spawn --issue 42"),
+    ("item", "af spawn --spec specs/003-login --item T012"),
     ("protocol", 'af spawn --protocol experiment --args \'{"hypothesis": "Redis is faster"}\''),
     ("shell", "af spawn --shell"),
 )
@@ -31,6 +32,17 @@ class Spawn(Request):
     project: Annotated[str | None, Meta(description="Implement the spec with this id, as in 0042")] = None
     issue: Annotated[
         str | None, Meta(description="Work on this issue of GitHub or GitLab: its number, or its address")
+    ] = None
+    spec: Annotated[
+        str | None,
+        Meta(
+            description="Work on this spec: a folder of spec-kit, Kiro or OpenSpec, a Markdown check list "
+            "or .beads"
+        ),
+    ] = None
+    item: Annotated[
+        str | None,
+        Meta(description="Of the spec, this task alone, as in T012; all: a builder for each, in order"),
     ] = None
     protocol: Annotated[str | None, Meta(description="Run the protocol of this name")] = None
     shell: Annotated[bool, Meta(description="Start the runtime with neither prompt nor role")] = False
@@ -65,7 +77,7 @@ class Spawn(Request):
     ] = None
     after: Annotated[
         str | None,
-        Meta(description="Start once this builder's work has landed, from where it landed"),
+        Meta(description="Start once these builders' work has landed, from where it landed; ids with commas"),
     ] = None
     stack: Annotated[
         str | None,
@@ -112,6 +124,14 @@ class IssueMode:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemMode:
+    """All of a spec that another tool wrote, or one item."""
+
+    spec: str
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskMode:
     text: str
     files: tuple[str, ...] = ()
@@ -122,7 +142,7 @@ class ShellMode:
     pass
 
 
-Mode = SpecMode | IssueMode | TaskMode | ProtocolMode | ShellMode
+Mode = SpecMode | IssueMode | ItemMode | TaskMode | ProtocolMode | ShellMode
 
 _HELP = "af spawn --help"
 # Those that name what is to be done; the third, the protocol, says how.
@@ -136,6 +156,8 @@ def choose_mode(asked: Spawn) -> Mode:
         raise UsageError("--files requires a task", hint='af spawn "Fix auth" --files src/auth.py')
     if asked.args is not None and asked.protocol is None:
         raise UsageError("--args requires --protocol", hint=_PROTOCOL_EXAMPLE)
+    if asked.item is not None and asked.spec is None:
+        raise UsageError("--item requires --spec", hint=dict(EXAMPLES)["item"])
     protocol = None
     if asked.protocol is not None:
         protocol = ProtocolMode(_required(asked.protocol.rstrip("/"), "--protocol"), parse_args(asked.args))
@@ -145,6 +167,9 @@ def choose_mode(asked: Spawn) -> Mode:
         return SpecMode(_required(asked.project, "--project"), protocol)
     if asked.issue is not None:
         return IssueMode(_required(asked.issue, "--issue"), protocol)
+    if asked.spec is not None:
+        item = None if asked.item is None else _required(asked.item, "--item").strip()
+        return ItemMode(_required(asked.spec, "--spec"), item)
     if protocol is not None:
         return protocol
     if asked.shell:
@@ -166,6 +191,7 @@ def _require_one_mode(asked: Spawn) -> None:
         for name, given in (
             ("--project", asked.project is not None),
             ("--issue", asked.issue is not None),
+            ("--spec", asked.spec is not None),
             ("--protocol", asked.protocol is not None),
             ("--shell", asked.shell),
         )

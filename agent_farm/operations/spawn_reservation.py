@@ -172,6 +172,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         phases=plan.work.phases,
         spec=plan.work.spec,
         issue=plan.work.issue,
+        source=plan.work.source,
         after=plan.after,
         stack=plan.stack,
         files=config.context_files,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_farm.builders.check_list import is_check_list, numbered_items
 from agent_farm.builders.ids import given_name
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.operations.operation import Context
@@ -21,7 +22,6 @@ from agent_farm.operations.spawn_work import find_work
 
 _MOST = 1000
 _SHOWN = 20
-_ITEM = re.compile(r"(\s*)[-*+] \[([ xX])\]\s+(.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 # What is said once for all of them.
 _COMMON = frozenset({"tasks", "copies", "runtimes", "dry_run", "yes"})
@@ -83,8 +83,8 @@ def read_tasks(text: str) -> list[dict[str, Any]]:
     lines = text.splitlines()
     if text.lstrip().startswith("{"):
         found = [_object(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    elif any(_ITEM.match(line) for line in lines):
-        found = [{"task": item} for item in _open_items(lines)]
+    elif is_check_list(text):
+        found = [{"task": item.text} for item in numbered_items(text) if not item.is_done]
     else:
         found = [{"task": one} for one in _paragraphs(lines)]
     if not found:
@@ -100,22 +100,6 @@ def _object(number: int, line: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"Line {number} of the tasks is no JSON object", why=f"It is {line.strip()[:60]}")
     return value
-
-
-def _open_items(lines: Sequence[str]) -> Iterator[str]:
-    """What is indented below an item belongs to it, done or not; the rest of the text is no task."""
-    task, depth, is_open = list[str](), -1, False
-    for line in [*lines, "-"]:
-        item = _ITEM.match(line)
-        indent = len(line) - len(line.lstrip())
-        if (line.strip() and indent <= depth) or (depth < 0 and item):
-            if is_open and task:
-                yield "\n".join(task).strip()
-            task, depth, is_open = [], -1, False
-        if item and depth < 0:
-            task, depth, is_open = [item[3]], len(item[1]), item[2] == " "
-        elif depth >= 0:
-            task.append(line[depth + 2 :] if line[: depth + 2].isspace() else line.strip())
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:

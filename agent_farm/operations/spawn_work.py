@@ -17,7 +17,15 @@ from agent_farm.farm.base_commit import Start, go_on_with
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import NotReadable, require_inside
 from agent_farm.launch import as_command
-from agent_farm.operations.spawn_request import IssueMode, Mode, ProtocolMode, ShellMode, SpecMode, TaskMode
+from agent_farm.operations.spawn_request import (
+    IssueMode,
+    ItemMode,
+    Mode,
+    ProtocolMode,
+    ShellMode,
+    SpecMode,
+    TaskMode,
+)
 
 if TYPE_CHECKING:
     from agent_farm.forge.issues import Issue
@@ -36,6 +44,7 @@ class Work:
     phases: tuple[str, ...] = ()
     spec: str | None = None
     issue: str | None = None
+    source: str | None = None
     issue_read: Issue | None = None
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -59,6 +68,10 @@ def _work(farm: Farm, mode: Mode, start: Start, issue: Issue | None) -> tuple[Wo
             return _issue_work(farm, reference, protocol, start, issue), start
         case TaskMode(text, files):
             return _task_work(farm, text, files, start), start
+        case ItemMode():
+            from agent_farm.operations.spawn_items import item_work
+
+            return item_work(farm, mode, start.tip), start
         case ProtocolMode():
             from agent_farm.operations.spawn_protocol import find_protocol
 
@@ -171,7 +184,7 @@ def require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
 
 def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
     """Where they are below the checkout, once each is known to be in the tree the builder will see."""
-    paths = {name: _inside(farm, name) for name in files}
+    paths = {name: inside_checkout(farm, name, "--files") for name in files}
     kinds = farm.repository.entry_kinds(commit, list(paths.values())) if paths else {}
     for name, path in paths.items():
         if kinds[path] is None:
@@ -181,12 +194,13 @@ def _files(farm: Farm, files: tuple[str, ...], commit: str) -> tuple[str, ...]:
     return tuple(paths.values())
 
 
-def _inside(farm: Farm, name: str) -> str:
+def inside_checkout(farm: Farm, name: str, flag: str) -> str:
+    """Its path below the checkout, wherever the caller stands in it."""
     checkout = farm.repository.checkout
     full = os.path.normpath(checkout / farm.repository.prefix / name)
     relative = os.path.relpath(full, checkout)
     if relative == ".." or relative.startswith("../") or "\n" in name:
-        raise UsageError(f"--files: {name} is outside the repository")
+        raise UsageError(f"{flag}: {name} is outside the repository")
     return relative
 
 

@@ -107,10 +107,10 @@ def test_nothing_at_all_shows_each_mode_with_an_example() -> None:
     with pytest.raises(UsageError) as caught:
         choose_mode(Spawn())
     shown = "\n".join(caught.value.evidence)
-    for word in ("spec", "task", "issue", "protocol", "shell"):
+    for word in ("spec", "task", "issue", "item", "protocol", "shell"):
         assert word in shown
-    assert len(caught.value.evidence) == 5
-    assert shown.count("af spawn") == 5
+    assert len(caught.value.evidence) == 6
+    assert shown.count("af spawn") == 6
 
 
 def test_broken_json_says_where_it_breaks() -> None:

@@ -22,6 +22,7 @@ from agent_farm.git.merging import Making, MergeConflicts, Review, Work
 from agent_farm.git.patches import changed_paths
 from agent_farm.git.settling import Move as GitMove
 from agent_farm.git.settling import settle_interrupted
+from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
@@ -211,6 +212,7 @@ class FarmWorld:
             self._note_end(queue, id, failed=False)
             if id in records:
                 note(self.farm, records[id], "merged", f"into {queue.into}, now {move.after[:12]}")
+                self.notes += mark_landed(self.farm, records[id], self.checkout.path)
         try:
             self.notes += hooks.run("post-merge", "1" if queue.strategy == "squash" else "0")
         except HookRefused as error:  # it has landed, whatever this hook says

@@ -1,0 +1,158 @@
+"""A Markdown check list: its items, which of them wait for which, and marking one as done.
+
+What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agent_farm.errors import UsageError
+
+MOST_ITEMS = 1000
+_ITEM = re.compile(r"(\s*)[-*+] \[([ xX])\]\*?\s+(.*)")
+_BOX = re.compile(r"(\s*[-*+] )\[ \]")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# spec-kit: `T012 [P] [US1] …`; Kiro and OpenSpec: `2.1 …`
+_KEY = re.compile(r"(?:\*\*)?(T\d{1,6}|\d{1,4}(?:\.\d{1,4}){0,5})\.?(?:\*\*)?\s+")
+_NO_KEY = re.compile(r"(?!)")
+_TAGS = re.compile(r"(?:\[(?:P|US\d+)\]\s*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`key` names it in its list, `text` is all of it, `after` are the keys of those that it waits for.
+
+    `parallel` ones of a `section` that follow each other do not wait for one another. Its lines are
+    `begin` to `end`.
+    """
+
+    key: str
+    text: str
+    is_done: bool
+    parallel: bool = False
+    section: int = 0
+    begin: int = 0
+    end: int = 0
+    after: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.text.partition("\n")[0]
+
+
+def is_check_list(text: str) -> bool:
+    return any(_ITEM.match(line) for line in text.splitlines())
+
+
+def read_items(text: str) -> list[Item]:
+    """In order. What is indented below an item belongs to it, done or not; other text is no item."""
+    found = list(_items(text.splitlines(), _KEY))
+    if len(found) > MOST_ITEMS:
+        raise UsageError(f"The list has {len(found)} items", why=f"{MOST_ITEMS} is the most.")
+    keys = [item.key for item in found]
+    return found if "" not in keys and len(set(keys)) == len(keys) else numbered_items(text)
+
+
+def numbered_items(text: str) -> list[Item]:
+    """With the place in the list as key; the text is all that is written."""
+    items = _items(text.splitlines(), _NO_KEY)
+    return [replace(item, key=str(number)) for number, item in enumerate(items, 1)]
+
+
+def open_items(text: str) -> list[Item]:
+    """Those that are to be done, each with what it waits for; a heading of others (2. of 2.1) is none."""
+    items = read_items(text)
+    keys = [item.key for item in items]
+    left = [item for item in items if not item.is_done and not _is_heading(item.key, keys)]
+    before: list[Item] = []
+    group: list[Item] = []
+    found = []
+    for item in left:
+        beside = group and item.parallel and group[-1].parallel and item.section == group[-1].section
+        if not beside:
+            before, group = group, []
+        group.append(item)
+        found.append(replace(item, after=tuple(one.key for one in before)))
+    return found
+
+
+def marked(text: str, key: str, title: str) -> str | None:
+    """The list with this item done; None where no open one is called so. A heading of done ones is done."""
+    items = read_items(text)
+    meant = [item for item in items if (item.key, item.title, item.is_done) == (key, title, False)]
+    if len(meant) != 1:
+        return None
+    lines = text.splitlines(keepends=True)
+    _mark(lines, meant[0])
+    done = {item.key for item in items if item.is_done} | {key}
+    keys = [item.key for item in items]
+    for item in items:
+        below = [one for one in keys if one.startswith(f"{item.key}.")]
+        if below and not item.is_done and done.issuperset(below):
+            _mark(lines, item)
+    return "".join(lines)
+
+
+def _mark(lines: list[str], item: Item) -> None:
+    for number in range(item.begin, item.end):
+        lines[number] = _BOX.sub(r"\1[x]", lines[number], count=1)
+
+
+def _is_heading(key: str, keys: Sequence[str]) -> bool:
+    return any(other.startswith(f"{key}.") for other in keys)
+
+
+def _items(lines: Sequence[str], keys: re.Pattern[str]) -> Iterator[Item]:
+    section, number, fence = 0, 0, ""
+    while number < len(lines):
+        line = lines[number]
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+        section += line.startswith("#") and not fence
+        item = None if fence else _ITEM.match(line)
+        if item is None:
+            number += 1
+            continue
+        end = _end(lines, number, len(item[1]))
+        yield _item(item, keys.match(item[3]), lines[number + 1 : end], section, number, end)
+        number = end
+
+
+def _end(lines: Sequence[str], begin: int, depth: int) -> int:
+    """Of the lines that are indented more; empty ones at the end are not its own."""
+    end = begin + 1
+    for number in range(begin + 1, len(lines)):
+        line = lines[number]
+        if line.strip():
+            if len(line) - len(line.lstrip()) <= depth:
+                break
+            end = number + 1
+    return end
+
+
+def _item(
+    match: re.Match[str],
+    key: re.Match[str] | None,
+    below: Sequence[str],
+    section: int,
+    begin: int,
+    end: int,
+) -> Item:
+    depth, first = len(match[1]), match[3]
+    rest = first[key.end() :] if key else first
+    tags = _TAGS.match(rest) if key else None
+    title = rest[tags.end() :] if tags else rest
+    own = [line[depth + 2 :] if line[: depth + 2].isspace() else line.strip() for line in below]
+    return Item(
+        key=key[1] if key else "",
+        text="\n".join([title, *own]).strip(),
+        is_done=match[2] != " ",
+        parallel=bool(tags and "[P]" in tags[0]),
+        section=section,
+        begin=begin,
+        end=end,
+    )

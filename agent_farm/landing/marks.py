@@ -1,0 +1,49 @@
+"""What a builder was spawned from, marked as done once its work has landed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_farm.builders.check_list import marked
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import replace_file
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm
+from agent_farm.inside import read_plain, require_inside
+from agent_farm.paths import is_below
+
+_BEADS = ".beads"
+
+
+def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None) -> list[str]:
+    """In the checkout where it has landed, to be committed by whoever works there; what there is to say."""
+    if record.source is None:
+        return []
+    place, _, rest = record.source.partition("#")
+    key, _, title = rest.partition("#")
+    try:
+        if place == _BEADS:
+            from agent_farm.forge.beads import bead, close
+
+            if not bead(farm.root, key).is_done:
+                close(farm.root, key, record.id)
+            return []
+        return _mark(checkout or farm.root, place, key, title)
+    except (AgentFarmError, OSError) as error:
+        what = error.sentence if isinstance(error, AgentFarmError) else str(error)
+        return [f"{key} could not be marked as done in {place}: {what}"]
+
+
+def _mark(checkout: Path, place: str, key: str, title: str) -> list[str]:
+    """Nothing to say of one that is marked already, or is not there any more."""
+    if not is_below(place):
+        return []
+    file = require_inside(checkout, checkout / place)
+    try:
+        text = marked(read_plain(file).decode(), key, title)
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
+    if text is None:
+        return []
+    replace_file(file, text.encode(), mode=file.stat().st_mode & 0o777)
+    return [f"{key} is marked as done in {place}; the change is not committed"]

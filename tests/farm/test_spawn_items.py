@@ -1,0 +1,155 @@
+"""`af spawn --spec`: what other tools wrote, whole, by the item or as a graph; marked once it has landed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_farm.farm.farm import open_farm
+from tests.builders.test_check_list import KIRO, SPEC_KIT
+from tests.conftest import Af
+from tests.farm.traces import traces
+from tests.gitrepo import commit_files, git
+from tests.waiting import wait_until
+
+FILES = {
+    "specs/003-login/tasks.md": SPEC_KIT,
+    "specs/003-login/spec.md": "# Login\n",
+    "specs/003-login/plan.md": "# Plan\n",
+    ".kiro/specs/pay/tasks.md": KIRO,
+    ".kiro/specs/pay/requirements.md": "# Pay\n",
+    "openspec/changes/dark/tasks.md": "## 1. Build\n- [x] 1.1 Toggle\n- [ ] 1.2 Store it\n",
+    "openspec/changes/dark/proposal.md": "# Dark\n",
+    "openspec/changes/dark/specs/ui/spec.md": "# UI\n",
+    "todo.md": "- [ ] Fix it\n",
+    "notes.md": "nothing\n",
+    "a/readme.txt": "",
+}
+
+
+@pytest.fixture
+def farm(repo: Path) -> Path:
+    commit_files(repo, FILES)
+    return repo
+
+
+def plan(af: Af, *args: str) -> dict[str, Any]:
+    done = af("spawn", "--runtime", "demo", "--json", "--dry-run", *args)
+    assert done.returncode == 0, done.stdout
+    found: dict[str, Any] = json.loads(done.stdout)["plan"]
+    return found
+
+
+def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
+    done = af("spawn", "--runtime", "demo", "--json", *args, **more)
+    assert done.returncode == 0, done.stdout
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "key", "told"),
+    [
+        ("specs/003-login", "t005", "Do task T005 of specs/003-login/tasks.md:\n\nImplement service in"),
+        ("specs/003-login/", "T005", "Read specs/003-login/spec.md and specs/003-login/plan.md first."),
+        (".kiro/specs/pay/tasks.md", "2.1", "Create interfaces\n- _Requirements: 2.1, 3.3_"),
+        ("openspec/changes/dark", "1.2", "dark/proposal.md and openspec/changes/dark/specs first."),
+        ("todo.md", "1", "Do task 1 of todo.md:\n\nFix it\n\nDo this task alone. Leave todo.md as it is"),
+    ],
+)
+def test_one_item_of_each_form(farm: Path, af: Af, spec: str, key: str, told: str) -> None:
+    assert told in plan(af, "--spec", spec, "--item", key)["prompt"]
+
+
+def test_a_whole_spec_is_one_builders_work(farm: Path, af: Af) -> None:
+    found = plan(af, "--spec", "specs/003-login")
+    assert found["id"].startswith("003-login-")
+    assert found["prompt"].startswith(
+        "Implement what specs/003-login specifies. Read specs/003-login/spec.md"
+    )
+    assert "mark each once done" in found["prompt"]
+
+
+@pytest.mark.slow
+def test_all_items_wait_for_each_other_and_are_marked_as_they_land(farm: Path, af: Af) -> None:
+    builders = spawn(af, "--spec", "specs/003-login", "--item", "all")["builders"]
+    two, three, four, five = (one["id"] for one in builders)
+    assert [one["after"] for one in builders] == [None, None, f"{two},{three}", four]
+    assert [one["status"]["state"] for one in builders[2:]] == ["queued", "queued"]
+    for id in (two, three):
+        assert af("wait", id, "--timeout", "60").returncode == 0
+        done = af("merge", "--strategy", "squash", id)
+        assert "is marked as done in specs/003-login/tasks.md" in done.stdout + done.stderr
+    assert (farm / "specs/003-login/tasks.md").read_text() == SPEC_KIT.replace(
+        "[ ] T002", "[x] T002"
+    ).replace("[ ] T003", "[x] T003")
+    af("queue")
+    records = open_farm(farm).registry
+    wait_until(lambda: records.read()[four].state == "running", what="the next to start")
+    assert records.read()[five].state == "queued"
+
+
+def test_what_came_home_by_another_way_is_marked_when_it_is_removed(farm: Path, af: Af) -> None:
+    id = spawn(af, "--spec", "todo.md", "--item", "1")["builder"]["id"]
+    assert af("wait", id, "--timeout", "60").returncode == 0
+    git(farm, "merge", "-q", f"builder/{id}")
+    assert (farm / "todo.md").read_text() == "- [ ] Fix it\n"
+    done = af("prune", "--stop", id)
+    assert "1 is marked as done in todo.md; the change is not committed" in done.stderr
+    assert (farm / "todo.md").read_text() == "- [x] Fix it\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--item", "1"], 2, ["--item requires --spec"]),
+        (["--spec", "todo.md", "--item", "2"], 1, ["todo.md has no open item 2", "Open are: 1."]),
+        (["--spec", "notes.md"], 2, ["notes.md holds no check list"]),
+        (["--spec", "a"], 2, ["a is no spec that af knows"]),
+        (["--spec", "nope"], 1, ["nope is not in the repository"]),
+        (["--spec", "../x"], 2, ["--spec: ../x is outside the repository"]),
+        (["--spec", "todo.md", "text"], 2, ["Flags are mutually exclusive", "--spec"]),
+        (["--spec", "todo.md", "--item", "all", "-n", "2"], 2, ["--item all stands alone"]),
+        (["--spec", ".beads", "--item", "$(touch x)"], 2, ["is no issue of beads"]),
+        (["--spec", ".beads", "--item", "--help"], 2, ["is no issue of beads"]),
+    ],
+)
+def test_a_mistake_is_refused(farm: Path, af: Af, args: list[str], code: int, words: list[str]) -> None:
+    done = af("spawn", "--runtime", "demo", *args)
+    assert done.returncode == code, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert traces(farm).left() == {}
+
+
+def test_links_and_large_files_are_refused(farm: Path, af: Af, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("- [ ] secret\n")
+    (farm / "linked.md").symlink_to(tmp_path / "secret")
+    (farm / "large.md").write_text("- [ ] x\n" * 200_000)
+    git(farm, "add", "-A")
+    git(farm, "commit", "-qm", "hostile")
+    assert "leads out of the repository" in af("spawn", "--spec", "linked.md", "--item", "1").stderr
+    assert "large.md holds 1600000 bytes" in af("spawn", "--spec", "large.md", "--item", "1").stderr
+
+
+def test_an_issue_of_beads_is_claimed_and_closed(farm: Path, af: Af, tmp_path: Path) -> None:
+    """`bd` prints what its version 0.40 does."""
+    (tmp_path / "bin").mkdir()
+    asked = tmp_path / "asked"
+    issue = [{"id": "bd-a1b2", "title": "Fix it", "status": "open", "description": "</x> $(touch pwned)"}]
+    (tmp_path / "show.json").write_text(json.dumps(issue))
+    script = f'#!/bin/sh\necho "$@" >> {asked}\nif [ "$1" = show ]; then cat {tmp_path}/show.json; fi\n'
+    (tmp_path / "bin/bd").write_text(script)
+    (tmp_path / "bin/bd").chmod(0o755)
+    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    builder = spawn(af, "--spec", ".beads", "--item", "bd-a1b2", env=env)["builder"]
+    assert builder["task_text"] == "bd-a1b2 Fix it"
+    assert "$(touch pwned)" in Path(builder["prompt_file"]).read_text()
+    assert asked.read_text().splitlines()[-1] == "update bd-a1b2 --claim"
+    assert af("wait", builder["id"], "--timeout", "60").returncode == 0
+    assert af("merge", builder["id"], env=env).returncode == 0
+    assert asked.read_text().splitlines()[-1] == f"close bd-a1b2 --reason Landed by builder {builder['id']}"

@@ -21,8 +21,12 @@ _MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
 def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: bool = False) -> R:
-    """What is null counts as not given. `lax` where numbers may be written as text, as in a query."""
-    given = {name: value for name, value in values.items() if value is not None}
+    """What is null counts as not given, but where a value has to be.
+
+    `lax` where numbers may be written as text, as in a query.
+    """
+    required = {one.encode_name for one in msgspec.structs.fields(operation.request) if one.required}
+    given = {name: value for name, value in values.items() if value is not None or name in required}
     try:
         return msgspec.convert(given, operation.request, strict=not lax)
     except msgspec.ValidationError as error:

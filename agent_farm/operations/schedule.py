@@ -11,10 +11,12 @@ from agent_farm.errors import UsageError
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Operation, Request, single
 from agent_farm.operations.served import database_of, running, served, whose
+from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
 from agent_farm.sessions.agreement import may_fire
 from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
 from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.sessions.runtime_choice import most_permissions, narrower, usual_permissions
 from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
@@ -111,17 +113,27 @@ class ScheduleCreate(Request):
 
 
 def _create(context: Context, request: ScheduleCreate) -> OneSchedule:
-    _require_no_place(context, request.cwd)
+    _require_modest(context, request.butler, request.cwd)
     entry = ScheduleEntry(**{name: getattr(request, name) for name in ScheduleEntry.__struct_fields__})
     store = _store(context, request.butler)
     return OneSchedule(_shown(context, store, store.create(entry)))
 
 
-def _require_no_place(context: Context, cwd: str | None) -> None:
-    if cwd is not None and context.caller != "architect":
+def _require_modest(context: Context, butler: str | None, cwd: str | None) -> None:
+    """What a session has run later may do no more than itself."""
+    if context.caller == "architect":
+        return
+    if cwd is not None:
         raise UsageError(
             "A schedule with a cwd is the architect's",
             why="A session that could write one would run where it may not itself.",
+        )
+    root, own = context.farm.root, most_permissions(log_of(context), context.caller_id)
+    usual = usual_permissions(root, load_butler(root, whose(context, butler)), context.environ)
+    if narrower(own, usual) != usual:
+        raise UsageError(
+            f"A session with permissions {own} cannot write the prompt of a schedule",
+            why=f"It would run with permissions {usual}.",
         )
 
 
@@ -150,7 +162,7 @@ class ScheduleUpdate(Request):
 def _update(context: Context, request: ScheduleUpdate) -> OneSchedule:
     store = _store(context, request.butler)
     if request.prompt is not None:
-        _require_no_place(context, store.get(request.name).cwd)
+        _require_modest(context, request.butler, store.get(request.name).cwd)
     names = ("cron", "prompt", "enabled", "late", "until")
     changed = store.update(request.name, **{name: getattr(request, name) for name in names})
     return OneSchedule(_shown(context, store, changed))

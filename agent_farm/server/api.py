@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -112,6 +112,6 @@ def _parsed(data: bytes) -> object:
     if not data:
         return {}
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
+        return msgspec.json.decode(data)  # refuses half a surrogate pair and what is no finite number
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError("The body is not JSON", why=str(error)) from error

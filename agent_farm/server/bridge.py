@@ -16,6 +16,7 @@ from agent_farm.server.launching import running_server
 _ACCEPT = "application/json, text/event-stream"
 _INTERNAL_ERROR = -32603
 _INVALID_REQUEST = -32600
+_PARSE_ERROR = -32700
 
 
 class Bridge:
@@ -39,13 +40,15 @@ class Bridge:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError) as error:
-                self._refuse(None, _INVALID_REQUEST, f"This is not JSON: {error}")
+                self._refuse(None, _PARSE_ERROR, f"This is not JSON: {error}")
                 continue
-            if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-                self._give_up(json.dumps((message.get("params") or {}).get("requestId")))
+            if not isinstance(message, dict):
+                self._refuse(None, _INVALID_REQUEST, "A message is one JSON object a line")
+            elif message.get("method") == "notifications/cancelled":
+                params = message.get("params")
+                self._give_up(json.dumps(params.get("requestId") if isinstance(params, dict) else None))
             else:
-                id = message.get("id") if isinstance(message, dict) else None
-                threading.Thread(target=self._pass_on, args=(line, id), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(line, message.get("id")), daemon=True).start()
 
     def _pass_on(self, line: bytes, id: object) -> None:
         key = json.dumps(id)

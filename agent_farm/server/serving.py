@@ -171,7 +171,10 @@ class RunningServer:
             stopping=stopping,
             started_at=known.started_at if known.pid == os.getpid() else time.time(),
         )
-        store_address(self.files, mine)
+        try:
+            store_address(self.files, mine)
+        except (AgentFarmError, OSError) as error:  # a full disk, say: its sessions still end as they should
+            _log.warning("%s is not up to date: %s", self.files.address, error)
 
 
 def make_uvicorn(app: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -11,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from agent_farm.errors import AgentFarmError, nearest
-from agent_farm.sessions.cron import CATCH_UP_SECONDS
+from agent_farm.errors import AgentFarmError, UsageError, nearest
+from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, require_cron
 from agent_farm.sessions.trigger_sources import TASK_NAME
 
 Text = Annotated[str, Meta(pattern=r"\S")]
@@ -43,6 +44,20 @@ class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cwd: Text | None = None
     late: Annotated[float, Meta(ge=0)] = CATCH_UP_SECONDS
     until: Text | None = None
+
+
+def require_schedule(entry: ScheduleEntry) -> None:
+    """UsageError for what could never fire."""
+    if not TASK_NAME.fullmatch(entry.name):
+        raise UsageError(
+            f"{entry.name!r} cannot be the name of a schedule", why="Use letters, digits, . _ and -."
+        )
+    if not entry.prompt.strip() or "\0" in entry.prompt:
+        raise UsageError("its prompt is empty or contains NUL")
+    if not 0 <= entry.late < math.inf or "\0" in (entry.cwd or ""):
+        raise UsageError("late is no number of seconds, or cwd contains NUL")
+    require_cron(entry.cron, entry.timezone)
+    last_moment(entry.until, entry.timezone)
 
 
 class EnvTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,8 +20,8 @@ from agent_farm.sessions.butler_file import (
     ScheduleEntry,
     mistake,
     read_butler_file,
+    require_schedule,
 )
-from agent_farm.sessions.cron import last_moment, require_cron
 from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
 from agent_farm.settings_keys import load_document
@@ -229,9 +229,8 @@ def _require_schedules(file: Path, schedules: Sequence[ScheduleEntry]) -> None:
         raise mistake(file, f"two schedules are called {doubled[0]}")
     for schedule in schedules:
         try:
-            require_cron(schedule.cron, schedule.timezone)
+            require_schedule(schedule)
             _require_inside(schedule.cwd)
-            last_moment(schedule.until, schedule.timezone)
         except UsageError as error:
             raise mistake(file, f"schedule {schedule.name}: {error.what}", error.why, error.hint) from error
 

@@ -10,9 +10,12 @@ from agent_farm.errors import UsageError
 
 MOST_DUES = 1000
 CATCH_UP_SECONDS = 3600
+_FIELDS = 5
 
 
 def require_cron(cron: str, timezone: str | None = None) -> None:
+    if len(cron.split()) != _FIELDS:  # with a sixth one, cronsim counts seconds, which nothing here does
+        raise _no_cron(cron, "Wrong number of fields")
     next_due(cron, timezone, 0.0)
 
 
@@ -24,11 +27,15 @@ def next_due(cron: str, timezone: str | None, after: float) -> float:
     try:
         return next(CronSim(cron, datetime.fromtimestamp(after, zone))).timestamp()
     except (CronSimError, StopIteration) as error:
-        raise UsageError(
-            f"{cron!r} is not a cron expression",
-            why=str(error) or "It is never due.",
-            hint="five fields: minute hour day month weekday, as in '0 8 * * 1-5'",
-        ) from error
+        raise _no_cron(cron, str(error) or "It is never due.") from error
+
+
+def _no_cron(cron: str, why: str) -> UsageError:
+    return UsageError(
+        f"{cron!r} is not a cron expression",
+        why=why,
+        hint="five fields: minute hour day month weekday, as in '0 8 * * 1-5'",
+    )
 
 
 def last_due(cron: str, timezone: str | None, after: float, until: float) -> tuple[float | None, int]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_farm.disk import make_directory
-from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken, UsageError
+from agent_farm.launch import as_command
 from agent_farm.own_files import require_own_file
 from agent_farm.sessions.migrations import MIGRATIONS
 
@@ -45,10 +46,11 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # on a full disk SQLite has rolled back by itself
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """`function` on a thread of ours: neither a slow disk nor busy neighbours hold up the loop."""
@@ -67,6 +69,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise _named(self.path, error) from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise UsageError("That cannot be stored", why=str(error)) from error
 
 
 def database_problem(path: Path) -> AgentFarmError | None:
@@ -144,10 +148,11 @@ def _migrate(path: Path, connection: sqlite3.Connection) -> None:
             for statement in _statements(MIGRATIONS[number]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -166,4 +171,6 @@ def _named(path: Path, error: Exception) -> AgentFarmError:
         return LockTaken(f"{path} is busy", why=f"Other processes held it for {BUSY_SECONDS:g} s.")
     if "not a database" in text or "malformed" in text:
         return DamagedFile(f"{path} is damaged", why=text, hint=f"mv {path} {path}.damaged && af doctor")
+    if "is full" in text:
+        return AgentFarmError(f"Cannot write {path}", why=text, hint=as_command("df", "-h", path.parent))
     return AgentFarmError(f"Cannot use {path}", why=text, hint=f"ls -ld {path.parent}")

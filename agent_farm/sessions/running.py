@@ -22,7 +22,7 @@ from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.reach import session_bounds
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.resuming import resumed_request
-from agent_farm.sessions.runtime_choice import Choice, choose
+from agent_farm.sessions.runtime_choice import Choice, choose, most_permissions, narrower
 from agent_farm.sessions.scheduler import Scheduler
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
 from agent_farm.sessions.session import (
@@ -115,14 +115,19 @@ class RunningButler:
                 why="It has been told, and does not answer.",
                 hint="af butler stop --now",
             )
-        return await self.database.run(self.sessions.get, session.id)
+        ended = await self.database.run(self.sessions.get, session.id)
+        if ended.ended_at is None:
+            raise AgentFarmError(
+                f"Session {session.id[:8]} has ended; its record cannot be written yet",
+                why="It is tried again every few seconds.",
+                hint="af butler logs",
+            )
+        return ended
 
     def has_work(self) -> bool:
         """Sessions that wait or run, or schedules that may become due. Blocks."""
         return bool(
-            self.spawner.queue.running
-            or self.spawner.queue.waiting
-            or any(schedule.next_due is not None for schedule in self.schedules.all())
+            self.spawner.is_busy or any(schedule.next_due is not None for schedule in self.schedules.all())
         )
 
     async def refresh(self) -> None:
@@ -149,6 +154,7 @@ class RunningButler:
         cwd = Path(request.cwd or self.butler.directory)
         return request, replace(
             chosen,
+            permissions=narrower(chosen.permissions, most_permissions(self.sessions, request.parent)),
             environ=environ,
             checkout=checkout,
             bounds=session_bounds(self.butler, cwd, root=self.root, checkout=checkout),

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import cast
 
 from agent_farm.consent import Ask, require_consent
-from agent_farm.errors import ToolMissing, UsageError
+from agent_farm.errors import NotFound, ToolMissing, UsageError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, choices, configured_runtime
 from agent_farm.sessions.credential_store import CredentialStore
+from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
+
+_FROM_NARROW_TO_WIDE: tuple[Permissions, ...] = ("ask", "edit", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +72,39 @@ def choose(
         *settings.requests(["env.pass"]),
     ]
     require_consent(root, requests, yes=yes, ask=ask)
-    permissions = request.permissions or own.permissions or settings.values["spawn.permissions"]
+    permissions = request.permissions or _usual_permissions(settings, adapter.name)
     own_model = _own_model(settings, butler, adapter.name, named=request.runtime is not None)
     return Choice(
         adapter=adapter,
         model=require_model(request.model or own_model),
-        permissions=cast(Permissions, permissions),
+        permissions=permissions,
         command=tuple(shlex.split(own.command)) if own.command else None,
         runtime_args=own.args or None,
     )
+
+
+def usual_permissions(root: Path, butler: Butler, environ: Mapping[str, str]) -> Permissions:
+    """The widest that a session of `butler` may get where nobody says otherwise."""
+    settings = open_settings(root, environ)
+    name = butler.runtime or configured_runtime(root, settings)
+    names = [name] if name else ADAPTERS
+    return max((_usual_permissions(settings, one) for one in names), key=_FROM_NARROW_TO_WIDE.index)
+
+
+def most_permissions(log: SessionLog, session_id: str | None) -> Permissions:
+    """What a session may give another: no more than it has. Who is no session may give all."""
+    with suppress(NotFound):
+        if session_id is not None:
+            return log.load(session_id).permissions or "all"
+    return "all"
+
+
+def narrower(one: Permissions, other: Permissions) -> Permissions:
+    return min(one, other, key=_FROM_NARROW_TO_WIDE.index)
+
+
+def _usual_permissions(settings: Settings, runtime: str) -> Permissions:
+    return cast(Permissions, settings.runtime(runtime).permissions or settings.values["spawn.permissions"])
 
 
 def _own_model(settings: Settings, butler: Butler, name: str, *, named: bool) -> str | None:

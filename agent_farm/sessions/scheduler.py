@@ -56,6 +56,9 @@ class Scheduler:
 
     async def _look(self, schedule: Schedule) -> bool:
         now = self.clock()
+        if schedule.looked_until > now:  # the clock was ahead; what it fired then is claimed, and stays so
+            await self.store.database.run(self.store.look_from, schedule.name, now)
+            return False
         until = last_moment(schedule.until, schedule.timezone)
         due, count = last_due(
             schedule.cron, schedule.timezone, schedule.looked_until, now if until is None else min(now, until)

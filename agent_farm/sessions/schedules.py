@@ -13,10 +13,9 @@ import msgspec
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, nearest
-from agent_farm.sessions.butlers import ScheduleEntry
-from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, next_due, require_cron
+from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
+from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, next_due
 from agent_farm.sessions.database import Database, Row
-from agent_farm.sessions.trigger_sources import TASK_NAME
 
 Origin = Literal["file", "tool"]
 
@@ -91,7 +90,7 @@ class ScheduleStore:
         return known[name]
 
     def create(self, entry: ScheduleEntry, origin: Origin = "tool") -> Schedule:
-        _require_entry(entry)
+        require_schedule(entry)
         with self._changing():
             if any(schedule.name == entry.name for schedule in self.all()):
                 raise UsageError(f"There is a schedule {entry.name} already", hint="af schedule list")
@@ -106,7 +105,7 @@ class ScheduleStore:
             if old.origin == "file" and given:
                 raise _from_file(name)
             entry = msgspec.structs.replace(old.entry, **given)
-            _require_entry(entry)
+            require_schedule(entry)
             on = old.enabled if enabled is None else enabled
             afresh = entry.cron != old.cron or (on and not old.enabled)
             self._write(entry, old.origin, enabled=on, looked_until=None if afresh else old.looked_until)
@@ -124,7 +123,7 @@ class ScheduleStore:
         What is so already is not written: whoever only looks at schedules changes nothing.
         """
         for entry in entries:
-            _require_entry(entry)
+            require_schedule(entry)
         if self._is_so(entries):
             return
         with self._changing():
@@ -177,6 +176,14 @@ class ScheduleStore:
                 (moment, self.butler, name),
             )
 
+    def look_from(self, name: str, moment: float) -> None:
+        """What is due after `moment` may fire, though the clock had been past it."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE schedules SET looked_until = min(looked_until, ?) WHERE butler = ? AND name = ?",
+                (moment, self.butler, name),
+            )
+
     def fires(self, name: str) -> list[Fire]:
         rows = self.database.query(
             "SELECT due, claimed_at, outcome FROM fires WHERE butler = ? AND schedule = ? ORDER BY due",
@@ -208,19 +215,6 @@ class ScheduleStore:
 def _schedule(row: Row) -> Schedule:
     known = {one.name: row[one.name] for one in fields(Schedule)}
     return Schedule(**{**known, "enabled": bool(row["enabled"])})
-
-
-def _require_entry(entry: ScheduleEntry) -> None:
-    if not TASK_NAME.fullmatch(entry.name):
-        raise UsageError(
-            f"{entry.name!r} cannot be the name of a schedule", why="Use letters, digits, . _ and -."
-        )
-    if not entry.prompt.strip():
-        raise UsageError(f"Schedule {entry.name} has no prompt")
-    require_cron(entry.cron, entry.timezone)
-    last_moment(entry.until, entry.timezone)
-    if entry.late < 0 or "\0" in (entry.cwd or ""):
-        raise UsageError(f"Schedule {entry.name}: late is below 0, or cwd contains NUL")
 
 
 def _from_file(name: str) -> UsageError:

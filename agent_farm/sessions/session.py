@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
@@ -30,7 +31,8 @@ class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = None
     cwd: Annotated[str | None, Meta(description="Directory to run in; default: the butler's own")] = None
     timeout: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="End it after this many seconds"),
     ] = None
 
 
@@ -54,6 +56,8 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
             _require_text(name, getattr(self, name) or "-")
         if self.max_turns < 1:
             raise UsageError(f"max_turns is {self.max_turns}; at least one turn is needed")
+        if self.timeout == math.inf:  # no JSON could say it
+            raise UsageError("The timeout is infinite", why="Give a number of seconds.")
 
 
 class SessionShown(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.headless_run import Interrupted
 from agent_farm.runtimes.process import held_by_guards
@@ -35,6 +36,8 @@ from agent_farm.sessions.session import (
 )
 from agent_farm.sessions.uncancelled import finish, finished_result
 from agent_farm.sessions.waiting_line import Place, Queue
+
+RETRY_SECONDS = 5.0
 
 
 class Spawner:
@@ -62,6 +65,13 @@ class Spawner:
         self._lock = SessionsLock(database.path.parent / "locks" / f"sessions-{butler.name}.lock")
         self._tasks: dict[asyncio.Task[SpawnerResult], str] = {}
         self._stopped_by: dict[str, str] = {}
+        self._unwritten: dict[str, Session] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Sessions wait or run, or the end of one is still to be written."""
+        return bool(self._tasks or self._unwritten)
 
     async def trigger(
         self,
@@ -142,13 +152,12 @@ class Spawner:
         """Wait for what was accepted, then cancel the rest; True when nothing had to be cancelled."""
         self.stop_accepting()
         tasks = set(self._tasks)
-        if not tasks:
-            return True
-        _, late = await asyncio.wait(tasks, timeout=timeout)
+        late = (await asyncio.wait(tasks, timeout=timeout))[1] if tasks else set()
         for task in late:
             self._cancel(task)
         if late:
             await asyncio.wait(late)
+        await self._write_ends()
         return not late
 
     def _session(self, id: str, request: SessionRequest, choice: Choice) -> Session:
@@ -217,9 +226,29 @@ class Spawner:
                 return await self._runner.run(session, choice)
 
     async def _complete(self, session: Session, observer: Observer) -> SpawnerResult:
-        ended = await session_complete(self.database, session)
+        try:
+            ended = await session_complete(self.database, session)
+        except AgentFarmError as error:  # a full disk, say: what it answered is not lost with its record
+            log_failure(_logger(), f"The end of session {session.id}", error)
+            ended = self._unwritten[session.id] = session
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._keep_writing())
         observer(Progress(session.id, "ended", {"state": ended.state}))
         return ended.result
+
+    async def _keep_writing(self) -> None:
+        while self._unwritten:
+            await asyncio.sleep(RETRY_SECONDS)
+            await self._write_ends()
+
+    async def _write_ends(self) -> None:
+        """What could not be written when it ended, as far as it can be now."""
+        for session in tuple(self._unwritten.values()):
+            try:
+                await session_complete(self.database, session)
+            except AgentFarmError:  # it is in the log
+                return
+            self._unwritten.pop(session.id, None)
 
     def _end_by(self, session: Session, error: BaseException) -> Session:
         if isinstance(error, Exception):

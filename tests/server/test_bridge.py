@@ -84,6 +84,10 @@ def test_it_goes_on_when_the_server_was_ended(farm: Path, bridge: Bridge) -> Non
 def test_what_is_no_message_is_told_and_ends_nothing(farm: Path, bridge: Bridge) -> None:
     say(bridge, "")
     say(bridge, "{nonsense")
+    assert heard(bridge)["error"]["code"] == -32700
+    say(bridge, [{"jsonrpc": "2.0", "id": 7, "method": "ping"}])
     assert heard(bridge)["error"]["code"] == -32600
+    for params in ([1], "x", {"requestId": {}}, None):
+        say(bridge, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     call(bridge, 3, "state_list")
     assert heard(bridge)["result"]["structuredContent"] == {"version": 1, "state": {}}

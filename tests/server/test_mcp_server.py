@@ -428,6 +428,19 @@ async def test_a_session_gives_another_no_more_than_it_has(repo: Path) -> None:
 
 
 @in_loop
+async def test_a_session_gives_another_no_wider_permissions_than_its_own(repo: Path) -> None:
+    child = '[[mcp:trigger {"prompt": "child", "wait": false}]]'
+    schedule = '[[mcp:schedule_create {"name": "later", "cron": "0 8 * * *", "prompt": "x"}]]'
+    async with serving(repo) as served:
+        for permissions in ("ask", "edit"):
+            asked = {"prompt": f"{child} {schedule}", "permissions": permissions}
+            triggered, created = result_of(await served.call("trigger", asked))["tool_calls"]
+            other = served.sessions.get(json.loads(triggered["result"])["session_id"])
+            assert other["permissions"] == permissions
+            assert created["is_error"] == (permissions == "ask"), created
+
+
+@in_loop
 async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_door, "PROGRESS_SECONDS", 0.1)
     heard: list[str | None] = []

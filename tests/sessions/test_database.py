@@ -121,3 +121,37 @@ def test_a_second_connection_keeps_the_locks_of_the_first(tmp_path: Path) -> Non
         [sys.executable, "-c", reader], capture_output=True, text=True, check=True, timeout=60
     )
     assert "mine" in done.stdout
+
+
+def test_a_full_disk_is_named_and_the_database_works_once_there_is_room_again(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    store = StateStore(database, "b")
+    store.set("kept", 1)
+    pages = database.query("PRAGMA page_count")[0][0]
+    database.query(f"PRAGMA max_page_count = {pages}")
+    for _ in range(2):
+        with pytest.raises(AgentFarmError) as error:
+            store.set("large", "x" * 500_000)
+        assert "full" in (error.value.why or "")
+    database.query(f"PRAGMA max_page_count = {pages + 1000}")
+    store.set("large", "x" * 500_000)
+    assert set(store.items()) == {"kept", "large"}
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(tmp_path: Path) -> None:
+    database = Database(tmp_path / "butler.db")
+    database.query("PRAGMA foreign_keys = ON")
+    with database.transaction() as connection:
+        connection.execute("CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+        connection.execute("CREATE TABLE children (parent REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")
+    with pytest.raises(AgentFarmError), database.transaction() as connection:
+        connection.execute("INSERT INTO children VALUES (7)")
+    StateStore(database, "b").set("key", 1)
+
+
+def test_what_it_cannot_store_is_a_mistake_of_whoever_says_it(tmp_path: Path) -> None:
+    store = StateStore(Database(tmp_path / "butler.db"), "b")
+    with pytest.raises(UsageError, match="cannot be stored"):
+        store.set("half a pair \ud800", 1)
+    with pytest.raises(UsageError, match="cannot be stored"):
+        store.database.query("SELECT ?", (1 << 64,))

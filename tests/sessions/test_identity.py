@@ -118,6 +118,10 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
             '[[butler.schedule]]\nname = "a"\ncron = "0 8 * * *"\nprompt = "x"\ntimezone = "Nowhere"',
             "schedule a: 'Nowhere' is not a time zone",
         ),
+        (
+            '[[butler.schedule]]\nname = "a"\ncron = "0 8 * * *"\nprompt = "x"\nlate = inf',
+            "schedule a: late is no number of seconds",
+        ),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:

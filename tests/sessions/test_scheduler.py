@@ -74,6 +74,42 @@ async def test_a_schedule_fires_under_its_name_when_it_is_due(tmp_path: Path) ->
 
 
 @in_loop
+async def test_a_clock_that_was_years_ahead_silences_no_schedule(tmp_path: Path) -> None:
+    clock, bell = Clock(), Bell()
+    scheduler = make(tmp_path, clock, bell)
+    scheduler.store.create(ScheduleEntry("often", "*/10 * * * *", "x", "UTC"))
+    clock.now += 600
+    assert await scheduler.tick() == ["often"]
+    await scheduler.finish()
+    right = clock.now
+    clock.now += 9 * 365 * 86400
+    assert await scheduler.tick() == ["often"]
+    await scheduler.finish()
+    clock.now = right + 1
+    assert await scheduler.tick() == []
+    clock.now = right + 600
+    assert await scheduler.tick() == ["often"]
+
+
+@in_loop
+async def test_an_hour_that_the_clock_repeats_fires_nothing_twice(tmp_path: Path) -> None:
+    clock, bell = Clock(), Bell()
+    scheduler = make(tmp_path, clock, bell)
+    scheduler.store.create(ScheduleEntry("often", "*/10 * * * *", "x", "UTC"))
+    for _ in range(6):
+        clock.now += 600
+        assert await scheduler.tick() == ["often"]
+        await scheduler.finish()
+    clock.now -= 3600
+    for _ in range(6):
+        assert await scheduler.tick() == []
+        clock.now += 600
+    assert await scheduler.tick() == []
+    clock.now += 600
+    assert await scheduler.tick() == ["often"]
+
+
+@in_loop
 async def test_two_servers_fire_it_once(tmp_path: Path) -> None:
     clock, bell = Clock(), Bell()
     servers = [make(tmp_path, clock, bell) for _ in range(4)]
@@ -162,7 +198,7 @@ def test_a_minutely_schedule_after_a_year_is_found_at_once() -> None:
     assert count == 1000
 
 
-@pytest.mark.parametrize("cron", ["", "* * * *", "60 * * * *", "every day", "0 0 30 2 *"])
+@pytest.mark.parametrize("cron", ["", "* * * *", "60 * * * *", "every day", "0 0 30 2 *", "* * * * * *"])
 def test_what_is_no_cron_expression_is_refused(cron: str) -> None:
     with pytest.raises(UsageError, match="not a cron expression"):
         require_cron(cron)

@@ -11,9 +11,11 @@ import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.result import RuntimeResult
+from agent_farm.sessions import spawner
 from agent_farm.sessions.session import SessionRequest, SpawnerResult
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, Stage, make_butler, make_stage
+from tests.waiting import wait_until
 
 
 class Gate:
@@ -294,3 +296,40 @@ async def test_sessions_run_in_the_butlers_directory_unless_told_otherwise(tmp_p
         "Be kind.",
     )
     assert (second.cwd, second.model) == (tmp_path, "big")
+
+
+@in_loop
+async def test_an_answer_outlives_a_full_disk_and_its_record_is_completed_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawner, "RETRY_SECONDS", 0.05)
+    output = "x" * 500_000
+
+    async def fill_the_disk(call: Call) -> RuntimeResult:
+        (pages,) = stage.database.query("PRAGMA page_count")[0]
+        stage.database.query(f"PRAGMA max_page_count = {pages}")
+        return RuntimeResult(output=output, cost=0.25)
+
+    stage = make_stage(tmp_path, fill_the_disk)
+    result = await stage.spawner.trigger("costly")
+    assert (result.success, result.output, result.cost) == (True, output, 0.25)
+    assert stage.only_record()["state"] == "running"
+    assert stage.spawner.is_busy  # the server does not end before that is written
+    stage.database.query("PRAGMA max_page_count = 100000")
+    await asyncio.to_thread(wait_until, lambda: not stage.spawner.is_busy)
+    record = stage.only_record()
+    assert (record["state"], record["output"], record["ended_at"] > 0) == ("completed", output, True)
+
+
+@in_loop
+async def test_an_end_that_could_not_be_written_is_tried_once_more_at_the_servers_end(tmp_path: Path) -> None:
+    async def fill_the_disk(call: Call) -> RuntimeResult:
+        (pages,) = stage.database.query("PRAGMA page_count")[0]
+        stage.database.query(f"PRAGMA max_page_count = {pages}")
+        return RuntimeResult(output="x" * 500_000)
+
+    stage = make_stage(tmp_path, fill_the_disk)
+    await stage.spawner.trigger("costly")
+    stage.database.query("PRAGMA max_page_count = 100000")
+    await stage.spawner.drain(1)
+    assert stage.only_record()["state"] == "completed"

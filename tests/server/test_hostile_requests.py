@@ -1,0 +1,53 @@
+"""What callers say over HTTP and MCP that nothing can be done with is answered in words, and is no bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import Af
+from tests.server.serving import ARCHITECT, Served, serving
+from tests.sessions.loop import in_loop
+
+HALF = r"\ud800"
+SCHEDULE = '"name": "often", "cron": "* * * * *"'
+
+
+async def post(served: Served, verb: str, body: str) -> tuple[int, dict[str, object]]:
+    headers = {"Authorization": f"Bearer {ARCHITECT}", "Content-Type": "application/json"}
+    response = await served.http.post(served.url(f"/api/{verb}"), content=body, headers=headers)
+    return response.status_code, response.json()
+
+
+@in_loop
+async def test_what_no_record_can_hold_is_refused(repo: Path) -> None:
+    async with serving(repo) as served:
+        for verb, body in (
+            ("state_set", f'{{"key": "a{HALF}", "value": 1}}'),
+            ("state_set", f'{{"key": "a", "value": "{HALF}"}}'),
+            ("schedule_create", f'{{{SCHEDULE}, "prompt": "{HALF}"}}'),
+            ("schedule_create", f'{{{SCHEDULE}, "prompt": "x", "late": 1e400}}'),
+            ("schedule_create", '{"name": "often", "cron": "* * * * * *", "prompt": "x"}'),
+            ("credentials_set", f'{{"name": "A_KEY", "value": "{HALF}"}}'),
+            ("sessions_stop", f'{{"session_ids": ["{HALF}"]}}'),
+            ("sessions_prune", f'{{"keep": {1 << 70}}}'),
+            ("trigger", f'{{"prompt": "x", "max_turns": {1 << 70}}}'),
+            ("trigger", '{"prompt": "x", "timeout": 1e400}'),
+            ("trigger", "[" * 100_000),
+        ):
+            status, answer = await post(served, verb, body)
+            assert (status, answer["error"]["code"]) == (400, "usage"), (verb, body[:80], answer)  # type: ignore[index]
+        assert served.sessions.find() == []
+
+
+@in_loop
+async def test_null_is_a_value_like_others(repo: Path) -> None:
+    async with serving(repo) as served:
+        await served.call("state_set", {"key": "a", "value": 1})
+        kept = (await served.call("state_set", {"key": "a", "value": None}))["structuredContent"]
+        assert (await served.call("state_get", {"key": "a"}))["structuredContent"] == kept
+        assert kept["value"] is None
+
+
+def test_a_time_without_end_is_no_number_of_seconds(repo: Path, af: Af) -> None:
+    endless = af("run", "--runtime", "demo", "--timeout", "inf", "x")
+    assert (endless.returncode, "infinite" in endless.stderr) == (2, True)

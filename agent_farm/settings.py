@@ -17,6 +17,7 @@ from typing import Any
 from agent_farm.consent import Request, named_files, not_agreed, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.paths import SETTINGS_NAME, user_settings_file
+from agent_farm.settings_document import load_checked
 from agent_farm.settings_keys import (
     KEYS,
     NAMED_TABLES,
@@ -26,7 +27,6 @@ from agent_farm.settings_keys import (
     Key,
     SettingsError,
     known_key,
-    load_checked,
 )
 
 __all__ = [

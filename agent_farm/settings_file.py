@@ -16,7 +16,8 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import UsageError, nearest
 from agent_farm.paths import SETTINGS_NAME, user_settings_file, user_state_directory
 from agent_farm.settings import open_settings
-from agent_farm.settings_keys import Key, check_document, known_key, known_names, load_checked, load_document
+from agent_farm.settings_document import check_document, load_checked, load_document
+from agent_farm.settings_keys import Key, known_key, known_names
 from agent_farm.settings_text import with_value, without_value
 
 

@@ -23,11 +23,11 @@ ROOMS_OF_FLOOR = {
         "server.address", "server.client", "server.launching", "server.sockets", "server.stopping",
         "server.tokens", "server.variables",
     },
-    "edge": {"git", "forge", "tmux", "runtimes", "pane", "builders.registry"},
+    "edge": {"git", "forge", "governor", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
-        "ports", "printable", "processes", "settings", "settings_file", "settings_keys", "settings_text",
-        "shield", "usage_limits",
+        "ports", "printable", "processes", "settings", "settings_document", "settings_file",
+        "settings_keys", "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
@@ -39,10 +39,10 @@ HEAVY = (
     "starlette", "sqlite3", "textual", "rich",
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
-STDLIB_ONLY = ("pane", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")
+STDLIB_ONLY = ("pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
-    "landing.turn_end",
+    "governor.build_shim", "landing.turn_end",
     "pane", "runtimes.claude_worker", "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
     "runtimes.external_driver",
 )  # fmt: skip

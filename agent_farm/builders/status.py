@@ -27,9 +27,11 @@ State = Literal[
 STATES: tuple[State, ...] = get_args(State)
 FINISHED = frozenset({"exited", "stopped", "failed", "lost"})
 ALIVE = frozenset({"preparing", "working", "waiting", "limited", "idle", "interrupted"})
+BUSY = ("preparing", "working")
 # Nothing goes on until a person does something, the most urgent first.
 NEEDS_YOU = ("waiting", "interrupted", "failed", "lost", "unknown")
 CUT_SHORT = "its turn was cut short"
+QUEUED_FOR_BUILD = "queued for build"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
-from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU
+from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU, QUEUED_FOR_BUILD
 from agent_farm.cli.cells import cells, counted, cut, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.git_state import GitState
@@ -78,7 +78,8 @@ def _urgency(builder: Builder) -> tuple[int, str]:
 
 def _row(builder: Builder, now: float) -> _Row:
     record, status = builder.record, builder.status
-    waits = f"({status.reason}) " if status.state == "queued" and status.reason else ""
+    told = status.reason if status.state == "queued" or status.reason == QUEUED_FOR_BUILD else None
+    waits = f"({told}) " if told else ""
     unfinished = "cut short: " if status.cut_short and status.state not in NEEDS_YOU else waits
     return _Row(
         record.id,

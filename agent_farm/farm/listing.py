@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import PaneView, Status, judge
+from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
+from agent_farm.farm.builds import queued_for_build
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.panes import Found, find_panes
@@ -68,7 +69,16 @@ def read_statuses(
     now = time.time()
     statuses = {record.id: _status(farm, record, found[record.id].view, now) for record in records}
     statuses |= _corrected(farm, records, found, statuses, now)
+    statuses |= _queued_for_build(farm, records, statuses)
     return statuses | _waiting(farm, waiting) if waiting else statuses
+
+
+def _queued_for_build(
+    farm: Farm, records: Collection[BuilderRecord], statuses: Mapping[str, Status]
+) -> dict[str, Status]:
+    queued = queued_for_build(farm)
+    busy = [one.id for one in records if one.run in queued and statuses[one.id].state in BUSY]
+    return {id: replace(statuses[id], reason=QUEUED_FOR_BUILD) for id in busy}
 
 
 def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:

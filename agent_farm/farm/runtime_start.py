@@ -12,6 +12,7 @@ from agent_farm.builders.record import BuilderRecord, stored_record
 from agent_farm.builders.registry import Records
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.builds import before_setup, path_before_builds, stand_before_builds
 from agent_farm.farm.chosen_runtime import Chosen
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
@@ -78,6 +79,7 @@ def start_runtime(
     """
     run = farm.run(record.id)
     make_directory(run.directory)
+    stand_before_builds(farm, record)
     start = _start(farm, record, chosen, prompt, role_text, resume)
     if start.prompt_file is not None and prompt is not None:
         replace_file(start.prompt_file, prompt)
@@ -91,6 +93,7 @@ def start_runtime(
         **_launch_document(farm, record, launch),
         "copies": [{"from": str(source), "to": str(target)} for source, target in (copies or {}).items()],
         "setup": setup,
+        "before_setup": before_setup(farm, record) if setup else [],
         "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),
         "prompted": prompt is not None,
     }
@@ -111,6 +114,7 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
         env.pop(name, None)
     # the pane knows no XDG_*; what `af` finds in there has to be what its caller has
     env |= names_of_user_directories(os.environ)
+    env |= path_before_builds(farm, record, env)
     return env | {
         "AF_BUILDER_ID": record.id,
         "AF_BRANCH": record.branch,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from agent_farm.farm.builds import build_slot
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.runtimes.environment import allowed_environment
@@ -49,7 +50,8 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
                 tell(line.rstrip("\r\n"))
 
         try:
-            return asyncio.run(run_guarded(command, hear))
+            with build_slot(farm, waits=lambda: hear("queued for build\n")):
+                return asyncio.run(run_guarded(command, hear))
         finally:
             kept.close()
 

@@ -109,9 +109,8 @@ class _Builder:
         self.copy()
         if self.plan.setup:
             say(f"[agent-farm] setup: {self.plan.setup}")
-            code, killer = _reading(
-                self.run_job(("/bin/sh", "-c", self.plan.setup), self.plan.worktree.as_posix())
-            )
+            words = (*self.plan.before_setup, "/bin/sh", "-c", self.plan.setup)
+            code, killer = _reading(self.run_job(words, self.plan.worktree.as_posix()))
             if code != 0:
                 raise Failed(f"setup was ended by {killer}" if killer else f"setup exited {code}")
 

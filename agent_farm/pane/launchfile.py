@@ -38,6 +38,7 @@ class Plan:
     scratch: Path | None
     copies: tuple[Copy, ...]
     setup: str | None
+    before_setup: tuple[str, ...]
     shell: tuple[str, ...]
     notices: Mapping[str, Notice]
     at_end: tuple[str, ...]
@@ -61,6 +62,7 @@ def load_plan(directory: Path) -> Plan:
             scratch=Path(raw["scratch"]) if raw.get("scratch") else None,
             copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
             setup=raw.get("setup"),
+            before_setup=tuple(raw.get("before_setup") or ()),
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
             notices={name: one for name in NOTICES if (one := Notice.load(raw.get(name)))},
             at_end=tuple(raw.get("at_end") or ()),

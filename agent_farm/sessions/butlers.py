@@ -24,7 +24,7 @@ from agent_farm.sessions.butler_file import (
 )
 from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
-from agent_farm.settings_keys import load_document
+from agent_farm.settings_document import load_document
 
 __all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 

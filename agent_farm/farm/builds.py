@@ -1,0 +1,98 @@
+"""Builds of builders, setups and checks under the limits of `[limits]`; without a setting nothing changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.farm.farm import Farm
+from agent_farm.governor import build_shim
+from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
+from agent_farm.launch import as_command
+from agent_farm.paths import user_state_directory
+from agent_farm.settings import SettingsError
+
+_PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+_HERE = Path(build_shim.__file__)
+
+
+def build_limits(farm: Farm) -> Limits | None:
+    slots = farm.settings.number("limits.builds")
+    if not slots:
+        return None
+    return Limits(user_state_directory() / "builds", slots, farm.settings.number("limits.build_memory"))
+
+
+def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
+    """Write what a builder's PATH begins with while builds are limited; nothing when they are not."""
+    limits = build_limits(farm)
+    if limits is None:
+        return
+    make_places(limits)
+    place = farm.run(record.id).directory
+    commands = farm.settings.items("limits.build_commands")
+    document = {
+        "run": record.run,
+        "directory": str(limits.directory),
+        "slots": limits.slots,
+        "memory": limits.memory,
+        "commands": commands,
+        "jobs": farm.settings.number("limits.build_jobs"),
+    }
+    make_directory(place / build_shim.BIN)
+    replace_file(place / build_shim.FILE, json.dumps(document, indent=1) + "\n")
+    for program in sorted({_program_of(command) for command in commands}):
+        script = f'#!/bin/sh\nexec {as_command(*_argv(place), program)} "$@"\n'
+        replace_file(place / build_shim.BIN / program, script, mode=0o700)
+
+
+def path_before_builds(farm: Farm, record: BuilderRecord, env: Mapping[str, str]) -> dict[str, str]:
+    """What of a builder's environment changes by that."""
+    if build_limits(farm) is None:
+        return {}
+    place = farm.run(record.id).directory / build_shim.BIN
+    return {"PATH": os.pathsep.join((str(place), env.get("PATH", os.defpath)))}
+
+
+def before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
+    """What a setup command is started through."""
+    return [] if build_limits(farm) is None else [*_argv(farm.run(record.id).directory), "--"]
+
+
+@contextmanager
+def build_slot(farm: Farm, *, waits: Callable[[], None]) -> Iterator[None]:
+    """Hold a slot for a check that this process runs."""
+    limits = build_limits(farm)
+    with ExitStack() as stack:
+        if limits is not None:
+            make_places(limits)
+            with suppress(NoSlots):
+                stack.enter_context(slot(limits, "", waits=waits))
+        yield
+
+
+def queued_for_build(farm: Farm) -> frozenset[str]:
+    """The starts of builders that have a build waiting."""
+    limits = build_limits(farm)
+    return frozenset() if limits is None else waiting_runs(limits.directory)
+
+
+def _argv(place: Path) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-X", "utf8", str(_HERE), str(place))
+
+
+def _program_of(command: str) -> str:
+    program = next(iter(command.split()), "")
+    if not _PROGRAM.fullmatch(program):
+        raise SettingsError(
+            f"limits.build_commands: {command!r} does not begin with the name of a program",
+            hint="af config",
+        )
+    return program

@@ -1,0 +1,1 @@
+"""Heavy work on this machine: so many builds at once, whoever's builders want them."""

@@ -1,0 +1,136 @@
+"""What stands before a build command on a builder's PATH: waits for a slot, then runs the real one.
+
+Started as a file, `python -I -S build_shim.py CONFIG NAME ARG…`. CONFIG is a directory with `governor.json`,
+below which `bin/` holds these stand-ins. NAME is `--` for what always needs a slot: a program with its path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from agent_farm.descendants import set_process
+from agent_farm.governor.jobserver import shared_jobs
+from agent_farm.governor.slots import Limits, NoSlots, slot
+
+FILE = "governor.json"
+BIN = "bin"
+
+_PR_SET_PDEATHSIG = 1
+_NICER = 10  # the person's own programs and the agents come first
+_FIRST_TO_GO = "500"  # of 1000: when memory runs out, the kernel ends a build rather than an agent
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    run: str
+    limits: Limits
+    commands: tuple[str, ...]
+    jobs: int
+
+
+def main(argv: Sequence[str]) -> None:
+    place, name, *rest = argv
+    config = _load(Path(place))
+    env = {**os.environ, "PATH": _without(os.environ.get("PATH", os.defpath), Path(place) / BIN)}
+    words = rest if name == "--" else [name, *rest]
+    program = shutil.which(words[0], path=env["PATH"])
+    if program is None:
+        _say(f"{words[0]}: not found")
+        sys.exit(127)
+    if config is None or not (name == "--" or is_build(words, config.commands)):
+        os.execve(program, words, env)
+    try:
+        with slot(
+            config.limits, config.run, waits=lambda: _say(f"{name} waits for its turn to build")
+        ) as alone:
+            code = _run(program, words, env | shared_jobs(config.limits.directory, config.jobs, refill=alone))
+    except NoSlots:  # its sandbox keeps it from the slots
+        os.execve(program, words, env)
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    sys.exit(code)
+
+
+def is_build(words: Sequence[str], commands: Sequence[str]) -> bool:
+    """`npm test` stands for `npm test …` and not for `npm start`; options before the word do not count."""
+    given = [words[0], *(word for word in words[1:] if not word.startswith(("-", "+")))]
+    return any(given[: len(wanted)] == wanted for wanted in (command.split() for command in commands))
+
+
+def _load(place: Path) -> Config | None:
+    try:
+        raw = json.loads((place / FILE).read_bytes())
+        limits = Limits(Path(raw["directory"]), int(raw["slots"]), int(raw["memory"]))
+        return Config(str(raw["run"]), limits, tuple(raw["commands"]), int(raw["jobs"]))
+    except (OSError, ValueError, KeyError, TypeError):  # it was removed with its builder
+        return None
+
+
+def _without(path: str, directory: Path) -> str:
+    """What a build starts in turn needs no slot of its own: it would wait for the one its parent holds."""
+    return os.pathsep.join(one for one in path.split(os.pathsep) if one != str(directory))
+
+
+def _run(program: str, words: list[str], env: dict[str, str]) -> int:
+    """In a child: the slot is held as long as this process lives, and by no daemon that a build leaves."""
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(program, words, env, parent)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal sends them to the child, too
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        _, status = os.waitpid(child, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            break
+        os.kill(parent, signal.SIGSTOP)
+        os.kill(child, signal.SIGCONT)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _become(program: str, words: list[str], env: dict[str, str], parent: int) -> NoReturn:
+    try:
+        set_process(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)
+        os.nice(_NICER)
+        _be_first_to_go()
+        os.execve(program, words, env)
+    except OSError as error:
+        _say(f"{words[0]}: {error.strerror}")
+    os._exit(126)
+
+
+def _be_first_to_go() -> None:
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(_FIRST_TO_GO)
+    except OSError:  # no Linux
+        pass
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"[agent-farm] {text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

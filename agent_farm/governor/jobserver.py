@@ -1,0 +1,46 @@
+"""One GNU make jobserver for all builds: a pipe of tokens, of which each further job of a make takes one.
+
+make and cargo know it, and newer ninjas. A make that is killed takes its tokens with it; they are put back
+when a build begins beside which no other runs.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_TOKEN = b"+"
+
+
+def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]:
+    """The variable by which a build finds the jobserver; its descriptors are inherited. Nothing for 0 tokens.
+
+    A build that has a jobserver already keeps it.
+    """
+    if not tokens or "--jobserver" in os.environ.get("MAKEFLAGS", ""):
+        return {}
+    try:
+        read, write = _open(directory / "jobs"), _open(directory / "jobs")
+    except OSError:
+        return {}
+    if refill:
+        _fill(read, write, tokens)
+    for descriptor in (read, write):
+        os.set_blocking(descriptor, True)  # as make expects it
+        os.set_inheritable(descriptor, True)
+    return {"MAKEFLAGS": f" -j --jobserver-auth={read},{write}"}
+
+
+def _open(path: Path) -> int:
+    """For both: to open one side alone would wait for the other one."""
+    with suppress(FileExistsError):
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _fill(read: int, write: int, tokens: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(read, 4096):
+            pass
+    os.write(write, _TOKEN * tokens)

@@ -1,0 +1,147 @@
+"""Slots for builds, shared by everything of one user on this machine.
+
+A slot is a lock file: a lock that is held means a process that is alive, so a build that is killed leaves
+nothing to clear up. Who finds none free waits for the lock of the door, in the kernel and at no cost; only
+the first of them looks again and again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.governor import machine
+
+_POLL_SECONDS = 0.1
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`memory` is what each build is expected to take at most, in megabytes; 0: memory is not looked at."""
+
+    directory: Path
+    slots: int
+    memory: int = 0
+
+
+class NoSlots(Exception):
+    """The directory of the slots cannot be used, in a sandbox say: there is nothing to wait for."""
+
+
+@contextmanager
+def slot(limits: Limits, run: str, *, waits: Callable[[], None] = lambda: None) -> Iterator[bool]:
+    """Hold a slot; yields whether no other build runs. `waits` is called once if none is free at once.
+
+    `run` is the start of a builder that waits, as `waiting_runs` tells it.
+    """
+    with _opened(limits.directory / "door") as door:
+        if not (_try(door) and (found := _free_slot(limits)) is not None):
+            waits()
+            with _shown_as_waiting(limits.directory, run):
+                fcntl.flock(door, fcntl.LOCK_EX)  # again, where the door is ours already
+                while (found := _free_slot(limits)) is None:
+                    time.sleep(_POLL_SECONDS)
+        fcntl.flock(door, fcntl.LOCK_UN)
+    held, others = found
+    try:
+        yield others == 0
+    finally:
+        os.close(held)
+
+
+def waiting_runs(directory: Path) -> frozenset[str]:
+    """The starts of builders that have a build waiting for a slot."""
+    found = set()
+    try:
+        names = os.listdir(directory / "waiting")
+    except OSError:
+        return frozenset()
+    for name in names:
+        run, _, pid = name.rpartition(".")
+        if pid.isdecimal() and _lives(int(pid)):
+            found.add(run)
+        else:
+            with suppress(OSError):
+                (directory / "waiting" / name).unlink()
+    return frozenset(found)
+
+
+def make_places(limits: Limits) -> None:
+    """All files beforehand: a runtime's sandbox may let its builds read here, and not write."""
+    (limits.directory / "waiting").mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in ("door", *(f"slot-{number}" for number in range(limits.slots))):
+        os.close(os.open(limits.directory / name, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _free_slot(limits: Limits) -> tuple[int, int] | None:
+    """A slot that is now held and how many others are, while the door is: nobody else counts meanwhile."""
+    own = [limits.directory / f"slot-{number}" for number in range(limits.slots)]
+    mine, others = None, 0
+    for path in dict.fromkeys((*own, *limits.directory.glob("slot-*"))):
+        descriptor = _open(path)
+        if not _try(descriptor):
+            others += 1
+        elif mine is None and path in own:
+            mine = descriptor
+            continue
+        os.close(descriptor)
+    if mine is None:
+        return None
+    # the slots of another repository's builds count, too
+    if others and (others >= limits.slots or not machine.has_room(limits.memory * _MEGABYTE, others)):
+        os.close(mine)
+        return None
+    return mine, others
+
+
+@contextmanager
+def _shown_as_waiting(directory: Path, run: str) -> Iterator[None]:
+    name = directory / "waiting" / f"{run}.{os.getpid()}"
+    with suppress(OSError):  # not to be seen is no reason not to wait
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            name.unlink()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = _open(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """For reading: that is enough for a lock."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise NoSlots(f"{path}: {error.strerror}") from error
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,201 @@
+"""Builds of many builders on one machine: the real stand-ins, before programs and a real make."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_farm.governor import build_shim, machine
+from agent_farm.governor.slots import Limits, make_places, slot, waiting_runs
+from tests.waiting import wait_until
+
+SHIM = Path(build_shim.__file__)
+# Writes when it begins and ends, and how many run beside it.
+BUILD = """#!/bin/sh
+echo $$ > "$PLACE/running/$$"
+ls "$PLACE/running" | wc -l >> "$PLACE/beside"
+while [ -e "$PLACE/hold" ]; do sleep 0.05; done
+rm "$PLACE/running/$$"
+exit ${CODE:-0}
+"""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "running").mkdir()
+    (tmp_path / "hold").touch()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "make").write_text(BUILD)
+    (tools / "make").chmod(0o755)
+    return tmp_path
+
+
+def configure(place: Path, run: str, *, slots: int, memory: int = 0, jobs: int = 0) -> Path:
+    """What a start of a builder writes; the directory that its PATH begins with is in it."""
+    limits = Limits(place / "builds", slots, memory)
+    make_places(limits)
+    directory = place / run
+    directory.mkdir(exist_ok=True)
+    document = {
+        "run": run, "directory": str(limits.directory), "slots": slots, "memory": memory,
+        "commands": ["make", "tool test"], "jobs": jobs,
+    }  # fmt: skip
+    (directory / build_shim.FILE).write_text(json.dumps(document))
+    return directory
+
+
+@pytest.fixture
+def start(place: Path) -> Iterator[Start]:
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(directory: Path, *words: str, **env: str) -> subprocess.Popen[str]:
+        path = os.pathsep.join((str(directory / build_shim.BIN), str(place / "tools"), os.environ["PATH"]))
+        argv = [sys.executable, "-I", "-S", str(SHIM), str(directory), *(words or ("make",))]
+        child = subprocess.Popen(
+            argv,
+            env={**os.environ, "PATH": path, "PLACE": str(place), **env},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place,
+        )  # fmt: skip
+        begun.append(child)
+        return child
+
+    yield begin
+    for child in begun:
+        child.kill()
+        child.communicate()
+
+
+def running(place: Path) -> int:
+    return len(list((place / "running").iterdir()))
+
+
+def test_no_more_than_its_slots_run_and_all_come_to_their_turn(place: Path, start: Start) -> None:
+    builds = [start(configure(place, f"run{number}", slots=2)) for number in range(6)]
+    wait_until(lambda: running(place) == 2, what="two builds")
+    wait_until(lambda: len(waiting_runs(place / "builds")) == 4, what="four that wait")
+    (place / "hold").unlink()
+    for build in builds:
+        _, told = build.communicate(timeout=60)
+        assert build.returncode == 0, told
+    beside = [int(line) for line in (place / "beside").read_text().split()]
+    assert len(beside) == 6
+    assert max(beside) == 2
+    assert waiting_runs(place / "builds") == frozenset()
+
+
+def test_who_is_killed_frees_a_slot_or_a_place_in_the_queue(place: Path, start: Start) -> None:
+    first = start(configure(place, "one", slots=1))
+    wait_until(lambda: running(place) == 1, what="the first build")
+    second = start(configure(place, "two", slots=1))
+    third = start(configure(place, "three", slots=1))
+    wait_until(lambda: waiting_runs(place / "builds") == {"two", "three"}, what="two that wait")
+    second.kill()
+    second.wait()
+    wait_until(lambda: waiting_runs(place / "builds") == {"three"}, what="one that waits")
+    first.kill()
+    wait_until(lambda: len((place / "beside").read_text().split()) == 2, what="the next one's turn")
+    (place / "hold").unlink()
+    assert third.wait(timeout=60) == 0
+
+
+def test_what_counts_as_no_build_runs_at_once_and_what_it_is_called_with_stays(
+    place: Path, start: Start
+) -> None:
+    tool = place / "tools" / "tool"
+    tool.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; exit 3\n')
+    tool.chmod(0o755)
+    directory = configure(place, "one", slots=1)
+    start(directory)
+    wait_until(lambda: running(place) == 1, what="a build")
+    other = start(directory, "tool", "start", "a b", "", "$(x)", "-v")
+    assert other.communicate(timeout=60)[0] == "start\na b\n\n$(x)\n-v\n"
+    assert other.returncode == 3
+    build = start(directory, "tool", "--quiet", "test", "a b")
+    wait_until(lambda: waiting_runs(place / "builds") == {"one"}, what="a build that waits")
+    (place / "hold").unlink()
+    told, warned = build.communicate(timeout=60)
+    assert told == "--quiet\ntest\na b\n"
+    assert warned == "[agent-farm] tool waits for its turn to build\n"
+    assert build.returncode == 3
+
+
+def test_its_end_and_the_signals_it_gets_are_those_of_the_build(place: Path, start: Start) -> None:
+    directory = configure(place, "one", slots=1)
+    build = start(directory)
+    wait_until(lambda: running(place) == 1, what="a build")
+    build.send_signal(signal.SIGTERM)
+    assert build.wait(timeout=60) == 128 + signal.SIGTERM
+    (place / "hold").unlink()
+    assert start(directory, CODE="7").wait(timeout=60) == 7
+    assert start(directory, "no-such-tool").wait(timeout=60) == 127
+
+
+def test_a_build_comes_after_agents_and_before_them_when_memory_runs_out(place: Path, start: Start) -> None:
+    start(configure(place, "one", slots=1))
+    wait_until(lambda: running(place) == 1, what="a build")
+    pid = int(next((place / "running").iterdir()).read_text())
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= os.getpriority(os.PRIO_PROCESS, 0) + 1
+    assert Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "500"
+
+
+def test_where_the_slots_cannot_be_reached_nothing_waits(place: Path, start: Start) -> None:
+    directory = configure(place, "one", slots=1)
+    shutil.rmtree(place / "builds")
+    (place / "hold").unlink()
+    assert start(directory).wait(timeout=60) == 0
+    (directory / build_shim.FILE).unlink()
+    assert start(directory).wait(timeout=60) == 0
+
+
+def test_one_that_would_not_fit_beside_the_others_waits_and_one_alone_does_not(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meminfo = place / "meminfo"
+    meminfo.write_text("MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 2048000 kB\n")
+    monkeypatch.setattr(machine, "_MEMINFO", meminfo)
+    monkeypatch.setattr(machine, "_PRESSURE", place / "none")
+    assert machine.has_room(1500 << 20, 1)
+    assert not machine.has_room(1500 << 20, 2)  # three would be more than four fifths of it
+    assert not machine.has_room(2100 << 20, 0)  # is not there now
+    (place / "some").write_text("some avg10=37.02 avg60=1.00 avg300=0 total=1\nfull avg10=0.00\n")
+    monkeypatch.setattr(machine, "_PRESSURE", place / "some")
+    assert not machine.has_room(0, 1)
+    limits = Limits(place / "builds", 2, 1_000_000)
+    make_places(limits)
+    with slot(limits, "alone") as alone:
+        assert alone
+
+
+def test_all_makes_share_the_jobs_and_what_a_killed_one_held_comes_back(place: Path, start: Start) -> None:
+    (place / "tools/make").unlink()
+    recipe = "\t@echo >> begun; while [ -e hold ]; do sleep 0.05; done\n"
+    (place / "Makefile").write_text(f"all: a b c d e f\na b c d e f:\n{recipe}")
+    begun = place / "begun"
+
+    def jobs() -> int:
+        return len(begun.read_text()) if begun.exists() else 0
+
+    first = start(configure(place, "one", slots=2, jobs=2))
+    wait_until(lambda: jobs() == 3, what="one job of its own and two that are shared")
+    second = start(configure(place, "two", slots=2, jobs=2))
+    wait_until(lambda: jobs() == 4, what="one job of the second one's own")
+    subprocess.run(["pkill", "-9", "-P", str(first.pid)], check=True)  # its make, with two tokens
+    first.wait(timeout=60)
+    (place / "hold").unlink()
+    assert second.wait(timeout=60) == 0
+    (place / "hold").touch()
+    begun.unlink()
+    start(configure(place, "three", slots=2, jobs=2))
+    wait_until(lambda: jobs() == 3, what="all the jobs again")
+    (place / "hold").unlink()

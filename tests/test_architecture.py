@@ -43,7 +43,8 @@ STDLIB_ONLY = ("pane", "governor", "descendants", "usage_limits", "runtimes.demo
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",
-    "pane", "runtimes.claude_worker", "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
+    "pane", "runtimes.acp_worker", "runtimes.claude_worker",
+    "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
     "runtimes.external_driver",
 )  # fmt: skip
 

@@ -97,6 +97,12 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
             why=told,
             hint=f"af spawn --runtime {close} …" if close else "af runtimes",
         ) from error
+    if not adapter.cli.pane:
+        raise UsageError(
+            f"{name} works in no pane",
+            why="It is an ACP agent, which af starts headless: af run, af trigger, schedules.",
+            hint=f'af run --runtime {name} "…"',
+        )
     own = farm.settings.runtime(name)
     return Chosen(
         adapter,

@@ -65,10 +65,14 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
         adapter: RuntimeAdapter = _load(*ADAPTERS[name])()
         return adapter
     if name in _declared(root):
-        from agent_farm.runtimes.external import ExternalAdapter
+        from agent_farm.runtimes.acp_config import AcpRuntime
+        from agent_farm.runtimes.external_config import load_external_runtime
 
         assert root is not None
-        return ExternalAdapter.declared(root, name)
+        runtime = load_external_runtime(root, name)
+        kind = ("acp", "AcpAdapter") if isinstance(runtime, AcpRuntime) else ("external", "ExternalAdapter")
+        declared: RuntimeAdapter = _load(*kind)(runtime)
+        return declared
     if problem := _problem(root):
         raise problem
     raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")

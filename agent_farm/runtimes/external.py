@@ -14,7 +14,7 @@ from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.executables.shipped import EXECUTABLES
-from agent_farm.runtimes.external_config import ExternalRuntime, load_external_runtime
+from agent_farm.runtimes.external_config import ExternalRuntime
 from agent_farm.runtimes.lines import Event, LineParser, text_of
 from agent_farm.runtimes.mcp_config import claude_form
 from agent_farm.runtimes.plain_text import OwnWords, argument_for, fits_argument
@@ -106,10 +106,6 @@ class ExternalAdapter(CliAdapter):
         if runtime.shipped:  # the variables of the CLI that it runs
             shipped = get_adapter(EXECUTABLES[runtime.name]).cli
             self.cli = replace(self.cli, keys=shipped.keys, variables=shipped.variables)
-
-    @classmethod
-    def declared(cls, root: Path, name: str) -> ExternalAdapter:
-        return cls(load_external_runtime(root, name))
 
     def create_worker(self) -> ExternalAdapter:
         return type(self)(self.runtime)

@@ -5,6 +5,7 @@
 An entry named after an executable that af ships may go without `adapter`: it is that one. `timeout_minutes`
 (default 30) bounds a session, `cleanup` (default true) removes its temporary files. Keys of other programs
 that read this file are left to them; one that looks like a misspelt key of ours is refused, with its runtime.
+An entry with `acp` is an agent that is spoken to: acp_config.py.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from msgspec import UNSET, Meta, UnsetType
 from agent_farm.errors import AgentFarmError, nearest
 from agent_farm.inside import NotReadable, read_plain
 from agent_farm.runtimes import ADAPTERS
+from agent_farm.runtimes.acp_config import AcpEntry, AcpRuntime, acp_runtime
 from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_command, executable_path
 
 FILE_NAME = "agent_runtime.json"
@@ -58,7 +60,7 @@ class ExternalRuntime:
         return executable_command(self.name) if self.shipped else (str(self.adapter),)
 
 
-def load_external_runtime(root: Path, name: str) -> ExternalRuntime:
+def load_external_runtime(root: Path, name: str) -> ExternalRuntime | AcpRuntime:
     """One of those that are declared; what is wrong with another is no matter."""
     runtime = declared_runtimes(root)[name]
     if isinstance(runtime, RuntimeFileError):
@@ -66,7 +68,7 @@ def load_external_runtime(root: Path, name: str) -> ExternalRuntime:
     return runtime
 
 
-def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | RuntimeFileError]:
+def declared_runtimes(root: Path) -> dict[str, ExternalRuntime | AcpRuntime | RuntimeFileError]:
     """Each by itself: one that is wrong takes no other along. RuntimeFileError when all of the file is."""
     path = root / FILE_NAME
     try:
@@ -91,14 +93,17 @@ def runtime_file_problem(root: Path) -> RuntimeFileError | None:
     return None
 
 
-def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | RuntimeFileError:
+def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | AcpRuntime | RuntimeFileError:
     try:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name: small letters, digits, - and _, at most 40")
         if name in ADAPTERS:
             raise ValueError(f"{name} is the name of a runtime that af ships")
+        if isinstance(given, dict) and "acp" in given:
+            _refuse_misspelt_keys(given, AcpEntry.__struct_fields__)
+            return acp_runtime(path.parent.resolve(), name, given)
         entry = msgspec.convert(given, _Entry)
-        _refuse_misspelt_keys(given)
+        _refuse_misspelt_keys(given, _Entry.__struct_fields__)
         shipped = name in EXECUTABLES and entry.adapter is UNSET
         adapter = executable_path(name) if shipped else _adapter_path(path.parent.resolve(), entry.adapter)
     except ValueError as error:  # msgspec's, too
@@ -106,8 +111,7 @@ def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | 
     return ExternalRuntime(name, adapter, entry.timeout_minutes, entry.cleanup, shipped)
 
 
-def _refuse_misspelt_keys(given: dict[str, Any]) -> None:
-    ours = _Entry.__struct_fields__
+def _refuse_misspelt_keys(given: dict[str, Any], ours: tuple[str, ...]) -> None:
     for key in given:
         if key not in ours and (close := nearest(key, ours)):
             raise ValueError(f"unknown key {key!r} - at `$`; did you mean {close}?")

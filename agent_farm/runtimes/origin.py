@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_farm.consent import HINT, Request, not_agreed, remember
+from agent_farm.consent import HINT, Request, named_files, not_agreed, remember
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.settings import Settings
@@ -39,12 +39,15 @@ def runtime_problem(root: Path, settings: Settings, name: str, env: Mapping[str,
 
 
 def repository_program(root: Path, name: str) -> Request | None:
-    """The executable of agent_runtime.json behind a runtime of the repository's own name."""
+    """The program of agent_runtime.json behind a runtime of the repository's own name."""
     if name in ADAPTERS:
         return None
+    from agent_farm.runtimes.acp_config import AcpRuntime
     from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
 
     runtime = load_external_runtime(root, name)
+    if isinstance(runtime, AcpRuntime):
+        return Request(f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.command)))
     if runtime.shipped:
         return None
     return Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))

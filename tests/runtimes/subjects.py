@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.fake_api import FakeApi
 from tests.runtimes.real.clis import CLIS, require_clis
 
 LEGO = Path(__file__).with_name("lego.py")
+ACP_AGENT = Path(__file__).with_name("acp_agent.py")
 MARK = "AF_TEST_MARK"
 LONG_ROLE = "\n".join(f"{number}. Keep to rule number {number} 🐝." for number in range(4100))
 assert len(LONG_ROLE.encode()) > 140_000
@@ -127,11 +129,21 @@ def make_subject(name: str, root: Path, repo: Path, api: FakeApi) -> Subject:
         (repo / "agent_runtime.json").write_text(json.dumps({"runtimes": {"lego": entry}}))
         keys = {"LEGO_HOME": str(root / "lego-sessions")}
         return Subject(name, root, repo, api, get_adapter("lego", repo), keys=keys)
+    if name == "acp":
+        return Subject(name, root, repo, api, declared_acp_agent(repo))
     return Subject(name, root, repo, api, get_adapter(name))
+
+
+def declared_acp_agent(repo: Path, *words: str, **more: object) -> RuntimeAdapter:
+    """The ACP agent of the tests, as ten lines of agent_runtime.json declare one."""
+    entry = {"acp": [sys.executable, str(ACP_AGENT), *words], "set": {"ACP_AGENT_HOME": "{home}"}, **more}
+    (repo / "agent_runtime.json").write_text(json.dumps({"runtimes": {"acp": entry}}))
+    return get_adapter("acp", repo)
 
 
 EVERY = [
     "demo",
     "lego",
+    pytest.param("acp", marks=pytest.mark.slow),  # its library takes a second to import, on both sides
     *(pytest.param(name, marks=pytest.mark.runtimes) for name in CLIS),
 ]

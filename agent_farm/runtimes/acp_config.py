@@ -1,0 +1,78 @@
+"""An agent that speaks the Agent Client Protocol, as agent_runtime.json declares it.
+
+    {"runtimes": {"goose": {"acp": ["goose", "acp"], "env": ["OPENAI_API_KEY"]}}}
+
+`acp` is its command; a first word with a slash in it is a file of the repository, and {server} stands for
+the name of the farm's MCP server, for agents that can be told which of all to use. `env` names the variables
+that it may have, `set` gives it more, in which {home} is a directory of its own that lasts as long as its
+conversations. `auth` is the way to log in that it is told to use, `modes` the session mode for each of ask,
+edit and all, where an agent has to be put into one. `install` says how to get it. `timeout_minutes`
+(default 30) bounds a turn.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from agent_farm.runtimes.cli import Permissions
+
+_Word = Annotated[str, Meta(min_length=1)]
+_Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class AcpEntry(msgspec.Struct, frozen=True):
+    acp: Annotated[tuple[_Word, ...], Meta(min_length=1)]
+    env: tuple[_Variable, ...] = ()
+    set: dict[_Variable, str] = {}
+    modes: dict[Permissions, _Word] = {}
+    auth: str = ""
+    install: str = ""
+    timeout_minutes: Annotated[float, Meta(gt=0, le=366 * 24 * 60.0)] = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class AcpRuntime:
+    name: str
+    command: tuple[str, ...]
+    env: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[Permissions, str] = field(default_factory=dict)
+    auth: str = ""
+    install: str = ""
+    timeout_minutes: float = 30.0
+
+    @property
+    def shown(self) -> str:
+        """All of it that a person agrees to."""
+        lines = [shlex.join(self.command), *(f"{name}={text}" for name, text in self.variables.items())]
+        return "\n".join([*lines, *([f"it gets {', '.join(self.env)}"] if self.env else [])])
+
+
+def acp_runtime(root: Path, name: str, given: Any) -> AcpRuntime:
+    """ValueError, msgspec's too, when its entry is wrong."""
+    entry = msgspec.convert(given, AcpEntry)
+    program, *words = entry.acp
+    if os.sep in program and not os.path.isabs(program):
+        if not (root / program).resolve().is_relative_to(root):
+            raise ValueError(f"{program!r} leads out of the repository - at `$.acp`")
+        program = str(root / program)
+    if any("\0" in word for word in (program, *words, *entry.set.values())):
+        raise ValueError("it contains a NUL character - at `$`")
+    return AcpRuntime(
+        name,
+        (program, *words),
+        entry.env,
+        entry.set,
+        entry.modes,
+        entry.auth,
+        entry.install,
+        entry.timeout_minutes,
+    )

@@ -1,0 +1,209 @@
+"""The client of an ACP agent, in a clean process of its own: one prompt, its turn, and the agent's end.
+
+A JSON object on standard input says what to do; every message goes out as one line of JSON. Started as
+`python -E -P -m agent_farm.runtimes.acp_worker`; the library takes half a second to import, which nobody
+else pays. The agent gets the environment of this process, in which only the declared variables are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import acp
+from acp import schema
+
+from agent_farm.runtimes.acp_rules import Rules, asked_of, option_for
+from agent_farm.runtimes.environment import MCP_TOKEN
+
+_MESSAGE_LIMIT = 1 << 25
+_QUIET_SECONDS = 0.3  # some go on telling the history after they said that it is loaded
+_LONGEST_HISTORY = 30.0
+
+
+class Refused(Exception):
+    """The agent cannot do what is wanted of it; the first word is the kind of the failure."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _Client:
+    """Hears the agent, and answers what it asks."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._calls: dict[str, dict[str, Any]] = {}
+        self.listens = False
+        self.heard = asyncio.Event()
+
+    def on_connect(self, conn: object) -> None:
+        """The library wants it to be there."""
+
+    async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
+        self.heard.set()
+        told = _plain(update)
+        if key := told.get("toolCallId"):
+            self._calls[key] = {**self._calls.get(key, {}), **told}
+        if self.listens:
+            _emit({"type": "update", "update": told})
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **more: Any
+    ) -> schema.RequestPermissionResponse:
+        call = _plain(tool_call)
+        before = self._calls.setdefault(call["toolCallId"], {})
+        allowed = self._rules.allow(asked_of(call, before))
+        if not before:  # of some agents this is the first that is heard of it
+            _emit({"type": "update", "update": {**call, "sessionUpdate": "tool_call"}})
+        option = option_for([_plain(one) for one in options], allowed=allowed)
+        if option is None:
+            return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
+        chosen = schema.AllowedOutcome(outcome="selected", option_id=option)
+        return schema.RequestPermissionResponse(outcome=chosen)
+
+    async def until_quiet(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_HISTORY):
+                while True:
+                    self.heard.clear()
+                    await asyncio.wait_for(self.heard.wait(), _QUIET_SECONDS)
+
+
+async def run(order: Mapping[str, Any]) -> int:
+    client = _Client(Rules(**order["rules"]))
+    program, *words = order["command"]
+    how = {"limit": _MESSAGE_LIMIT, "stderr": None}
+    env = dict(os.environ)
+    heard: Any = client  # what it does not offer is not there
+    try:
+        async with acp.spawn_agent_process(
+            heard, program, *words, env=env, cwd=order["cwd"], transport_kwargs=how
+        ) as (agent, _):
+            return await _turn(agent, client, order)
+    except Refused as refused:
+        _emit({"type": "failed", "kind": refused.kind, "message": str(refused)})
+    except acp.RequestError as error:
+        _emit({"type": "error", "code": error.code, "message": _words(error)})
+    except ConnectionError:  # what it said last, on standard error, says why
+        return 1
+    return 1
+
+
+async def _turn(agent: Any, client: _Client, order: Mapping[str, Any]) -> int:
+    session = ""
+    try:
+        async with asyncio.timeout(order["seconds"]):
+            session = await _session(agent, client, order)
+            _emit({"type": "session", "id": session})
+            client.listens = True
+            blocks = [acp.text_block(text) for text in (order["role"], order["prompt"]) if text]
+            response = await agent.prompt(session_id=session, prompt=blocks)
+    except TimeoutError:
+        if session:
+            await agent.cancel(session_id=session)
+        limit = f"ended after {order['seconds'] / 60:g} minutes (timeout_minutes)"
+        raise Refused("time-limit", limit) from None
+    _emit({"type": "done", "response": _plain(response)})
+    return 0
+
+
+async def _session(agent: Any, client: _Client, order: Mapping[str, Any]) -> str:
+    """A session with the farm's server, in the mode and with the model that were asked for."""
+    name = order["name"]
+    told = await agent.initialize(
+        protocol_version=acp.PROTOCOL_VERSION,
+        client_info=schema.Implementation(name="agent-farm", version="1"),
+    )
+    if told.protocol_version != acp.PROTOCOL_VERSION:
+        spoken = f"{told.protocol_version} of the protocol, af {acp.PROTOCOL_VERSION}"
+        raise Refused("failed", f"{name} speaks version {spoken}")
+    if order["auth"]:
+        await agent.authenticate(method_id=order["auth"])
+    given = {"cwd": order["cwd"], "mcp_servers": _servers(told.agent_capabilities, order)}
+    try:
+        if order["resume"]:
+            session, made = order["resume"], await _resumed(agent, client, told, order, given)
+        else:
+            made = await agent.new_session(**given)
+            session = made.session_id
+    except acp.RequestError as error:
+        if error.code != acp.RequestError.auth_required().code:
+            raise
+        ways = ", ".join(f"{way.id} ({way.name})" for way in told.auth_methods or ())
+        raise Refused("not-logged-in", f"{name} wants a login: {ways or 'it names none'}") from error
+    if order["mode"]:
+        await agent.set_session_mode(session_id=session, mode_id=order["mode"])
+    if order["model"]:
+        option = _model_option(made, name)
+        await agent.set_config_option(session_id=session, config_id=option, value=order["model"])
+    return str(session)
+
+
+async def _resumed(
+    agent: Any, client: _Client, told: Any, order: Mapping[str, Any], given: Mapping[str, Any]
+) -> Any:
+    """Without its history where the agent can do that; else that is told, and not listened to."""
+    capabilities = told.agent_capabilities
+    try:
+        if capabilities.session_capabilities and capabilities.session_capabilities.resume:
+            return await agent.resume_session(session_id=order["resume"], **given)
+        if capabilities.load_session:
+            made = await agent.load_session(session_id=order["resume"], **given)
+            await client.until_quiet()
+            return made
+    except acp.RequestError as error:
+        if error.code == acp.RequestError.auth_required().code:
+            raise
+        what = f"{order['name']} has no session {order['resume']}: {_words(error)}"
+        raise Refused("refused-argument", what) from error
+    what = f"{order['name']} cannot go on with a session: it offers no session/load"
+    raise Refused("refused-argument", what)
+
+
+def _servers(capabilities: Any, order: Mapping[str, Any]) -> list[Any]:
+    server = order["server"]
+    if server is None:
+        return []
+    can = capabilities.mcp_capabilities
+    if not getattr(can, server["transport"], False):
+        what = f"{order['name']} takes no MCP server over {server['transport']}"
+        raise Refused("mcp-unreachable", f"{what}, and the farm's speaks nothing else")
+    token = os.environ.get(MCP_TOKEN)
+    headers = [schema.HttpHeader(name="Authorization", value=f"Bearer {token}")] if token else []
+    form = schema.HttpMcpServer if server["transport"] == "http" else schema.SseMcpServer
+    return [form(type=server["transport"], name=server["name"], url=server["url"], headers=headers)]
+
+
+def _model_option(made: Any, name: str) -> str:
+    for option in made.config_options or () if made else ():
+        if option.category == "model":
+            return str(option.id)
+    raise Refused("refused-argument", f"{name} lets nobody choose a model over ACP")
+
+
+def _words(error: Any) -> str:
+    """Many put into `data` what went wrong."""
+    data = error.data if isinstance(error.data, dict) else {}
+    details = data.get("details") or data.get("message")
+    return f"{error}: {details}" if details else str(error)
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    document: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return document
+
+
+def _emit(line: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run(json.load(sys.stdin))))

@@ -6,11 +6,12 @@ import click
 
 from agent_farm.cli.output import answer
 
-# `q:` quotes the path for the shell that tmux runs: whoever named a directory does not choose a command.
+# `q:` quotes the path for the shell that tmux runs, all but a line break, which `s` replaces: whoever named a
+# directory does not choose a command.
 LINES = """\
 # af: prefix A opens the board over the pane; the status line says how many builders need you
 bind-key A display-popup -E -w 95% -h 95% -d "#{pane_current_path}" "af board"
-set-option -ag status-right " #(cd -- #{q:pane_current_path} && af status --short 2>/dev/null)"
+set-option -ag status-right " #(cd -- #{s/\\n/_/;q:pane_current_path} && af status --short 2>/dev/null)"
 """
 
 

@@ -47,7 +47,7 @@ def test_the_lines_are_taken_and_run_nothing_of_a_directory_s_name(tmp_path: Pat
     where = {"TMUX_TMPDIR": str(tmp_path), "PATH": path, "TERM": "xterm"}
 
     def shown(*words: str) -> str:
-        asked = ["tmux", "-L", "lines", *words]
+        asked = ["tmux", "-u", "-L", "lines", *words]  # else line breaks are shown as underscores
         return subprocess.run(asked, env=where, capture_output=True, text=True, check=False).stdout
 
     try:
@@ -60,6 +60,22 @@ def test_the_lines_are_taken_and_run_nothing_of_a_directory_s_name(tmp_path: Pat
             what="tmux to run the segment",
         )
         assert (tmp_path / "asked").read_text().splitlines()[0] == str(hostile)
+        evil = tmp_path / "evil/run.sh"
+        evil.parent.mkdir()
+        evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/pwned\n")
+        evil.chmod(0o755)
+        lines = tmp_path / "evil\n." / "run.sh"  # as a second command: ./run.sh, where the first one has led
+        lines.mkdir(parents=True)
+        subprocess.run(
+            ["tmux", "-L", "lines", "new-session", "-d", "-s", "e", "sh"], cwd=lines, env=where, check=True
+        )
+        wait_until(
+            lambda: (
+                shown("display-message", "-p", "-t", "e", f"{line} #(touch {tmp_path}/last)") is not None
+                and (tmp_path / "last").exists()
+            ),
+            what="tmux to run what comes after the segment",
+        )
         assert not list(tmp_path.rglob("pwned"))
     finally:
         shown("kill-server")

@@ -123,15 +123,20 @@ def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
         current = records.get(record.id)
         if current is None or current.state != "queued":
             return None
-        prompt = farm.run(record.id).prompt
-        kept = _forgotten(farm) / f"{record.id}-{time.time_ns()}.md"
-        make_directory(kept.parent)
-        with suppress(FileNotFoundError):
-            os.rename(prompt, kept)
+        kept = keep_prompt(farm, record.id)
         with suppress(OSError):
             farm.run(record.id).directory.rmdir()
         del records[record.id]
     drop_stale_orders(farm)  # its own, unless its id has been given to the next one meanwhile
+    return kept
+
+
+def keep_prompt(farm: Farm, id: str) -> Path:
+    """Where the prompt is now, if it had one, of one that is forgotten."""
+    kept = _forgotten(farm) / f"{id}-{time.time_ns()}.md"
+    make_directory(kept.parent)
+    with suppress(FileNotFoundError):
+        os.rename(farm.run(id).prompt, kept)
     return kept
 
 

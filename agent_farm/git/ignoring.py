@@ -27,6 +27,18 @@ def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:
         return added
 
 
+def include_again(repository: Repository, patterns: Iterable[str]) -> None:
+    """Takes those lines out of the repository's own ignore file."""
+    file = Path(os.path.realpath(repository.common_dir / "info" / "exclude"))
+    ours = {f"{pattern}\n".encode() for pattern in patterns}
+    with file_lock(repository.common_dir / "agent-farm-exclude.lock"):
+        if file.is_file():
+            lines = file.read_bytes().splitlines(keepends=True)
+            left = b"".join(line for line in lines if line not in ours)
+            replace_file(file, left, mode=file.stat().st_mode & 0o777)
+    (repository.common_dir / "agent-farm-exclude.lock").unlink(missing_ok=True)
+
+
 def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
     """Ignored, untracked paths that match gitignore-style `patterns`, relative to `checkout`.
 

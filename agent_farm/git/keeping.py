@@ -166,6 +166,12 @@ def drop_ref(repository: Repository, ref: str) -> None:
     run_git(repository.root, "update-ref", "-d", ref)
 
 
+def drop_all_refs(repository: Repository) -> None:
+    names = run_git(repository.root, "for-each-ref", "--format=delete %(refname)", "refs/agent-farm")
+    if names:
+        run_git(repository.root, "update-ref", "--stdin", input=names.encode())
+
+
 def branch_log(common_dir: Path, branch: str) -> Path:
     return common_dir / "logs/refs/heads" / branch
 

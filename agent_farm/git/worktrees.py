@@ -104,8 +104,13 @@ def update_slot(repository: Repository, path: Path, commit: str) -> None:
 
 def move_slot(repository: Repository, slot: Path, target: Path, branch: str, *, fds: Sequence[int]) -> None:
     """The slot at its new place, on a new branch that begins at the slot's commit."""
-    run_git(repository.root, "worktree", "move", slot, target, pass_fds=fds)
+    move_worktree(repository, slot, target, fds=fds)
     linked_tree(repository, target).run("switch", "--quiet", "--no-track", "-c", branch, pass_fds=fds)
+
+
+def move_worktree(repository: Repository, path: Path, target: Path, *, fds: Sequence[int] = ()) -> None:
+    """With everything in it; git refuses a locked one, and one with submodules."""
+    run_git(repository.root, "worktree", "move", path, target, pass_fds=fds)
 
 
 def require_free(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
 from agent_farm.tmux.session_end import kill_sessions
-from agent_farm.tmux.snapshot import LIST_PANES, Snapshot, read_snapshot
+from agent_farm.tmux.snapshot import LIST_PANES, SEPARATOR, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
 
@@ -56,6 +56,13 @@ class TmuxServer:
         """Every builder's pane, from one call, which takes no longer than `seconds`."""
         bound = min(seconds or QUESTION_SECONDS, QUESTION_SECONDS)
         return read_snapshot(ask_tmux(self.socket, (LIST_PANES,), seconds=bound))
+
+    def sessions_below(self, place: Path) -> tuple[str, ...]:
+        """All sessions with a pane whose program is in that directory, whoever made them."""
+        form = f"#{{session_name}}{SEPARATOR}#{{pane_current_path}}"
+        rows = ask_tmux(self.socket, (("list-panes", "-a", "-F", form),)).out.split("\n")
+        found = [(name, path) for name, _, path in (row.partition(SEPARATOR) for row in rows) if path]
+        return tuple(dict.fromkeys(name for name, path in found if Path(path).is_relative_to(place)))
 
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""

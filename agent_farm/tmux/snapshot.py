@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agent_farm.tmux.tmux_process import Answer
 
 # A printable separator: tmux writes control characters in ways that differ by version.
-_SEPARATOR = "␞"
+SEPARATOR = "␞"
 _FIELDS = (
     "#{session_id}", "#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{session_attached}",
     "#{window_activity}", "#{pane_start_command}", "#{pane_current_command}", "#{session_name}",
@@ -17,7 +17,7 @@ _FIELDS = (
 LIST_PANES = (
     "list-panes", "-a",
     "-f", "#{m:*launcher.py* af-* *,#{pane_start_command}}",
-    "-F", _SEPARATOR.join(_FIELDS),
+    "-F", SEPARATOR.join(_FIELDS),
 )  # fmt: skip
 
 # The launcher's argv stays with the pane whatever the user's hooks rename.
@@ -60,7 +60,7 @@ def read_snapshot(answer: Answer) -> Snapshot:
 
 
 def _read_line(line: str) -> tuple[str, PaneFacts] | None:
-    parts = line.split(_SEPARATOR, len(_FIELDS) - 1)
+    parts = line.split(SEPARATOR, len(_FIELDS) - 1)
     if len(parts) != len(_FIELDS):
         return None
     ours = _STARTED_BY_US.search(parts[6])

@@ -1,0 +1,116 @@
+"""`eject`: a builder becomes a plain worktree and branch, of which `af` knows nothing any more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.ending import end_processes
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
+from agent_farm.farm.locks import hold
+from agent_farm.farm.waiting import keep_prompt
+from agent_farm.git.worktrees import move_worktree, require_free
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import SomeBuilders, choose_each, each, exit_code_of, failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.ports import release_ports
+
+
+class Eject(Request):
+    ids: SomeBuilders
+    to: Annotated[
+        str | None,
+        Meta(description="Directory that the worktree is moved into; without it, it stays where it is"),
+    ] = None
+    stop: Annotated[bool, Meta(description="Stop a builder that runs first")] = False
+
+
+class Ejected(Answer):
+    """What is left: a worktree of git's, with the branch that is checked out there."""
+
+    id: str
+    branch: str
+    worktree: str
+    prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
+
+
+class AllEjected(Answer):
+    ejected: tuple[Ejected, ...]
+    failed: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+Part = Ejected | Failure
+
+
+def _run(context: Context, request: Eject) -> Iterator[Part]:
+    records, unknown = choose_each(context, request.ids)
+    yield from unknown
+    here = context.directory or context.farm.root
+    to = Path(os.path.normpath(here / request.to)) if request.to else None
+    eject = partial(_eject, context.farm, to, request.stop)
+    yield from each(records, eject, alone=not unknown, otherwise="was not ejected")
+
+
+def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ejected:
+    with hold(farm, chosen.id) as record:
+        if not record.is_made:
+            raise AgentFarmError(f"{record.id} is {record.state}", hint=as_command("af", "stop", record.id))
+        status = read_status(farm, record)
+        if not stop and not status.is_finished:
+            raise AgentFarmError(
+                f"{record.id} is {status.state}",
+                why="Its session would go on without anybody who knows of it.",
+                hint=as_command("af", "eject", "--stop", *(["--to", str(to)] if to else []), record.id),
+            )
+        tree = farm.tree(record)
+        place = to / record.id if to else tree.path
+        if to:
+            require_free(place)
+        for problem in end_processes(farm, [record]).values():
+            raise problem
+        if to:
+            make_directory(to, mode=0o755)
+            with file_lock(farm.paths.worktree_lock):
+                move_worktree(farm.repository, tree.path, place)
+        return _forget(farm, record, place)
+
+
+def _forget(farm: Farm, record: BuilderRecord, place: Path) -> Ejected:
+    prompt = keep_prompt(farm, record.id)
+    farm.registry.drop(record.id)
+    release_ports(farm.root, [record.id])
+    shutil.rmtree(farm.run(record.id).directory, ignore_errors=True)
+    farm.paths.builder_lock(record.id).unlink(missing_ok=True)
+    farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
+    return Ejected(record.id, record.branch, str(place), str(prompt) if prompt.exists() else None)
+
+
+def _collect(parts: Sequence[Part]) -> AllEjected:
+    return AllEjected(tuple(part for part in parts if isinstance(part, Ejected)), failures_of(parts))
+
+
+EJECT = Operation(
+    "eject",
+    "Leave a builder's worktree and branch to you, and forget the builder",
+    Eject,
+    AllEjected,
+    _run,
+    _collect,
+    effect="destroys",
+    details="Nothing of the work is touched: commits, changes and untracked files stay as they are. The "
+    "conversation, the reserved ports and af restore are gone.",
+)

@@ -1,0 +1,107 @@
+"""`uninstall`: what `af` left in this repository is gone; nothing of anybody's work is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.errors import WorkWouldBeLost
+from agent_farm.farm.deletion import delete_tree
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.ready_worktrees import drain
+from agent_farm.farm.trash import expire, list_kept
+from agent_farm.git.ignoring import include_again
+from agent_farm.git.keeping import drop_all_refs
+from agent_farm.launch import as_command
+from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.paths import IGNORED_BY_GIT
+from agent_farm.server.stopping import stop_server
+
+
+class Uninstall(Request):
+    dry_run: Annotated[bool, Meta(description="Show what would be removed, and remove nothing")] = False
+
+
+class Step(Answer):
+    """One thing that is removed, or would be."""
+
+    what: str
+
+
+class Uninstalled(Answer):
+    steps: tuple[str, ...]
+    left: Annotated[tuple[str, ...], Meta(description="What stays, since af did not make it")]
+
+
+class LeftThere(Answer):
+    what: str
+
+
+Part = Step | LeftThere
+
+
+def _run(context: Context, request: Uninstall) -> Iterator[Part]:
+    farm = context.farm
+    _require_no_builders(farm)
+    kept = len(list_kept(farm))
+    if kept:
+        yield Step(f"{kept} removed builder{'s' * (kept != 1)}, for good: af restore --list")
+    yield Step("the farm's server, its sessions, schedules and credentials")
+    yield Step(f"{farm.paths.state}, and the refs of agent-farm")
+    yield Step(f"{' and '.join(IGNORED_BY_GIT)} in .git/info/exclude")
+    if not request.dry_run:
+        yield from _remove(farm)
+    if farm.paths.worktrees.is_dir() and any(farm.paths.worktrees.iterdir()):
+        yield LeftThere(f"{farm.paths.worktrees}: there are worktrees that are not af's")
+    for name in ("agent-farm.toml", "codev"):
+        if (farm.root / name).exists():
+            yield LeftThere(f"{name}, which is the repository's")
+
+
+def _require_no_builders(farm: Farm) -> None:
+    ids = sorted(farm.records().ids)
+    if ids:
+        raise WorkWouldBeLost(
+            f"There {'are' if len(ids) > 1 else 'is'} still {len(ids)} builder{'s' * (len(ids) != 1)}",
+            why="Land and remove them, or leave their worktrees to yourself.",
+            evidence=ids[:20],
+            hint=f"af prune --stop; or {as_command('af', 'eject', '--stop', '--to', '..', *ids[:5])}",
+        )
+
+
+def _remove(farm: Farm) -> Iterator[LeftThere]:
+    stop_server(farm.root)
+    drain(farm)
+    found = expire(farm, 0)
+    for problem in found.busy:
+        raise problem
+    drop_all_refs(farm.repository)
+    include_again(farm.repository, IGNORED_BY_GIT)
+    with suppress(OSError):
+        farm.paths.worktrees.rmdir()
+    if farm.paths.state.is_dir():
+        for path in delete_tree(farm.paths.state):
+            yield LeftThere(f"{path}: it holds files of another user")
+
+
+def _collect(parts: Sequence[Part]) -> Uninstalled:
+    return Uninstalled(
+        tuple(part.what for part in parts if isinstance(part, Step)),
+        tuple(part.what for part in parts if isinstance(part, LeftThere)),
+    )
+
+
+UNINSTALL = Operation(
+    "uninstall",
+    "Remove what af keeps in this repository; refused while there are builders",
+    Uninstall,
+    Uninstalled,
+    _run,
+    _collect,
+    effect="destroys",
+    tolerant=True,
+    doors=frozenset({"terminal"}),
+)

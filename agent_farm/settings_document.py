@@ -17,6 +17,7 @@ from agent_farm.paths import SETTINGS_NAME
 from agent_farm.settings_keys import (
     KEYS,
     NAMED_TABLES,
+    TOLD_HERE,
     Key,
     SettingsError,
     known_key,
@@ -129,6 +130,8 @@ def _value(label: str, key: Key, value: Any) -> Any:
             raise SettingsError(f"{label} must be a list of strings", why=f"It is {value!r}.")
         if key.name == "env.pass":
             _require_names(label, value)
+        if key.name == "notify.to":
+            _require_targets(label, value)
         if strange := [item for item in value if key.choices and item not in key.choices]:
             raise SettingsError(f"{label} contains {strange[0]!r}", why=f"Allowed: {', '.join(key.choices)}.")
         return tuple(value)
@@ -144,6 +147,13 @@ def _value(label: str, key: Key, value: Any) -> Any:
     if key.kind is str and not value:
         raise SettingsError(f"{label} is empty", why="Leave the key out to use its default.")
     return value
+
+
+def _require_targets(label: str, targets: list[str]) -> None:
+    for target in targets:
+        if target not in TOLD_HERE and not re.fullmatch(r"https?://[!-~]+", target):
+            why = f"Allowed: {', '.join(TOLD_HERE)}, and http(s) addresses."
+            raise SettingsError(f"{label} contains {target!r}", why=why)
 
 
 def _require_names(label: str, names: list[str]) -> None:

@@ -34,6 +34,7 @@ class Key:
     asks: bool = False
 
 
+TOLD_HERE = ("desktop", "bell", "tmux")  # `pane/tell.py` knows how
 NOTIFIED = ("waiting", "exited", "failed")
 BUILDS = (
     "make", "ninja", "cmake --build", "meson compile", "bazel build", "bazel test", "mvn", "gradle",
@@ -138,10 +139,17 @@ KEYS = (
         "notify.command", str, None, "Command run by sh when a builder enters a state of notify.on", asks=True
     ),
     Key(
+        "notify.to",
+        list,
+        (),
+        f"Who else is told: {', '.join(TOLD_HERE)}, or an http(s) address, to which JSON is posted",
+        asks=True,
+    ),
+    Key(
         "notify.on",
         list,
         NOTIFIED,
-        "States that trigger notify.command",
+        "States that trigger notify.command and notify.to",
         choices=(*NOTIFIED, "limited", "idle"),
     ),
     Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),

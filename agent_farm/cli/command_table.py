@@ -68,6 +68,7 @@ COMMANDS = {
     "adapter": Entry("runtimes", "adapter", "Farm", "Run or find the adapter executables that af ships"),
     "config": Entry("config", "config", "Farm", "Show and change settings"),
     "pool": Entry("upkeep", "pool", "Farm", "Keep worktrees ready for the next spawns"),
+    "notify": Entry("upkeep", "notify", "Farm", "Try the targets of notify.to"),
     "tmux": Entry("tmux_lines", "tmux_lines", "Farm", "Print lines for tmux.conf: a key and a segment"),
     "completion": Entry("completion", "completion", "Farm", "Print the completion script of a shell"),
 }

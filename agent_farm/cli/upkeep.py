@@ -15,6 +15,7 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.launch import as_command
 from agent_farm.operations.doctor import Examined, Found
 from agent_farm.operations.init import Written
+from agent_farm.operations.notify import Told
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
 
@@ -67,6 +68,13 @@ def _show_ignore_lines(found: Written) -> None:
 
 
 init = command_of(Way("init", _show_written))
+
+
+def _show_told(one: Told) -> None:
+    answer(printable(f"{one.target}: {one.problem or 'told'}"))
+
+
+notify = command_of(Way("notify", _show_told), short={"yes": "-y"}, metavars={"text": "TEXT"})
 
 
 def _open(typed: Mapping[str, Any]) -> Farm:

@@ -18,7 +18,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import queue_directory
 from agent_farm.launch import Launch
-from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv
+from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv, tell_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
@@ -185,6 +185,7 @@ def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[
         "scratch": str(launch.scratch) if launch.scratch else None,
         "shell": [_shell(), "-i"],
         "notify": _notice(farm),
+        "tell": _told(farm, record),
         "check": _turn_end(farm, record),
         "at_end": _command("prune", record.id) if record.ephemeral else None,
         "next": {"where": str(queue_directory(farm.paths)), "argv": _command("queue")},
@@ -201,6 +202,22 @@ def _notice(farm: Farm) -> dict[str, object] | None:
         "on": list(farm.settings.items("notify.on")),
         "env": allowed_environment(os.environ, declared=DESKTOP),
         "names": list(farm.settings.items("env.pass")),
+    }
+
+
+def _told(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
+    """As `pane/tell.py` reads it."""
+    targets = farm.settings.items("notify.to")
+    if not targets:
+        return None
+    return {
+        "argv": tell_argv(farm.run(record.id).directory),
+        "on": list(farm.settings.items("notify.on")),
+        "env": allowed_environment(os.environ, declared=DESKTOP),
+        "names": [],
+        "to": list(targets),
+        "tmux": ["tmux", "-S", record.socket],
+        "farm": farm.root.name,
     }
 
 

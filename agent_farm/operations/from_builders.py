@@ -113,15 +113,15 @@ def _record(context: Context, event: str, state: str, reason: str) -> None:
 
 
 def _notify(farm: Farm, record: BuilderRecord, entry: Mapping[str, object]) -> None:
-    """The command that the person wants to be told by, as the builder's own hooks would run it."""
+    """By what the person wants to be told, as the builder's own hooks would do it."""
     try:
         launch = json.loads(read_own(farm.run(record.id).launch))
     except (OSError, DamagedFile, ValueError):
         return
-    notice = Notice.load(launch.get("notify"))
-    if notice is not None and notice.is_for(entry["state"]):
-        env = notice.environment(os.environ, facts(record.id, record.runtime, record.worktree, entry))
-        threading.Thread(target=_run, args=(notice.argv, env, farm.root), daemon=True).start()
+    for notice in (Notice.load(launch.get("notify")), Notice.load(launch.get("tell"))):
+        if notice is not None and notice.is_for(entry["state"]):
+            env = notice.environment(os.environ, facts(record.id, record.runtime, record.worktree, entry))
+            threading.Thread(target=_run, args=(notice.argv, env, farm.root), daemon=True).start()
 
 
 def _run(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:

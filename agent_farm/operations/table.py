@@ -55,6 +55,7 @@ MODULES = {
     "config_set": "config",
     "config_unset": "config",
     "config_agree": "config",
+    "notify": "notify",
     "pool_fill": "pool",
     "pool_drain": "pool",
     "runtimes": "runtimes",

@@ -12,7 +12,7 @@ from agent_farm.pane.journal import write_json
 from agent_farm.pane.notify import Notice
 
 VERSION = 1
-NOTICES = ("notify", "check")  # what is started when a state is entered
+NOTICES = ("notify", "tell", "check")  # what is started when a state is entered
 
 
 class NotLaunchable(Exception):

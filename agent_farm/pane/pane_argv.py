@@ -26,3 +26,8 @@ def report_argv(
 def await_tools_argv(run_directory: Path, run: str, seconds: float) -> tuple[str, ...]:
     """What a hook calls that holds a first prompt until the farm's tools are there."""
     return (sys.executable, *_PYTHON, str(_ROOM / "await_tools.py"), str(run_directory), run, f"{seconds:g}")
+
+
+def tell_argv(run_directory: Path) -> tuple[str, ...]:
+    """What tells a person by the targets of `notify.to`."""
+    return (sys.executable, *_PYTHON, str(_ROOM / "tell.py"), str(run_directory))

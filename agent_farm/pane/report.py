@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
     if event["state"] == "idle":
         _record_usage(directory, run, payload)
     if event["state"] in ("waiting", "limited", "idle") and before != event["state"]:
-        for name in ("notify", "check"):
+        for name in ("notify", "tell", "check"):
             if launch.get(name):
                 _start(directory, launch, name, event)
 

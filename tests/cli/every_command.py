@@ -39,6 +39,7 @@ WORDS = {
     "doctor": ["doctor"],
     "config": ["config", "list"],
     "pool": ["pool", "fill"],
+    "notify": ["notify"],
     "tmux": ["tmux"],
     "completion": ["completion", "bash"],
     "runtimes": ["runtimes"],

@@ -236,3 +236,16 @@ def test_an_unknown_table_is_refused_even_when_it_is_empty(tmp_path: Path) -> No
     with pytest.raises(SettingsError, match="unknown key spwan") as refused:
         load_settings(tmp_path, {})
     assert refused.value.why == "Did you mean spawn?"
+
+
+def test_a_target_that_nobody_knows_is_refused(root: Path) -> None:
+    write(root, '[notify]\nto = ["desktop", "tmux", "https://example.com/hook?key=1"]\n')
+    assert load_settings(root, {}).values["notify.to"] == (
+        "desktop",
+        "tmux",
+        "https://example.com/hook?key=1",
+    )
+    for wrong in ("pager", "file:///etc/passwd", "https://", "http://exa mple"):
+        write(root, f'[notify]\nto = ["{wrong}"]\n')
+        with pytest.raises(SettingsError, match="contains"):
+            load_settings(root, {})

@@ -1,0 +1,70 @@
+"""`notify`: tells the targets of `notify.to` something, to see that it arrives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.consent import require_consent
+from agent_farm.errors import NotFound
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.pane.tell import NotTold, shown_target, tell
+
+
+class Notify(Request):
+    text: Annotated[str, Meta(description="What they are told")] = "a test"
+    yes: Yes = False
+
+
+class Told(Answer):
+    """`problem` is why nobody can have noticed, null where it arrived."""
+
+    target: str
+    problem: str | None = None
+
+
+class AllTold(Answer):
+    targets: tuple[Told, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if any(one.problem for one in self.targets) else 0
+
+
+def _run(context: Context, request: Notify) -> Iterator[Told]:
+    farm = context.farm
+    wanted = farm.settings.requests(("notify.to",))
+    require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
+    targets = farm.settings.items("notify.to")
+    if not targets:
+        raise NotFound("notify.to names nobody", hint=as_command("af", "config", "set", "notify.to", "tmux"))
+    facts = {"AF_BUILDER_ID": "af notify", "AF_STATE": "test", "AF_EVENT": "test", "AF_REASON": request.text}
+    tmux = ("tmux", "-S", farm.tmux.path(os.environ))
+    for target in targets:
+        try:
+            tell(target, facts, farm=farm.root.name, tmux=tmux)
+        except NotTold as error:
+            yield Told(shown_target(target), str(error))
+        else:
+            yield Told(shown_target(target))
+
+
+def _collect(parts: Sequence[Told]) -> AllTold:
+    return AllTold(tuple(parts))
+
+
+NOTIFY = Operation(
+    "notify",
+    "Tell all targets of notify.to something, to see that it arrives",
+    Notify,
+    AllTold,
+    _run,
+    _collect,
+    effect="changes",
+    outside=True,
+)

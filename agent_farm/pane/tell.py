@@ -1,0 +1,148 @@
+"""The targets of `notify.to`: the desktop, the bell and a message in tmux, an address on the web.
+
+`tell.py <run directory>`, the facts in AF_* variables as for a command of the person's own. Where to is in
+launch.json, since an address can be a secret and arguments can be read by everybody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+SECONDS = 10.0
+SHOWN_MILLISECONDS = "8000"
+_LONGEST = 300
+_FIELDS = ("builder_id", "runtime", "state", "event", "reason")
+_BY_APPLE = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
+
+
+class NotTold(Exception):
+    """The message says why."""
+
+
+Facts = Mapping[str, str]
+
+
+def shown_target(word: str) -> str:
+    """Without what may be a secret of its address."""
+    scheme, found, rest = word.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/…" if found else word
+
+
+def tell(target: str, facts: Facts, *, farm: str, tmux: Sequence[str]) -> None:
+    """NotTold where nobody can have noticed."""
+    try:
+        if target in _HERE:
+            _HERE[target](facts, farm, tmux)
+        else:
+            _post(target, facts, farm)
+    except subprocess.TimeoutExpired:
+        raise NotTold(f"no answer within {SECONDS:g} seconds") from None
+    except subprocess.CalledProcessError as error:
+        raise NotTold(str(error.stderr or error).strip()[:_LONGEST]) from None
+    except OSError as error:  # an HTTP status is one, too
+        raise NotTold(str(error.strerror or getattr(error, "reason", None) or error)[:_LONGEST]) from None
+
+
+def _words(facts: Facts) -> str:
+    reason = facts.get("AF_REASON")
+    text = f"{facts.get('AF_BUILDER_ID', '')} {facts.get('AF_STATE', '')}" + (f": {reason}" if reason else "")
+    return "".join(char if char.isprintable() else " " for char in text)[:_LONGEST]
+
+
+def _desktop(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
+    title, text = f"agent-farm: {farm}", _words(facts)
+    if sys.platform == "darwin":
+        _run(["osascript", "-e", _BY_APPLE, title, text])
+    elif shutil.which("notify-send"):
+        for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # a body is markup
+            text = text.replace(sign, entity)
+        _run(["notify-send", "--app-name=agent-farm", "--", title, text])
+    else:
+        raise NotTold("notify-send is not installed (Debian: libnotify-bin)")
+
+
+def _bell(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
+    rung = False
+    for tty in _clients(tmux, "#{client_tty}"):
+        with suppress(OSError):
+            terminal = os.open(tty, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+            try:
+                os.write(terminal, b"\a")
+                rung = True
+            finally:
+                os.close(terminal)
+    if not rung:
+        raise NotTold("no terminal is attached to tmux")
+
+
+def _message(facts: Facts, farm: str, tmux: Sequence[str]) -> None:
+    """tmux runs `#(…)` of a message, and expands no option's value: the text is one for a moment."""
+    option = f"@af-notice-{os.getpid()}"
+    clients = _clients(tmux, "#{client_name}")
+    shown = ("display-message", "-d", SHOWN_MILLISECONDS)
+    commands = [word for name in clients for word in (*shown, "-c", name, f"#{{{option}}}", ";")]
+    if not clients:
+        raise NotTold("no terminal is attached to tmux")
+    text = f"{farm}: {_words(facts)} "  # a `;` at its end would be tmux's own
+    _run([*tmux, "set-option", "-g", option, text, ";", *commands, "set-option", "-gu", option])
+
+
+def _clients(tmux: Sequence[str], what: str) -> list[str]:
+    return _run([*tmux, "list-clients", "-F", what]).split("\n")[:-1] if tmux else []
+
+
+def _post(address: str, facts: Facts, farm: str) -> None:
+    """Only there: what is told is not for wherever a redirect leads to."""
+    known = {name.removesuffix("_id"): facts.get(f"AF_{name.upper()}") or None for name in _FIELDS}
+    body = json.dumps({"version": 1, "farm": farm, **known, "text": f"{farm}: {_words(facts)}"})
+    headers = {"Content-Type": "application/json", "User-Agent": "agent-farm"}
+    try:
+        request = urllib.request.Request(address, body.encode(), headers, method="POST")
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS):
+            return
+    except urllib.error.HTTPError as error:
+        raise NotTold(f"it answered {error.code}") from None
+    except ValueError as error:
+        raise NotTold(f"it is no address: {error}") from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+def _run(argv: Sequence[str]) -> str:
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    return done.stdout
+
+
+_HERE: Mapping[str, Callable[[Facts, str, Sequence[str]], None]] = {
+    "desktop": _desktop,
+    "bell": _bell,
+    "tmux": _message,
+}
+
+
+def main(directory: str) -> None:
+    with open(os.path.join(directory, "launch.json"), "rb") as file:
+        where = json.load(file)["tell"]
+    for target in where["to"]:
+        try:
+            tell(target, os.environ, farm=where["farm"], tmux=where["tmux"])
+        except NotTold as error:
+            print(f"{shown_target(target)}: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

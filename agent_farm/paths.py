@@ -80,6 +80,11 @@ class FarmPaths:
         return self.state / "landing-record.json"
 
     @property
+    def comparisons(self) -> Path:
+        """Who was compared with whom."""
+        return self.state / "comparisons.json"
+
+    @property
     def landing_lock(self) -> Path:
         """Held by whoever works the landing queue off."""
         return self.locks / "landing.lock"

@@ -43,6 +43,8 @@ COMMANDS = {
     "diff": Entry("land", "diff", "Landing", "Show what a builder changed"),
     "review": Entry("review", "review", "Landing", "Review results, riskiest first"),
     "check": Entry("land", "check", "Landing", "Prove builders' work with the checks of the repository"),
+    "compare": Entry("contest", "compare", "Landing", "Rank builders that had the same task"),
+    "keep": Entry("contest", "keep", "Landing", "Keep one of those compared, and remove the others"),
     "merge": Entry("land", "merge", "Landing", "Land builders' branches"),
     "land": Entry("land", "land", "Landing", "Land builders' work in groups that pass the checks"),
     "conflicts": Entry("land", "conflicts", "Landing", "Preview merge conflicts between builders"),

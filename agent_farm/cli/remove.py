@@ -37,7 +37,7 @@ Exit code 4: refused, because work would be lost; the evidence is printed.
 """
 
 
-def _show_prune(part: Removal | WouldRemove | Forgotten | Stays | Running) -> None:
+def show_prune(part: Removal | WouldRemove | Forgotten | Stays | Running) -> None:
     if isinstance(part, Forgotten):
         show_forgotten(part)
     elif isinstance(part, Stays):
@@ -87,7 +87,7 @@ def _conclude_expired(found: AllExpired) -> None:
 
 
 prune_command = command_of(
-    Way("prune", _show_prune, _conclude_prune),
+    Way("prune", show_prune, _conclude_prune),
     others={"age": Way("expire", _show_expired, _conclude_expired)},
     also=[option_of("expire", "age", "--expire", "AGE")],
     epilog=EPILOG,

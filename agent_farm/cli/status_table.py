@@ -88,7 +88,7 @@ def _row(builder: Builder, now: float) -> _Row:
         age(now - status.at) if status.at else "",
         _git(builder, now),
         record.runtime,
-        _usage(builder.usage),
+        usage_words(builder.usage),
         "" if record.id in record.branch else record.branch,
         printable(unfinished + " ".join(record.title.split())),
     )
@@ -167,7 +167,7 @@ def _unknown(state: GitState | GitShown) -> str:
     return f"? {state.missing} gone" if state.missing else "?"
 
 
-def _usage(usage: Usage | None) -> str:
+def usage_words(usage: Usage | None) -> str:
     """Tokens read and written, and the cost where it is known: `41k/2k $0.13`."""
     if usage is None:
         return ""

@@ -27,7 +27,7 @@ How = Annotated[
     Strategy | None, Meta(description="How the commits land; default: [merge] strategy, else merge")
 ]
 Here = Annotated[bool, Meta(description="Land on the branch that is checked out, even if it is not the base")]
-_AT_WORK = ("working", "preparing", "waiting", "limited")
+AT_WORK = ("working", "preparing", "waiting", "limited")
 
 
 class Merge(Request):
@@ -176,7 +176,7 @@ def _remove(farm: Farm, landed: Landed) -> Removal | Kept:
     state = read_status(farm, record).state
     if landed.left_behind:
         return Kept(landed.id, "some work is not committed", _commit(landed.id))
-    if state in _AT_WORK:
+    if state in AT_WORK:
         return Kept(landed.id, f"it is {state}", as_command("af", "prune", "--stop", landed.id))
     try:
         return Removal.of(prune(farm, record, Waived(stop=True)))

@@ -34,6 +34,8 @@ MODULES = {
     "review_send": "review_comment",
     "review_decide": "review_decide",
     "check": "check",
+    "compare": "compare",
+    "keep": "keep",
     "stop": "stop",
     "resume": "resume",
     "recover": "resume",

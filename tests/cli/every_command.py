@@ -25,6 +25,8 @@ WORDS = {
     "diff": ["diff", ID],
     "merge": ["merge", ID],
     "check": ["check", ID],
+    "compare": ["compare", ID, f"{ID}-2"],
+    "keep": ["keep", ID],
     "land": ["land", ID],
     "conflicts": ["conflicts"],
     "sync": ["sync", ID],

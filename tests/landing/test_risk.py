@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_farm.landing.train.landing_journal import Queue, Returned
 from agent_farm.landing.train.line import Line
-from agent_farm.landing.train.risk import Facts, Record, load_record, note_end, risks_of
+from agent_farm.landing.train.risk import Facts, Record, load_record, note_contest, note_end, risks_of
 from agent_farm.operations.landing_queue import message_of
 
 
@@ -46,6 +46,20 @@ def test_the_record_tells_runtimes_builders_and_tips_apart(tmp_path: Path) -> No
     assert same > mended
     file.write_text("{")
     assert load_record(file) == Record()
+
+
+def test_who_was_kept_counts_once_for_runtime_and_builder(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    for at in (1.0, 2.0, 2.0):
+        note_contest(file, at, "a", {"a": "chosen", "b": "passed over", "c": "passed over"})
+    record = load_record(file)
+    assert (record.runtimes["chosen"].won, record.runtimes["passed over"].lost) == (2, 4)
+    assert (record.builders["a"].won, record.builders["b"].lost, record.all) == (2, 2, Record().all)
+    chosen, new, other = (
+        risks_of([Facts("new", runtime, "t", frozenset())], record)["new"]
+        for runtime in ("chosen", "unknown", "passed over")
+    )
+    assert chosen < new < other
 
 
 def test_a_message_to_a_builder_holds_nothing_that_a_terminal_obeys() -> None:

@@ -6,7 +6,7 @@ A guess that is wrong costs checks, and lands nothing: only checks do that.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,27 +22,36 @@ _USUAL = 0.28
 _WEIGHT = 10.0  # checks that the record needs to count as much as that
 _LARGE = 20  # files
 _MOST_BUILDERS = 500
+_MOST_CONTESTS = 200
+_OF_A_CHECK = 0.5  # what a comparison that was won or lost counts, beside a check
 _LEAST, _GREATEST = 0.01, 0.95
 
 
 class Tally(Struct, frozen=True):
-    """`failed_tip` is the commit with which it was blamed last."""
+    """`failed_tip` is the commit with which it was blamed last; `won` and `lost` are comparisons."""
 
     landed: int = 0
     blamed: int = 0
     failed_tip: str | None = None
+    won: int = 0
+    lost: int = 0
 
     def chance(self, before: float) -> float:
         """That the next one fails, where `before` is what one would think without these."""
-        return (self.blamed + _WEIGHT * before) / (self.landed + self.blamed + _WEIGHT)
+        bad = self.blamed + _OF_A_CHECK * self.lost
+        return (bad + _WEIGHT * before) / (self.landed + bad + _OF_A_CHECK * self.won + _WEIGHT)
 
 
 class Record(Struct, frozen=True):
-    """How landings in this repository ended: in all, by runtime and by builder."""
+    """How landings and comparisons in this repository ended: in all, by runtime and by builder.
+
+    `contests` are the comparisons that count already, whoever keeps one of theirs again.
+    """
 
     all: Tally = Tally()
     runtimes: dict[str, Tally] = {}
     builders: dict[str, Tally] = {}
+    contests: tuple[float, ...] = ()
     version: int = 1
 
 
@@ -92,20 +101,46 @@ def load_record(file: Path) -> Record:
 
 def note_end(file: Path, id: str, runtime: str, *, failed_tip: str | None) -> None:
     """It landed, or was blamed with this commit."""
+
+    def counted(tally: Tally) -> Tally:
+        if failed_tip is None:
+            return structs.replace(tally, landed=tally.landed + 1, failed_tip=None)
+        return structs.replace(tally, blamed=tally.blamed + 1, failed_tip=failed_tip)
+
+    def change(before: Record) -> Record:
+        return structs.replace(_with(before, id, runtime, counted), all=counted(before.all))
+
+    _update(file, change)
+
+
+def note_contest(file: Path, at: float, winner: str, runtimes: Mapping[str, str]) -> None:
+    """One was kept of those in `runtimes`, which were compared `at` that time; said again, it counts once."""
+
+    def won(tally: Tally) -> Tally:
+        return structs.replace(tally, won=tally.won + 1)
+
+    def lost(tally: Tally) -> Tally:
+        return structs.replace(tally, lost=tally.lost + 1)
+
+    def change(record: Record) -> Record:
+        if at in record.contests:
+            return record
+        for id, runtime in runtimes.items():
+            record = _with(record, id, runtime, won if id == winner else lost)
+        return structs.replace(record, contests=(*record.contests, at)[-_MOST_CONTESTS:])
+
+    _update(file, change)
+
+
+def _with(before: Record, id: str, runtime: str, counted: Callable[[Tally], Tally]) -> Record:
+    """The builder's tally and its runtime's, each as `counted` makes it."""
+    builders = {name: before.builders[name] for name in [*before.builders][-_MOST_BUILDERS:]}
+    own = counted(builders.pop(id, Tally()))
+    runtimes = {**before.runtimes, runtime: counted(before.runtimes.get(runtime, Tally()))}
+    return structs.replace(before, runtimes=runtimes, builders={**builders, id: own})
+
+
+def _update(file: Path, change: Callable[[Record], Record]) -> None:
     make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
-        before = load_record(file)
-        builders = {name: before.builders[name] for name in [*before.builders][-_MOST_BUILDERS:]}
-        own = _counted(builders.pop(id, Tally()), failed_tip)
-        record = Record(
-            _counted(before.all, failed_tip),
-            {**before.runtimes, runtime: _counted(before.runtimes.get(runtime, Tally()), failed_tip)},
-            {**builders, id: own},
-        )
-        replace_document(file, record)
-
-
-def _counted(tally: Tally, failed_tip: str | None) -> Tally:
-    if failed_tip is None:
-        return structs.replace(tally, landed=tally.landed + 1, failed_tip=None)
-    return structs.replace(tally, blamed=tally.blamed + 1, failed_tip=failed_tip)
+        replace_document(file, change(load_record(file)))

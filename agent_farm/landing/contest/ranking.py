@@ -1,0 +1,128 @@
+"""Who of several is most likely right, given whose tests pass on whose code.
+
+Nobody knows who is right, nor whose tests are. So each way it could be is weighed by how well it explains
+what was seen: tests of right code pass on right code and find some of the wrong; tests of wrong code may ask
+for the mistake, and then fail on right code. A majority alone decides nothing, and neither does one strict
+test. The numbers below are guesses; what is measured with them is in docs/decisions/0150.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+MOST = 10  # candidates: every way it could be is weighed, and each more doubles them
+_RIGHT = 0.5  # before anything is seen
+_FINDS = (0.4, 0.95)  # how much wrong code weak and strong tests find
+_ASKS_FOR_IT = 0.15  # tests of wrong code that ask for its mistake
+_SAME_MISTAKE = 0.3  # of two that are wrong
+_BRITTLE = 0.05  # tests that pass with their own code alone
+_SLIP = 0.02
+_FLAGGED = 0.5  # how much less likely it is right, for each kind of flag
+_MOST_FLAGS = 3
+
+Matrix = Mapping[tuple[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of one beside the tests of the others.
+
+    `against` says why it is not proven, None where it is; `flags` are kinds of flags, `lines` changed ones.
+    """
+
+    id: str
+    against: str | None = None
+    flags: tuple[str, ...] = ()
+    lines: int = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`chance` that it is right; None of one that is not proven. `reasons` are all that it stands by."""
+
+    id: str
+    rank: int
+    chance: float | None
+    reasons: tuple[str, ...]
+
+
+def ranked(standings: Sequence[Standing], passed: Matrix) -> list[Place]:
+    """The best first. `passed[author, one]`: whether the author's new tests pass on the code of the other.
+
+    What is not proven comes last. Where tests leave it open, fewer flags decide, then fewer lines, then cost.
+    """
+    proven = [one for one in standings if one.against is None]
+    chances = chances_of(proven, passed)
+
+    def key(one: Standing) -> tuple[bool, float, int, int, float]:
+        chance = round(chances.get(one.id, 0.0), 2)
+        return (one.against is not None, -chance, len(one.flags), one.lines, one.cost)
+
+    order = sorted(standings, key=key)
+    return [
+        Place(one.id, rank, chances.get(one.id), tuple(_reasons(one, order, passed)))
+        for rank, one in enumerate(order, 1)
+    ]
+
+
+def chances_of(proven: Sequence[Standing], passed: Matrix) -> dict[str, float]:
+    """How likely each is right."""
+    if not proven:
+        return {}
+    ids = [one.id for one in proven]
+    odds = [_RIGHT / (1 - _RIGHT) * _FLAGGED ** min(len(one.flags), _MOST_FLAGS) for one in proven]
+    weights = {}
+    for way in product((True, False), repeat=len(ids)):
+        right = dict(zip(ids, way, strict=True))
+        before = prod(some if is_right else 1.0 for some, is_right in zip(odds, way, strict=True))
+        weights[way] = before * prod(_explained(author, right, passed) for author in ids)
+    whole = sum(weights.values())
+    return {
+        id: sum(weight for way, weight in weights.items() if way[number]) / whole
+        for number, id in enumerate(ids)
+    }
+
+
+def _explained(author: str, right: Mapping[str, bool], passed: Matrix) -> float:
+    """How likely what the author's tests said is, if those are right that `right` says."""
+    seen = [(right[id], passed[author, id]) for id in right if (author, id) in passed]
+
+    def all_of(on_right: float, on_wrong: float) -> float:
+        """Each passing with that chance."""
+        chances = ((on_right if is_right else on_wrong, green) for is_right, green in seen)
+        return prod(chance if green else 1 - chance for chance, green in chances)
+
+    same = 0.0 if right[author] else _SAME_MISTAKE
+    sound = sum(all_of(1 - _SLIP, 1 - finds * (1 - same)) for finds in _FINDS) / len(_FINDS)
+    if not right[author]:
+        sound = _ASKS_FOR_IT * all_of(_SLIP, _SAME_MISTAKE) + (1 - _ASKS_FOR_IT) * sound
+    return _BRITTLE * all_of(_SLIP, _SLIP) + (1 - _BRITTLE) * sound
+
+
+def _reasons(one: Standing, all: Sequence[Standing], passed: Matrix) -> Iterator[str]:
+    if one.against is not None:
+        yield f"not proven: {one.against}"
+        return
+    others = [other.id for other in all if other.id != one.id]
+    judged = [id for id in others if (id, one.id) in passed]
+    failed = [id for id in judged if not passed[id, one.id]]
+    if not judged:
+        yield "nobody else's new tests were there to run on it"
+    elif failed:
+        yield f"fails the new tests of {', '.join(failed)} ({len(failed)} of {len(judged)})"
+    else:
+        yield f"passes the new tests of {', '.join(judged)}"
+    tested = [id for id in others if (one.id, id) in passed]
+    finds = [id for id in tested if not passed[one.id, id]]
+    if finds:
+        yield f"its own new tests fail on {', '.join(finds)}"
+    elif tested:
+        yield "its own new tests pass on the others, too"
+    elif others:
+        yield "brings no tests to run on the others"
+    if one.flags:
+        yield f"flags: {', '.join(one.flags)}"

@@ -1,0 +1,193 @@
+"""`compare`: several builders with the same task, ranked by what the checks and each other's tests say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agent_farm.builders.events import Usage
+from agent_farm.builders.proof import Proof
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.consent import require_consent
+from agent_farm.errors import UsageError
+from agent_farm.farm.declared_checks import settings_of
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import Builder, list_builders
+from agent_farm.git.git_process import run_git
+from agent_farm.landing.contest.comparisons import remember
+from agent_farm.landing.contest.cross_tests import Candidate, CrossTest, cross_tests, new_tests
+from agent_farm.landing.contest.ranking import MOST, Standing, ranked
+from agent_farm.landing.proving import prove, require_checks
+from agent_farm.landing.train.risk import Tally, load_record
+from agent_farm.landing.verdicts import Reuse
+from agent_farm.operations.builders import BuilderIds, Yes, choose_all
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+
+# Flags that say that tests may tell less than they seem to.
+_GRAVE = ("only-checks", "exit-forced", "test-deleted", "test-skipped", "test-weakened", "knows-tests")
+
+
+class Compare(Request):
+    ids: Annotated[BuilderIds, Meta(min_length=2)]
+    again: Annotated[bool, Meta(description="Run the checks again even if their result is known")] = False
+    yes: Yes = False
+
+
+class Compared(Answer):
+    """One of several. What it changed is counted against its target; `tests` are its new or changed ones.
+
+    `chance`: how likely it is right, by everybody's tests; null where it is not proven. `seconds`: from its
+    start until it was heard of last. `won` and `lost`: how often its runtime was kept here, and was not.
+    """
+
+    id: str
+    rank: int
+    chance: float | None
+    reasons: tuple[str, ...]
+    runtime: str
+    model: str | None
+    proof: Proof
+    files: int
+    added: int
+    deleted: int
+    tests: tuple[str, ...]
+    usage: Usage | None
+    seconds: float | None
+    won: int
+    lost: int
+
+
+class Crossed(Struct, frozen=True):
+    """The code of `on` with the new tests of `tests_of`, in a tree of its own."""
+
+    tests_of: str
+    on: str
+    passed: bool
+    told: str
+    log: str
+
+
+class Comparison(Answer):
+    """The best first. `decided` is false where no test tells the first two apart."""
+
+    into: str
+    builders: tuple[Compared, ...]
+    tests: tuple[Crossed, ...]
+    decided: bool
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.builders[0].chance is not None else 1
+
+
+def _compare(context: Context, request: Compare) -> Comparison:
+    farm = context.farm
+    records = choose_all(context, request.ids)
+    _require_comparable(records)
+    checks = require_checks(farm)
+    require_consent(farm.root, farm.settings.requests(settings_of(checks)), yes=request.yes, ask=context.ask)
+    reuse: Reuse = "none" if request.again else "all"
+    proofs = {}
+    for record in records:
+        context.tell(f"Checking {record.id}")
+        proofs[record.id] = prove(farm, record, reuse=reuse)
+    if len(targets := {proof.into for proof in proofs.values()}) > 1:
+        why = f"They are meant for {' and '.join(sorted(targets))}."
+        raise UsageError("Only work for the same branch can be compared", why=why)
+    candidates = {
+        id: Candidate(id, proof.work, proof.target, proof.tree)
+        for id, proof in proofs.items()
+        if proof.state == "proven" and proof.tree
+    }
+    crossed = list(cross_tests(farm, list(candidates.values()), checks, reuse=reuse, tell=context.tell))
+    remember(farm.paths.comparisons, {id: proof.work for id, proof in proofs.items()})
+    tests = {id: new_tests(farm, one) for id, one in candidates.items()}
+    return _comparison(farm, records, proofs, tests, crossed)
+
+
+def _require_comparable(records: Sequence[BuilderRecord]) -> None:
+    if len(records) < 2:
+        raise UsageError("Name at least two builders", hint="af compare --help")
+    if len(records) > MOST:
+        raise UsageError(f"At most {MOST} builders can be compared", why=f"These are {len(records)}.")
+
+
+def _comparison(
+    farm: Farm,
+    records: Sequence[BuilderRecord],
+    proofs: dict[str, Proof],
+    tests: dict[str, tuple[str, ...]],
+    crossed: Sequence[CrossTest],
+) -> Comparison:
+    builders = {one.record.id: one for one in list_builders(farm, proofs, with_git=False)}
+    sizes = {id: _size(farm, proof) for id, proof in proofs.items()}
+    standings = [_standing(proofs[id], sizes[id], one.usage, id) for id, one in builders.items()]
+    places = ranked(standings, {(one.tests_of, one.on): one.passed for one in crossed})
+    record = load_record(farm.paths.landing_record)
+    found = []
+    for place in places:
+        one, (files, added, deleted) = builders[place.id], sizes[place.id]
+        tally = record.runtimes.get(one.record.runtime, Tally())
+        found.append(
+            Compared(
+                id=place.id,
+                rank=place.rank,
+                chance=None if place.chance is None else round(place.chance, 4),
+                reasons=place.reasons,
+                runtime=one.record.runtime,
+                model=one.record.model,
+                proof=proofs[place.id],
+                files=files,
+                added=added,
+                deleted=deleted,
+                tests=tests.get(place.id, ()),
+                usage=one.usage,
+                seconds=_seconds(one),
+                won=tally.won,
+                lost=tally.lost,
+            )
+        )
+    rows = tuple(Crossed(one.tests_of, one.on, one.passed, one.told, one.log) for one in crossed)
+    chances = [round(one.chance or 0.0, 2) for one in found]
+    return Comparison(proofs[found[0].id].into, tuple(found), rows, chances[0] > chances[1])
+
+
+def _standing(proof: Proof, size: tuple[int, int, int], usage: Usage | None, id: str) -> Standing:
+    flags = tuple(dict.fromkeys(flag.kind for flag in proof.flags if flag.kind in _GRAVE))
+    against = None if proof.state == "proven" else proof.reason or proof.state
+    _, added, deleted = size
+    return Standing(id, against, flags, added + deleted, (usage and usage.cost) or math.inf)
+
+
+def _size(farm: Farm, proof: Proof) -> tuple[int, int, int]:
+    """Files, and lines added and deleted, since it left its target; of a binary file no lines."""
+    rows = run_git(
+        farm.root, "diff", "--numstat", "-z", "--no-renames", f"{proof.target}...{proof.work}", "--"
+    )
+    counts = [row.split("\t")[:2] for row in rows.split("\0") if row]
+    added, deleted = (sum(int(row[side]) for row in counts if row[side] != "-") for side in (0, 1))
+    return len(counts), added, deleted
+
+
+def _seconds(one: Builder) -> float | None:
+    began = datetime.fromisoformat(one.record.created_at).timestamp()
+    return None if one.status.at is None else max(0.0, round(one.status.at - began, 1))
+
+
+COMPARE = Operation(
+    "compare",
+    "Rank builders that had the same task, by each one's new tests run on the others' code",
+    Compare,
+    Comparison,
+    single(_compare),
+    effect="changes",
+    repeats=True,
+    pool="check",
+    details="Each is proven as by `check`. Then each pair is checked in a clean worktree that holds the"
+    " code of one, the tests of the target and the new tests of the other. Results are kept: the same tree is"
+    " not checked twice. `keep` keeps one and removes the others.",
+)

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.ref_names import is_branch_name
-from agent_farm.errors import DamagedFile
+from agent_farm.errors import DamagedFile, NotFound
 from agent_farm.launch import is_no_option
 from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 
@@ -103,6 +103,10 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def is_made(self) -> bool:
         """Whether it should have a worktree by now."""
         return self.state not in ("queued", "creating")
+
+    def require_begun(self) -> None:
+        if not self.is_made:
+            raise NotFound(f"{self.id} has not begun", why="It has made nothing yet.", hint="af queue")
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return structs.replace(self, state=state, reason=reason)

@@ -130,7 +130,7 @@ def _show_returned(one: CameBack) -> None:
     if one.log:
         narrate(f"  {printable(one.log)}")
     if one.told:
-        narrate(f"  its builder was told: {printable(one.told)}")
+        narrate(f"  message to its builder: {printable(one.told)}")
     if one.hint:
         narrate_hint(one.hint)
 
@@ -141,6 +141,9 @@ def _conclude_landing(found: LandingQueue) -> None:
         return
     if found.state == "running":  # by another process
         narrate(f"In the queue of {found.into}: {', '.join(one.id for one in found.waiting)}")
+        narrate_hint("af land --status")
+        return
+    if found.state == "running":  # another af works it off
         narrate_hint("af land --status")
         return
     for note in found.notes:
@@ -161,7 +164,7 @@ def _show_queue(found: LandingQueue) -> None:
     for group in found.groups:
         answer(f"check {', '.join(group)}")
     for one in found.waiting:
-        how = "passed, waits for an older one" if one.held else f"{one.risk:.0%} likely to fail"
+        how = "passed, has not landed yet" if one.held else f"{one.risk:.0%} likely to fail"
         answer(f"{one.id}  {one.commit[:10]}  {how}")
     for landed in found.landed:
         answer(f"{landed.id}  landed as {landed.commit[:10]}")

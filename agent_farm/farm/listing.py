@@ -83,11 +83,13 @@ def _queued_for_build(
 
 def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status]:
     """With the place of each among all that wait."""
-    queue = [record.id for record in farm.registry.read().values() if record.state == "queued"]
+    known = farm.registry.read()
+    queue = [record.id for record in known.values() if record.state == "queued"]
     found = {}
     for record in records:
         place = f"place {queue.index(record.id) + 1} of {len(queue)}" if record.id in queue else None
-        waits = f"for {record.after} to land" if record.after else None
+        gone = ", which is not there any more," if record.after not in known.ids else ""
+        waits = f"for {record.after}{gone} to land" if record.after else None
         reason = "; ".join(filter(None, (place, waits, record.reason))) or None
         found[record.id] = replace(judge(record, PaneView(known=True), Report(), None, now=0), reason=reason)
     return found

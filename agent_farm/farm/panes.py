@@ -62,6 +62,8 @@ def not_asked(record: BuilderRecord, why: str | None) -> AgentFarmError:
 
 def require_pane(record: BuilderRecord) -> tuple[TmuxServer, PaneFacts]:
     """The builder's pane and its server, or an error that says how to get one."""
+    if record.state == "queued":
+        record.require_begun()
     found = find_pane(record)
     if found.pane is not None:
         return found.server, found.pane

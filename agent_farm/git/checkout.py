@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Unpack
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
@@ -148,8 +148,10 @@ class Checkout:
 
     def head(self) -> Head:
         """The commit that is checked out, and its branch unless HEAD is detached."""
-        output = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        commit, name = output.splitlines()
+        status, output, stderr = self.ask("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        if status:
+            raise_no_head(self.path, stderr.decode("utf-8", "replace"))
+        commit, name = output.decode("utf-8", "surrogateescape").splitlines()
         return Head(commit, name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None)
 
     def _in(self, options: Options) -> Options:
@@ -172,6 +174,16 @@ class BuilderTree(Checkout):
         own = {"GIT_COMMON_DIR": str(self.common_dir), **(options.get("env") or {})}
         base = options.get("base")
         return {**options, "env": own, "base": small_environment() if base is None else base}
+
+
+def raise_no_head(checkout: Path, stderr: str) -> NoReturn:
+    if "unknown revision" in stderr or "ambiguous argument 'HEAD'" in stderr:
+        raise AgentFarmError(
+            f"The repository in {checkout} has no commit yet",
+            why="A builder's worktree starts from a commit.",
+            hint='git add -A && git commit -m "First commit"',
+        )
+    raise GitError("HEAD cannot be read", why=stderr.strip(), stderr=stderr)
 
 
 def main_checkout(repository: Repository) -> Checkout:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
-from agent_farm.errors import AgentFarmError, NotFound, nearest
+from agent_farm.errors import NotFound, nearest
 from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.locate import locate
@@ -28,11 +28,7 @@ class Repository:
 
     def head(self, checkout: Path | None = None) -> Head:
         """Of the user's checkout, or of the one given."""
-        where = checkout or self.checkout
-        try:
-            return self._tree(where).head()
-        except GitError as error:
-            _raise_no_head(where, error.stderr)
+        return self._tree(checkout or self.checkout).head()
 
     def resolve_commit(self, ref: str) -> str:
         """The full hash of a branch, tag or revision; NotFound with the nearest name."""
@@ -161,13 +157,3 @@ def find_repository(cwd: Path) -> Repository:
     place = locate(cwd)
     require_own_places(place.root, place.common_dir)
     return Repository(place.root, place.common_dir, place.checkout, place.prefix)
-
-
-def _raise_no_head(checkout: Path, stderr: str) -> NoReturn:
-    if "unknown revision" in stderr or "ambiguous argument 'HEAD'" in stderr:
-        raise AgentFarmError(
-            f"The repository in {checkout} has no commit yet",
-            why="A builder's worktree starts from a commit.",
-            hint='git add -A && git commit -m "First commit"',
-        )
-    raise GitError("HEAD cannot be read", why=stderr.strip(), stderr=stderr)

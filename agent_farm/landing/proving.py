@@ -77,7 +77,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell
         proof = msgspec.structs.replace(
             proof,
             state="red" if red else "proven",
-            reason=f"the check {red.name} {red.told}" if red else None,
+            reason=f"{red.called} {red.told}" if red else None,
             tree=verdict.tree,
             checks=tuple(map(_facts, verdict.results)),
         )

@@ -84,8 +84,7 @@ class LandingReview(HookReview):
         if (red := verdict.failed) is not None:
             into = self.checkout.head().branch
             raise AgentFarmError(
-                f"{'merge.check' if red.name == 'merge' else f'The check {red.name}'} {red.told}"
-                f" for {self.record.id}",
+                f"{red.called.replace('the', 'The', 1)} {red.told} for {self.record.id}",
                 why=f"Nothing was merged. It ran on {self.found.work.name} merged into {into}: {red.command}",
                 evidence=red.changed,
                 hint=as_command(

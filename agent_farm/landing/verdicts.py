@@ -56,6 +56,10 @@ class CheckResult:
         return self.exit_code == 0 and not self.changed
 
     @property
+    def called(self) -> str:
+        return {"merge": "merge.check", "check": "the check"}.get(self.name, f"the check {self.name}")
+
+    @property
     def told(self) -> str:
         """How it ended, after its name."""
         if self.timed_out:

@@ -37,8 +37,7 @@ class OtherWork(AgentFarmError):
 
 def find_work(farm: Farm, record: BuilderRecord) -> FoundWork:
     """OtherWork when landing what is checked out would leave commits of the builder's branch behind."""
-    if not record.is_made:
-        raise NotFound(f"{record.id} has not begun", why="It has made nothing yet.", hint="af queue")
+    record.require_begun()
     tree = farm.tree_if_there(record)
     if tree is None:
         own = farm.repository.branch_commit(record.branch)

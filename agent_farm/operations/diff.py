@@ -53,6 +53,7 @@ class Difference(Answer):
 def _diff(context: Context, request: Diff) -> Difference:
     farm = context.farm
     record = choose(context, request.id)
+    record.require_begun()
     repository = farm.repository
     with git_deadline(_SECONDS):
         tree = farm.tree_if_there(record)

@@ -17,7 +17,7 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import each_held
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_panes, not_asked
-from agent_farm.farm.waiting import forget_queued, start_later
+from agent_farm.farm.waiting import forget_queued, in_order, start_later
 from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
 
@@ -61,6 +61,9 @@ def _run(context: Context, request: Stop) -> Iterator[Part]:
             others.append(record.id)
         else:
             yield found
+            for one in in_order(farm.registry.read()):
+                if one.after == record.id:
+                    context.tell(f"{one.id} still waits for {record.id} to land; af stop {one.id} ends that")
     yield from told(stop_running(farm, others, "by af stop"), alone=alone)
     start_later(farm)
 

@@ -54,6 +54,7 @@ def _run(context: Context, request: Sync) -> Iterator[Synced | Failure]:
 
 def _sync(farm: Farm, record: BuilderRecord) -> Synced:
     with hold(farm, record.id) as record:
+        record.require_begun()
         status = read_status(farm, record)
         if not (status.is_finished or status.state == "idle"):
             raise UsageError(

@@ -56,7 +56,7 @@ def test_an_empty_repository(af: Af, tmp_path: Path, name: str) -> None:
     git(place, "init", "-q", "-b", "main")
     done = af(*WORDS[name], cwd=place)
     assert_clear(done)
-    if name == "spawn":
+    if name in ("spawn", "land"):
         assert_refused(done, "has no commit yet", "hint: git add -A && git commit")
         assert not (place / ".builders").exists()
 

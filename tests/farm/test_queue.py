@@ -172,6 +172,11 @@ def test_a_builder_that_waits_is_no_half_made_one(limited: Path, af: Af) -> None
         done = af(*words)
         assert done.returncode in (1, 2), words
         assert "error: " in done.stderr
+        if words[0] != "resume":
+            assert "two has not begun\n  It has made nothing yet.\nhint: af queue" in done.stderr
+    spawn(af, "Three", "--name", "three", "--after", "two")
+    assert "three still waits for two to land; af stop three ends that" in af("stop", "two").stderr
+    assert "for two, which is not there any more, to land" in af("queue").stdout
     assert af("conflicts").returncode == 0
 
 

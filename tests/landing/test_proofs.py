@@ -73,7 +73,7 @@ def test_a_proof_says_when_where_how_long_and_is_shown(builder: Spawned, repo: P
 def test_red_shows_the_end_of_its_log_and_again_asks_anew(builder: Spawned) -> None:
     commit_files(builder.worktree, {"words": "a\nc\n"}, "work")
     code, found = check(builder)
-    assert (code, found["state"], found["reason"]) == (1, "red", "the check check failed with exit code 3")
+    assert (code, found["state"], found["reason"]) == (1, "red", "the check failed with exit code 3")
     assert found["output"] == [{"check": "check", "text": "unknown: c"}]
     at = found["proof"]["checks"][0]["at"]
     assert check(builder)[1]["proof"]["checks"][0]["at"] == at
@@ -82,7 +82,7 @@ def test_red_shows_the_end_of_its_log_and_again_asks_anew(builder: Spawned) -> N
     assert f"{builder.id}  red" in told
     assert "  unknown: c\n" in told
     assert "✗" in text(builder, "status")
-    assert "the check check failed" in text(builder, "status")
+    assert "the check failed" in text(builder, "status")
 
 
 def test_green_only_on_an_old_base_is_red(builder: Spawned, repo: Path) -> None:

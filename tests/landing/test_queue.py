@@ -428,6 +428,8 @@ def test_work_that_was_discarded_does_not_land(committed: Committed, af: Af, rep
     (repo / "one.txt").unlink()
     removed = af("prune", "--stop", "--discard-commits", one.id)
     assert removed.returncode == 0, removed.stderr
-    found = land(af, "--continue")
+    done = af("land", "--continue", "--yes")
+    assert f"{one.id} did not land: it was removed" in done.stdout
+    found = json.loads(af("land", "--status", "--json").stdout)
     assert (ids(found["landed"]), ids(found["returned"])) == ([two.id], [one.id])
     assert not (repo / "one.txt").exists()

@@ -260,7 +260,7 @@ def _work(entry: Entry, trailer: str | None = None) -> Work:
 
 
 def _removed(id: str) -> Returned:
-    return Returned(id, "refused", "it was removed", told="nobody is there")
+    return Returned(id, "refused", "it was removed")
 
 
 def _conflict(id: str, into: str, files: Sequence[str]) -> Returned:

@@ -152,7 +152,8 @@ KEYS = (
         "States that trigger notify.command and notify.to",
         choices=(*NOTIFIED, "limited", "idle"),
     ),
-    Key("pool.size", int, 0, "Worktrees kept ready for the next spawns", maximum=100),
+    Key("pool.size", int, 0, "Worktrees kept ready for the next spawns; 0: as pool.auto says", maximum=100),
+    Key("pool.auto", bool, True, "Keep two worktrees ready where a checkout takes more than 0.3 s"),
     Key(
         "forge.command",
         str,

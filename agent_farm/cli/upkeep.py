@@ -16,6 +16,7 @@ from agent_farm.launch import as_command
 from agent_farm.operations.doctor import Examined, Found
 from agent_farm.operations.init import Written
 from agent_farm.operations.notify import Told
+from agent_farm.operations.pool import PoolStatus
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("problem", "red")}
 
@@ -119,14 +120,21 @@ doctor = command_of(
     " copied; --moved is only needed where its old place cannot be seen, as in a container.",
 )
 
+
+def _show_pool(found: PoolStatus) -> None:
+    answer(f"{found.ready} ready, {found.wanted} wanted: {printable(found.reason)}")
+
+
 pool = click.Group(
     "pool",
-    help="""Keep worktrees ready for the next spawns: [pool] size in agent-farm.toml.
+    help="""Keep worktrees ready for the next spawns.
 
-    A spawn takes a ready worktree instead of checking out all files, and has the pool refilled in the
-    background. Each ready worktree takes the disk space of one checkout.
+    A spawn takes a ready worktree instead of checking out all files, brings it to its base, and has the pool
+    refilled in the background. Two are kept where a checkout takes more than 0.3 s, unless [pool] size in
+    agent-farm.toml says how many, or [pool] auto = false. Each takes the disk space of one checkout.
     """,
     commands=[
+        command_of(Way("pool_status", _show_pool), name="status"),
         command_of(Way("pool_fill", lambda found: answer(f"{found.ready} ready")), name="fill"),
         command_of(Way("pool_drain", lambda found: answer(f"{found.removed} removed")), name="drain"),
     ],

@@ -6,6 +6,7 @@ written last. A spawn takes one under the pool's lock; a detached `af` makes the
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -13,42 +14,58 @@ from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, is_locked, make_directory, replace_file
-from agent_farm.errors import LockTaken
+from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.farm.checkout_cost import affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
-from agent_farm.git.git_process import GitError
+from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
-from agent_farm.git.worktrees import add_slot, drop_registration, list_worktrees, move_slot, update_slot
+from agent_farm.git.worktrees import (
+    add_slot,
+    drop_registration,
+    list_worktrees,
+    move_slot,
+    put_on_new_branch,
+    require_free,
+    update_slot,
+)
 
 FILL_SECONDS = 120.0
 
 
 def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int) -> bool:
-    """Turn a slot that holds `commit` into the builder's worktree; False when there is none to take."""
-    if not farm.settings.number("pool.size") or not record.new_branch:
+    """Turn a slot into the builder's worktree at `commit`; False when there is none to take.
+
+    One that holds another commit is brought there: of a base that moved a little, little is written.
+    """
+    if not record.new_branch or not pool_directory(farm).is_dir():
         return False
-    with file_lock(_lock(farm)), file_lock(farm.paths.worktree_lock, inherit=True) as worktree_lock:
-        slot = next((slot for slot, held in _ready(farm).items() if held == commit), None)
+    path = record.worktree_path
+    with file_lock(_lock(farm), inherit=True) as pool_lock:
+        ready = _ready(farm)
+        slot = next((slot for slot, held in ready.items() if held == commit), next(iter(ready), None))
         if slot is None:
             return False
         _marker(slot).unlink()
         try:
-            fds = (builder_lock, worktree_lock)
-            move_slot(farm.repository, slot, record.worktree_path, record.branch, fds=fds)
-        except GitError:
-            if slot.is_dir():  # git moves no worktree that has submodules
-                replace_file(_marker(slot), commit)
-                return False
-            if not record.worktree_path.exists():  # somebody deleted the slot
-                return False
-            raise
+            if ready[slot] != commit:  # here, where it is nobody's: a kill leaves no builder that holds files
+                update_slot(farm.repository, slot, commit, fds=(pool_lock,))
+            with file_lock(farm.paths.worktree_lock):
+                require_free(path)
+                move_slot(farm.repository, slot, path)
+        except (AgentFarmError, OSError):  # somebody deleted the slot, or wrote in it; `fill` clears it away
+            if os.path.lexists(path / ".git"):
+                raise
+            return False
+    with file_lock(farm.paths.worktree_lock, inherit=True) as worktree_lock:
+        put_on_new_branch(farm.repository, path, record.branch, commit, fds=(builder_lock, worktree_lock))
     return True
 
 
 def refill_later(farm: Farm) -> None:
     """Have another process make the pool whole; nobody waits for it."""
-    if not farm.settings.number("pool.size"):
+    if not pool_of(farm).size and not pool_directory(farm).is_dir():
         return
     subprocess.Popen(
         [sys.executable, "-P", "-m", "agent_farm", "pool", "fill"],
@@ -61,7 +78,7 @@ def refill_later(farm: Farm) -> None:
 
 
 def fill(farm: Farm) -> int:
-    """Make, or bring up to date, as many slots as `pool.size` says; returns how many are ready."""
+    """Make, or bring up to date, as many slots as are to be ready, and remove others; how many are."""
     try:
         with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
             _fill(farm, farm.repository.head(farm.root).commit)
@@ -101,13 +118,32 @@ def _fill(farm: Farm, commit: str) -> None:
         if held != commit and _claim(farm, slot):
             update_slot(farm.repository, slot, commit)
             replace_file(_marker(slot), commit)
-    number = 0
-    while len(_ready(farm)) < farm.settings.number("pool.size"):
+    wanted, number = wanted_slots(farm, commit), 0
+    for slot in list(_ready(farm))[wanted:]:
+        if _claim(farm, slot):
+            _remove_slot(farm, slot)
+    while len(_ready(farm)) < wanted:
         slot = pool_directory(farm) / str(number)
         number += 1
         if not slot.exists():
-            add_slot(farm.repository, slot, commit, lock_path=farm.paths.worktree_lock)
+            with measured(farm):
+                add_slot(farm.repository, slot, commit, lock_path=farm.paths.worktree_lock)
             replace_file(_marker(slot), commit)
+    if not wanted:
+        with suppress(OSError):  # something else is in it
+            pool_directory(farm).rmdir()
+
+
+def wanted_slots(farm: Farm, commit: str) -> int:
+    """As many as were asked for; without being asked, as many as the disk has room for."""
+    size = pool_of(farm).size
+    if not size or farm.settings.number("pool.size"):
+        return size
+    return min(size, affordable(farm, tree_bytes(farm.repository, commit)))
+
+
+def count_ready(farm: Farm) -> int:
+    return len(_ready(farm))
 
 
 def _claim(farm: Farm, slot: Path) -> bool:
@@ -134,12 +170,16 @@ def _remove_half_made(farm: Farm) -> None:
 
 def _registered(farm: Farm) -> set[Path]:
     """Slots that git knows, or began to know: it reads none while one of them is half made."""
-    numbers = range(farm.settings.number("pool.size"))
+    numbers = range(max(farm.settings.number("pool.size"), *_numbers(farm), 2))
     with file_lock(farm.paths.worktree_lock):
         for number in numbers:
             drop_half_made(farm.repository, pool_directory(farm) / str(number))
     paths = (tree.path for tree in list_worktrees(farm.repository))
     return {path for path in paths if path.parent == pool_directory(farm)}
+
+
+def _numbers(farm: Farm) -> list[int]:
+    return [int(path.name) + 1 for path in pool_directory(farm).iterdir() if path.name.isdecimal()]
 
 
 def _remove_slot(farm: Farm, slot: Path) -> None:

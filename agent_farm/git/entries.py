@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.git_process import paths_of
+from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.git.repository import Repository
 
 _NOTHING = "000000"
 _GITLINK = "160000"
@@ -125,3 +126,9 @@ def _blob(content: bytes) -> str:
 def _quoted(path: str) -> str:
     """As git quotes: names with line breaks and bytes that are no UTF-8 stay whole."""
     return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + '"\n'
+
+
+def tree_bytes(repository: Repository, commit: str) -> int:
+    """What all files of a commit hold together; without submodules."""
+    sizes = run_git(repository.root, "ls-tree", "-r", "--format=%(objectsize)", commit).split()
+    return sum(int(size) for size in sizes if size.isdecimal())

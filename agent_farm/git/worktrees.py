@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError, ask_git, git_environment, run_git
-from agent_farm.git.registrations import branch_in, line_of, registration_at, registrations
+from agent_farm.git.registrations import branch_in, connect, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
@@ -96,21 +96,38 @@ def add_slot(repository: Repository, path: Path, commit: str, *, lock_path: Path
     linked_tree(repository, path).run("update-index", "-q", "--refresh")
 
 
-def update_slot(repository: Repository, path: Path, commit: str) -> None:
+def update_slot(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
     """Bring an untouched slot to another commit; only the files that differ are written."""
     tree = linked_tree(repository, path)
-    tree.run("checkout", "--quiet", "--detach", commit, base=git_environment())
+    tree.run("checkout", "--quiet", "--detach", commit, base=git_environment(), pass_fds=fds)
 
 
-def move_slot(repository: Repository, slot: Path, target: Path, branch: str, *, fds: Sequence[int]) -> None:
-    """The slot at its new place, on a new branch that begins at the slot's commit."""
-    move_worktree(repository, slot, target, fds=fds)
-    linked_tree(repository, target).run("switch", "--quiet", "--no-track", "-c", branch, pass_fds=fds)
+def move_slot(repository: Repository, slot: Path, target: Path) -> None:
+    """The slot at its new place. `git worktree move` refuses one that names submodules at all; here only one
+    is refused that has them checked out: they say by relative paths where they belong."""
+    tree = linked_tree(repository, slot)
+    if (tree.git_dir / "modules").exists():
+        raise AgentFarmError(f"{slot} has submodules", why="It would lose them where it goes.")
+    make_directory(target.parent, mode=0o755)
+    os.rename(slot, target)  # which replaces an empty directory, and nothing else
+    connect(tree.git_dir, target)
 
 
-def move_worktree(repository: Repository, path: Path, target: Path, *, fds: Sequence[int] = ()) -> None:
+def put_on_new_branch(
+    repository: Repository, path: Path, branch: str, commit: str, *, fds: Sequence[int]
+) -> None:
+    """A detached worktree as if it had been made on the branch, which begins here, at its commit."""
+    _create_branch(repository, branch, commit, fds)
+    tree = linked_tree(repository, path)
+    tree.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", pass_fds=fds)
+    made, _, _ = line_of(tree.common_dir / "logs/refs/heads" / branch).partition("\t")
+    if made:  # else reflogs are kept elsewhere
+        replace_file(tree.git_dir / "logs/HEAD", f"{made}\n", mode=0o644)
+
+
+def move_worktree(repository: Repository, path: Path, target: Path) -> None:
     """With everything in it; git refuses a locked one, and one with submodules."""
-    run_git(repository.root, "worktree", "move", path, target, pass_fds=fds)
+    run_git(repository.root, "worktree", "move", path, target)
 
 
 def require_free(path: Path) -> None:

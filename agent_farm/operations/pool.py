@@ -1,9 +1,10 @@
-"""`pool_fill`, `pool_drain`: worktrees that lie ready for the next spawns."""
+"""`pool_status`, `pool_fill`, `pool_drain`: worktrees that lie ready for the next spawns."""
 
 from __future__ import annotations
 
 from agent_farm.errors import UsageError
-from agent_farm.farm.ready_worktrees import drain, fill
+from agent_farm.farm.checkout_cost import pool_of
+from agent_farm.farm.ready_worktrees import count_ready, drain, fill, pool_directory
 from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
 
 
@@ -13,15 +14,42 @@ class Ready(Answer):
     ready: int
 
 
+class PoolStatus(Answer):
+    """How many are ready, how many are to be, and why."""
+
+    ready: int
+    wanted: int
+    reason: str
+
+
+def _status(context: Context, request: Nothing) -> PoolStatus:
+    pool = pool_of(context.farm)
+    return PoolStatus(count_ready(context.farm), pool.size, pool.reason)
+
+
+POOL_STATUS = Operation(
+    "pool_status",
+    "Say how many worktrees are ready, and why so many",
+    Nothing,
+    PoolStatus,
+    single(_status),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)
+
+
 def _fill(context: Context, request: Nothing) -> Ready:
-    if not context.farm.settings.number("pool.size"):
-        raise UsageError("The pool is off", hint="af config set pool.size 2")
-    return Ready(fill(context.farm))
+    farm = context.farm
+    pool = pool_of(farm)
+    if not (pool.size or pool_directory(farm).is_dir()):
+        raise UsageError("The pool is off", why=f"{pool.reason}.", hint="af config set pool.size 2")
+    return Ready(fill(farm))
 
 
 POOL_FILL = Operation(
     "pool_fill",
-    "Prepare as many worktrees as [pool] size says, at the main checkout's commit",
+    "Prepare as many worktrees as are to be ready, at the main checkout's commit, and remove others",
     Nothing,
     Ready,
     single(_fill),

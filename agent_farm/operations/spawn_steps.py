@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, in_one_line
+from agent_farm.farm.checkout_cost import measured
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
@@ -54,16 +55,17 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> 
     upstream = plan.start.upstream
     # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
     if upstream or not take_slot(farm, record, plan.start.tip, lock):
-        add_worktree(
-            farm.repository,
-            record.worktree_path,
-            record.branch,
-            plan.start.tip,
-            lock_path=farm.paths.worktree_lock,
-            builder_lock_fd=lock,
-            new_branch=record.new_branch,
-            upstream=upstream.ref if upstream else None,
-        )
+        with measured(farm):
+            add_worktree(
+                farm.repository,
+                record.worktree_path,
+                record.branch,
+                plan.start.tip,
+                lock_path=farm.paths.worktree_lock,
+                builder_lock_fd=lock,
+                new_branch=record.new_branch,
+                upstream=upstream.ref if upstream else None,
+            )
     if plan.carry:
         carry_changes(farm.repository.persons_checkout(), farm.tree(record))
 

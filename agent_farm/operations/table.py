@@ -58,6 +58,7 @@ MODULES = {
     "config_unset": "config",
     "config_agree": "config",
     "notify": "notify",
+    "pool_status": "pool",
     "pool_fill": "pool",
     "pool_drain": "pool",
     "runtimes": "runtimes",

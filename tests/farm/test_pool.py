@@ -68,17 +68,87 @@ def test_a_spawn_takes_a_slot_and_has_it_made_again(pooled: Path, af: Af) -> Non
 
 def test_slots_follow_the_main_checkout(pooled: Path, af: Af) -> None:
     tip = commit_files(pooled, {"deep/b.txt": "b\n", "new.txt": "n\n"})
-    _, worktree = spawn(af, pooled)  # both are of another commit: this one is checked out
+    inodes = {path.stat().st_ino for path in (pooled / ".builders/.pool").iterdir() if path.is_dir()}
+    _, worktree = spawn(af, pooled)  # both are of another commit: this one is brought to the base
+    assert worktree.stat().st_ino in inodes
     assert_sound(pooled, worktree)
     wait_until(lambda: set(ready(pooled).values()) == {tip}, what="the slots to be brought up to date")
     _, second = spawn(af, pooled)
     assert_sound(pooled, second)
 
 
-def test_another_base_does_not_take_a_slot(pooled: Path, af: Af) -> None:
+def test_another_base_is_brought_to_a_slot(pooled: Path, af: Af) -> None:
     _, worktree = spawn(af, pooled, "--shell", "--base", "HEAD~1")
     assert git(worktree, "rev-parse", "HEAD") == git(pooled, "rev-parse", "HEAD~1")
     assert git(worktree, "status", "--porcelain") == ""
+
+
+def traits(worktree: Path) -> dict[str, object]:
+    """What git and a person can see of it, without what is a name or a moment."""
+    own = Path(git(worktree, "rev-parse", "--absolute-git-dir"))
+    branch = git(worktree, "branch", "--show-current")
+
+    def seen(*words: str) -> str:
+        return git(worktree, *words).replace(branch, "BRANCH")
+
+    def log(*ref: str) -> str:
+        words = ("reflog", "show", "--format=%H %gs %gn %ge", *ref)
+        return seen(*words)
+
+    return {
+        "files": {
+            str(path.relative_to(worktree)): (path.lstat().st_mode, path.is_file() and path.read_bytes())
+            for path in worktree.rglob("*")
+            if path.name != ".git"
+        },
+        "index": git(worktree, "ls-files", "--stage", "-v"),
+        "status": seen("status", "--porcelain=v2", "--branch", "--ignored"),
+        "git's own files": sorted(str(path.relative_to(own)) for path in own.rglob("*")),
+        "reflogs": (log("HEAD"), log(branch)),
+        "settings": git(worktree, "config", "--local", "--list"),
+        "mode": worktree.stat().st_mode,
+        "sparse": git(worktree, "sparse-checkout", "list", check=False),
+    }
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, sparse: bool) -> None:
+    """Also when its slot held another commit."""
+    if sparse:
+        git(pooled, "sparse-checkout", "set", "deep")
+        assert af("pool", "drain").returncode == 0
+        assert af("pool", "fill").returncode == 0
+    _, taken = spawn(af, pooled)
+    wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
+    commit_files(pooled, {"deep/b.txt": "b\n", "deep/run": "#!/bin/sh\n"})
+    _, moved = spawn(af, pooled)
+    assert af("config", "set", "pool.size", "0").returncode == 0
+    af("pool", "drain")
+    _, fresh = spawn(af, pooled)
+    assert traits(moved) == traits(fresh)
+    git(pooled, "reset", "-q", "--hard", "HEAD~1")
+    _, before = spawn(af, pooled)
+    assert traits(taken) == traits(before)
+
+
+def test_the_pool_turns_on_where_a_checkout_is_dear_and_off_again(repo: Path, af: Af) -> None:
+    commit_files(repo, TREE)
+    costs = repo / ".agent-farm/checkouts.json"
+    spawn(af, repo)
+    assert not costs.exists()  # a small repository
+    assert "0 ready, 0 wanted: no checkout has taken" in af("pool", "status").stdout
+    costs.write_text(json.dumps({"version": 1, "checkouts": [[1.5, 0.8]]}))
+    spawn(af, repo)  # this one is cheap, and counts from now on
+    wait_until(lambda: not (repo / ".builders/.pool").exists(), what="no pool")
+    costs.write_text(json.dumps({"version": 1, "checkouts": [[1.5, 0.8]]}))
+    assert "2 wanted: a checkout takes 1.50 s" in af("pool", "status").stdout
+    assert af("pool", "fill").returncode == 0
+    costs.write_text(json.dumps({"version": 1, "checkouts": [[1.5, 0.05]]}))
+    assert "0 wanted: a checkout takes 1.50 s, and 0.3 s is" in af("pool", "status").stdout
+    assert af("pool", "fill").stdout == "0 ready\n"
+    assert len(git(repo, "worktree", "list").splitlines()) == 3
+    assert af("config", "set", "pool.auto", "false").returncode == 0
+    assert "0 wanted: pool.auto is off" in af("pool", "status").stdout
 
 
 def test_several_at_once_get_a_worktree_each(pooled: Path, af: Af) -> None:
@@ -101,14 +171,22 @@ def test_a_slot_that_somebody_deleted_is_no_obstacle(pooled: Path, af: Af) -> No
 
 
 def test_submodules(repo: Path, af: Af, tmp_path: Path) -> None:
-    """git moves no worktree that has some: the spawn goes without the pool."""
+    """`git worktree move` refuses a worktree that has some; a slot, where none is checked out, moves."""
     library = make_repo(tmp_path / "library")
     git(repo, "submodule", "add", "-q", str(library), "lib")
     commit_files(repo, TREE)
     af("config", "set", "pool.size", "1")
     assert af("pool", "fill").stdout == "1 ready\n"
+    inode = (repo / ".builders/.pool/0").stat().st_ino
     _, worktree = spawn(af, repo)
+    assert worktree.stat().st_ino == inode
     assert_sound(repo, worktree)
+    allowed = ("-c", "protocol.file.allow=always")
+    git(worktree, *allowed, "submodule", "update", "-q", "--init")
+    assert_sound(repo, worktree)
+    wait_until(lambda: len(ready(repo)) == 1, what="the pool to be whole again")
+    git(repo / ".builders/.pool/0", *allowed, "submodule", "update", "-q", "--init")
+    assert_sound(repo, spawn(af, repo)[1])  # not from there: its submodule would be lost
     af("pool", "drain")
 
 

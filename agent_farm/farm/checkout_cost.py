@@ -1,0 +1,93 @@
+"""What a checkout costs here, and so whether worktrees are kept ready without being asked for.
+
+The last few are remembered. The cheapest counts, and it must have taken processor time: a machine that is
+busy with something else makes no checkout dear.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.disk import replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.farm.farm import Farm
+from agent_farm.own_files import read_own
+
+DEAR_SECONDS = 0.3
+_DEAR_PROCESSOR_SECONDS = 0.1
+_REMEMBERED = 3
+_SLOTS = 2
+_MOST_BYTES = 5_000_000_000
+_MOST_OF_FREE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """How many worktrees are to be ready, and why."""
+
+    size: int
+    reason: str
+
+
+def pool_of(farm: Farm) -> Pool:
+    size = farm.settings.number("pool.size")
+    if size:
+        return Pool(size, f"pool.size is {size}")
+    if not farm.settings.flag("pool.auto"):
+        return Pool(0, "pool.auto is off")
+    known = _load(_file(farm))
+    if not known:
+        return Pool(0, f"no checkout has taken {DEAR_SECONDS} s yet")
+    seconds, processor = min(known)
+    told = f"a checkout takes {seconds:.2f} s"
+    if not _is_dear((seconds, processor)):
+        return Pool(0, f"{told}, and {DEAR_SECONDS} s is where keeping some ready pays")
+    return Pool(_SLOTS, told)
+
+
+def affordable(farm: Farm, bytes_each: int) -> int:
+    """How many worktrees of that size may lie ready without having been asked for."""
+    free = os.statvfs(farm.root)
+    bound = min(_MOST_BYTES, _MOST_OF_FREE * free.f_bavail * free.f_frsize)
+    return int(bound // max(1, bytes_each))
+
+
+@contextmanager
+def measured(farm: Farm) -> Iterator[None]:
+    """Remembers what the block cost: a checkout, with the processes that it waits for."""
+    begin, before = time.monotonic(), _processor_seconds()
+    yield
+    cost = (round(time.monotonic() - begin, 4), round(_processor_seconds() - before, 4))
+    known = [*_load(_file(farm)), cost][-_REMEMBERED:]
+    if not any(map(_is_dear, known)):
+        return  # nothing is written at every spawn of a small repository
+    with suppress(AgentFarmError):  # a full or read-only disk: spawning works without
+        replace_file(_file(farm), json.dumps({"version": 1, "checkouts": known}) + "\n")
+
+
+def _is_dear(cost: tuple[float, float]) -> bool:
+    return cost[0] > DEAR_SECONDS and cost[1] > _DEAR_PROCESSOR_SECONDS
+
+
+def _processor_seconds() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _file(farm: Farm) -> Path:
+    return farm.paths.state / "checkouts.json"
+
+
+def _load(file: Path) -> list[tuple[float, float]]:
+    try:
+        document = json.loads(read_own(file))
+        found = document["checkouts"] if document["version"] == 1 else []
+        return [(float(seconds), float(processor)) for seconds, processor in found]
+    except (OSError, DamagedFile, ValueError, TypeError, KeyError, RecursionError):
+        return []  # a memory only: what cannot be read is measured again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta, structs
@@ -22,7 +21,7 @@ from agent_farm.operations.builders import BuilderId, BuilderIds, choose, choose
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.review.kept import Comment, Decision
 from agent_farm.review.ranking import risk_of
-from agent_farm.review.reading import FileRead, files_read, only_unread
+from agent_farm.review.reading import FileRead, counted, files_read, only_unread
 from agent_farm.review.rounds import Result, Trouble, results_of
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
@@ -83,22 +82,6 @@ class ReviewQueue(Answer):
     failed: tuple[Failure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A result as it is read."""
-
-    result: Result
-    files: tuple[FileRead, ...]
-
-    @property
-    def lines(self) -> int:
-        return sum(file.added + file.removed for file in self.files)
-
-    @property
-    def paths(self) -> frozenset[str]:
-        return frozenset(path for file in self.files for path in (file.path, file.former))
-
-
 def _review(context: Context, request: Review) -> ReviewQueue:
     farm = context.farm
     if request.ids:
@@ -112,13 +95,9 @@ def _review(context: Context, request: Review) -> ReviewQueue:
         results = [one for one in found if isinstance(one, Result)]
         if not request.ids:
             results = _open(farm, results)
-        items = items_of(farm, [read(one) for one in results], states)
+        items = _items(farm, results, states)
     failed = (Failure.of(one.record.id, one.error) for one in found if isinstance(one, Trouble))
     return ReviewQueue(tuple(sorted(items, key=_place)), (*unknown, *failed))
-
-
-def read(result: Result) -> Seen:
-    return Seen(result, files_read(result.files, result.marks))
 
 
 def _place(item: ReviewItem) -> tuple[bool, bool, bool, int, str]:
@@ -144,9 +123,12 @@ def _open(farm: Farm, results: Iterable[Result]) -> list[Result]:
     return [one for one in some if one.record.id not in landed]
 
 
-def items_of(farm: Farm, seen: Sequence[Seen], states: Mapping[str, str]) -> list[ReviewItem]:
-    proofs = _proofs(farm, [one.result for one in seen])
-    return [_item(one, proofs.get(one.result.record.id), states, seen) for one in seen]
+def _items(farm: Farm, results: Sequence[Result], states: Mapping[str, str]) -> list[ReviewItem]:
+    proofs = _proofs(farm, results)
+    paths = {
+        one.record.id: {path for file in one.files for path in (file.path, file.former)} for one in results
+    }
+    return [_item(one, proofs.get(one.record.id), states, paths) for one in results]
 
 
 def _proofs(farm: Farm, results: Sequence[Result]) -> dict[str, Proof]:
@@ -163,16 +145,20 @@ def _proofs(farm: Farm, results: Sequence[Result]) -> dict[str, Proof]:
     }
 
 
-def _item(seen: Seen, proof: Proof | None, states: Mapping[str, str], all: Sequence[Seen]) -> ReviewItem:
-    shared = {other.result.record.id: sorted(seen.paths & other.paths) for other in all if other is not seen}
-    overlaps = tuple(Overlap(id, tuple(paths)) for id, paths in shared.items() if paths)
-    risk, reasons = risk_of(proof, lines=seen.lines, overlaps=[one.id for one in overlaps])
+def _item(
+    result: Result, proof: Proof | None, states: Mapping[str, str], paths: Mapping[str, set[str]]
+) -> ReviewItem:
+    own = paths[result.record.id]
+    shared = {id: sorted(own & other) for id, other in paths.items() if id != result.record.id}
+    overlaps = tuple(Overlap(id, tuple(some)) for id, some in shared.items() if some)
+    added, removed, unread = counted(result.files, result.marks)
+    risk, reasons = risk_of(proof, lines=added + removed, overlaps=[one.id for one in overlaps])
     return ReviewItem(
-        **_facts(seen.result, proof, states),
-        files=len(seen.files),
-        added=sum(file.added for file in seen.files),
-        removed=sum(file.removed for file in seen.files),
-        unread=sum(file.unread for file in seen.files),
+        **_facts(result, proof, states),
+        files=len(result.files),
+        added=added,
+        removed=removed,
+        unread=unread,
         risk=risk,
         reasons=reasons,
         overlaps=overlaps,

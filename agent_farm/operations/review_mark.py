@@ -16,7 +16,7 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.review import require_result
 from agent_farm.review.kept import Comment, Decision, Kept, save_kept
-from agent_farm.review.reading import FileRead, files_read, marked
+from agent_farm.review.reading import FileRead, counted, files_read, marked
 from agent_farm.review.rounds import Result
 
 _Tip = Annotated[
@@ -100,7 +100,7 @@ def shown_kept(result: Result, kept: Kept) -> ReviewKept:
     return ReviewKept(
         id=result.record.id,
         tip=result.round.tip,
-        unread=sum(file.unread for file in files_read(result.files, marks)),
+        unread=counted(result.files, marks)[2],
         comments=kept.comments,
         decision=kept.decision if current else None,
         undoable=kept.past[-1].done if kept.past else None,

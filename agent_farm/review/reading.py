@@ -82,6 +82,24 @@ def files_read(files: Sequence[FileChange], marks: Marks) -> tuple[FileRead, ...
     return tuple(found)
 
 
+def counted(files: Sequence[FileChange], marks: Marks) -> tuple[int, int, int]:
+    """Lines that are added and removed, and what is unread."""
+    added = removed = unread = 0
+    for file in files:
+        plus = {line.number for line in file.added}
+        minus = {line.number for line in file.removed}
+        added, removed = added + len(plus), removed + len(minus)
+        unread += len(plus.difference(lines_in(marks.added.get(file.path, ()))))
+        unread += len(minus.difference(lines_in(marks.removed.get(file.former, ()))))
+        unread += not _head_is_read(file, marks)
+    return added, removed, unread + len(marks.gone)
+
+
+def _head_is_read(file: FileChange, marks: Marks) -> bool:
+    head = head_of(file)
+    return not head or marks.heads.get(key_of(file)) == head
+
+
 def _file(
     file: FileChange, marks: Marks, gone: list[Gone], moved: dict[tuple[str, str, int], str]
 ) -> FileRead:
@@ -91,7 +109,7 @@ def _file(
     hunks = [_hunk(file, hunk, added, removed, gone, moved, seen) for hunk in file.hunks]
     hunks += [_gone_hunk(file, run, seen) for run in _runs(gone)]
     head = head_of(file)
-    head_read = not head or marks.heads.get(key_of(file)) == head
+    head_read = _head_is_read(file, marks)
     kind: Literal["changed", "new", "deleted", "renamed"] = "changed"
     if file.is_new or file.is_gone:
         kind = "new" if file.is_new else "deleted"

@@ -113,11 +113,10 @@ def compared(
 ) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
     """What each round changes; and the way from the one that was read: None where git has that no more."""
     before = {id: one.round for id, one in kept.items() if one.round not in (None, rounds[id])}
-    commits = {
-        commit for one in (*rounds.values(), *before.values()) if one for commit in (one.start, one.tip)
-    }
-    there = resolve_commits(repository, commits)
-    trees = commit_trees(repository, [commit for commit in commits if there[commit]])
+    read = {commit for one in before.values() if one for commit in (one.start, one.tip)}
+    there = resolve_commits(repository, read) if read else {}
+    now = [commit for one in rounds.values() for commit in (one.start, one.tip)]
+    trees = commit_trees(repository, [*now, *(commit for commit in read if there[commit])])
     patches = patches_of(repository, [(trees[one.start], trees[one.tip]) for one in rounds.values()])
     files = {id: _files(patches[trees[one.start], trees[one.tip]]) for id, one in rounds.items()}
     pairs = {

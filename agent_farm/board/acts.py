@@ -6,14 +6,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
-from textual.screen import ModalScreen
 
 from agent_farm.board import leaving
-from agent_farm.board.dialogs import AnswerDialog, Choose, Confirm, Line, Spawn
-from agent_farm.board.key_table import KEYS, MOVES
-from agent_farm.board.verbs_on_a_thread import ask
+from agent_farm.board.asking_acts import AskingActs
+from agent_farm.board.dialogs import AnswerDialog, Choose, Line, Spawn
+from agent_farm.board.key_table import MOVES
 from agent_farm.cli.cells import counted
-from agent_farm.errors import AgentFarmError, ConsentNeeded
+from agent_farm.errors import AgentFarmError
 from agent_farm.operations.operation import Failure
 from agent_farm.operations.prune import Pruned
 from agent_farm.operations.shown import BuilderShown
@@ -27,35 +26,14 @@ T = TypeVar("T")
 Act = Callable[[Chosen], Coroutine[Any, Any, None]]
 
 
-class Acts:
+class Acts(AskingActs):
+    app: BoardApp
+    moves = MOVES
+
     def __init__(self, app: BoardApp) -> None:
-        self.app = app
+        super().__init__(app)
         self.unsent = ""  # the task of a spawn that failed
         self.undelivered: dict[tuple[str, ...], str] = {}  # what a message that was not delivered said
-
-    async def guarded(self, act: Act, chosen: Chosen) -> None:
-        try:
-            await act(chosen)
-        except AgentFarmError as error:
-            self.app.say(
-                error.what, error.why, *error.evidence[:3], f"hint: {error.hint}" if error.hint else None
-            )
-        finally:
-            self.app.is_opening = False
-
-    async def _shown(self, box: ModalScreen[T]) -> T | None:
-        """What is typed from now on is for the box."""
-        self.app.is_opening = False
-        return await self.app.push_screen_wait(box)
-
-    async def _ask(self, verb: str, **fields: Any) -> Any:
-        try:
-            return await ask(self.app.root, verb, **fields)
-        except ConsentNeeded as error:
-            evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
-            if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
-                raise
-            return await ask(self.app.root, verb, **fields, yes=True)
 
     async def attach(self, chosen: Chosen) -> None:
         self.app.say(leaving.attach(self.app, chosen[0]))
@@ -233,17 +211,6 @@ class Acts:
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
         self.app.say(f"Copied: {text}")
-
-    async def help(self, chosen: Chosen) -> None:
-        text = Text()
-        for key in KEYS:
-            text.append(f"{key.shown:>3}  ", "bold")
-            text.append(f"{key.word:<9}{key.help}\n")
-        text.append(f"\n{MOVES}\n\nGuide: docs/builders.md · af COMMAND --help")
-        await self._confirmed("Keys", text, {})
-
-    async def _confirmed(self, title: str, evidence: Text, choices: dict[str, str]) -> str | None:
-        return await self._shown(Confirm(title, evidence, choices))
 
 
 def _ids(chosen: Chosen) -> tuple[str, ...]:

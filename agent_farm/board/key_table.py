@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from agent_farm.builders.status import ALIVE, FINISHED
 from agent_farm.operations.shown import BuilderShown
@@ -12,9 +13,12 @@ Chosen = Sequence[BuilderShown]
 Refusal = Callable[[Chosen], str | None]
 
 
+C = TypeVar("C")
+
+
 @dataclass(frozen=True, slots=True)
-class Key:
-    """`action` is a method of the board or of its acts. `refuse` says why it does nothing now, or None.
+class Key(Generic[C]):
+    """`action` is a method of the screen or of its acts. `refuse` says why it does nothing now, or None.
 
     `asks`: it opens a box, and what is typed meanwhile is not taken for keys.
     """
@@ -24,7 +28,7 @@ class Key:
     word: str
     action: str
     help: str
-    refuse: Refusal = lambda chosen: None
+    refuse: Callable[[C], str | None] = lambda chosen: None
     asks: bool = False
 
 
@@ -61,7 +65,7 @@ _with_work = _every(
     lambda one: one.status.state not in ("queued", "creating", "preparing"), "has not begun to work"
 )
 
-KEYS = (
+KEYS: tuple[Key[Chosen], ...] = (
     Key("enter", "⏎", "attach", "attach", "attach to its terminal", _both(_one, _running)),
     Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running), asks=True),
     Key("m", "m", "message", "message", "send it a message", _running, asks=True),

@@ -1,0 +1,50 @@
+"""What the acts of every screen need: a box, a verb, the evidence before a yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from rich.text import Text
+from textual.screen import ModalScreen
+
+from agent_farm.board.dialogs import Confirm
+from agent_farm.board.verbs_on_a_thread import ask
+from agent_farm.errors import ConsentNeeded
+from agent_farm.printable import printable
+
+if TYPE_CHECKING:
+    from agent_farm.board.keyed_app import KeyedApp
+
+T = TypeVar("T")
+
+
+class AskingActs:
+    moves: ClassVar[str] = ""
+
+    def __init__(self, app: KeyedApp) -> None:
+        self.app = app
+
+    async def _shown(self, box: ModalScreen[T]) -> T | None:
+        """What is typed from now on is for the box."""
+        self.app.is_opening = False
+        return await self.app.push_screen_wait(box)
+
+    async def _ask(self, verb: str, **fields: Any) -> Any:
+        try:
+            return await ask(self.app.root, verb, **fields)
+        except ConsentNeeded as error:
+            evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
+            if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
+                raise
+            return await ask(self.app.root, verb, **fields, yes=True)
+
+    async def help(self, chosen: object) -> None:
+        text = Text()
+        for key in self.app.keys:
+            text.append(f"{key.shown:>3}  ", "bold")
+            text.append(f"{key.word:<9}{key.help}\n")
+        text.append(f"\n{self.moves}\n\nGuide: docs/builders.md · af COMMAND --help")
+        await self._confirmed("Keys", text, {})
+
+    async def _confirmed(self, title: str, evidence: Text, choices: dict[str, str]) -> str | None:
+        return await self._shown(Confirm(title, evidence, choices))

@@ -39,7 +39,7 @@ class Acts(AskingActs):
         self.app.say(leaving.attach(self.app, chosen[0]))
 
     async def edit(self, chosen: Chosen) -> None:
-        leaving.edit(self.app, chosen[0])
+        leaving.edit(self.app, chosen[0].worktree)
 
     async def shell(self, chosen: Chosen) -> None:
         leaving.shell(self.app, chosen[0])

@@ -32,9 +32,9 @@ def attach(app: App[Any], builder: BuilderShown) -> str | None:
     return None
 
 
-def edit(app: App[Any], builder: BuilderShown) -> None:
+def edit(app: App[Any], worktree: str) -> None:
     with app.suspend():
-        _run([*_editor(), "."], cwd=builder.worktree)
+        _run([*_editor(), "."], cwd=worktree)
 
 
 def edit_text(app: App[Any], text: str) -> str:

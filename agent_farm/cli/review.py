@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from agent_farm.cli.cells import counted, cut, pad
-from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.land import show_landing
 from agent_farm.cli.output import (
     answer,
@@ -23,10 +24,12 @@ from agent_farm.cli.output import (
 )
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.review import Reviewed, ReviewItem, ReviewQueue, ReviewShown
+from agent_farm.operations.operation import Context
+from agent_farm.operations.review import Review, Reviewed, ReviewQueue, ReviewShow, ReviewShown
 from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
+from agent_farm.operations.table import load
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment
 from agent_farm.review.reading import FileRead, LineRead
@@ -44,18 +47,12 @@ def _show_queue(found: ReviewQueue) -> None:
     size = max((len(item.id) for item in found.items), default=0)
     for item in found.items:
         numbers = f"+{item.added} -{item.removed}"
-        line = f"{item.risk:>4}  {pad(item.id, size)}  {pad(numbers, 12)} {pad(_progress(item), 14)} "
+        line = f"{item.risk:>4}  {pad(item.id, size)}  {pad(numbers, 12)} {pad(item.progress, 14)} "
         answer(printable(line + cut(" ".join(item.title.split()), max(10, width - len(line)))))
         for reason in item.reasons:
             answer(style(printable(cut(f"      {reason}", width)), "dim"))
     if found.items:
         narrate_hint(as_command("af", "review", found.items[0].id))
-
-
-def _progress(item: ReviewItem) -> str:
-    if item.decision:
-        return item.decision.word
-    return "read" if not item.unread else f"{item.unread} unread"
 
 
 def _show_result(found: ReviewShown) -> None:
@@ -187,8 +184,34 @@ def _deciding(decision: str) -> Any:
     return build
 
 
+def _open_screen(typed: Typed) -> int | None:
+    """Git is asked while Textual loads, which takes longer than any other import."""
+    if typed.as_json or typed.values["list"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    from concurrent.futures import ThreadPoolExecutor
+
+    context, request = typed.context, typed.request
+    root = context.farm.root
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(_first, context, request)
+        from agent_farm.board.review_app import ReviewApp
+
+        app = ReviewApp(root, tuple(request.ids), first)
+        app.run()
+    if app.failure is not None:
+        raise app.failure
+    return 0
+
+
+def _first(context: Context, request: Review) -> tuple[ReviewQueue, ReviewShown | None]:
+    """The queue, and what is new in the riskiest."""
+    found = load("review").answer_to(context, request)
+    shown = load("review_show").answer_to(context, ReviewShow(found.items[0].id)) if found.items else None
+    return found, shown
+
+
 review = command_of(
-    Way("review", _show_queue),
+    Way("review", _show_queue, before=_open_screen),
     others={
         "show": Way(
             "review_show", _show_result, build=lambda typed: {"id": _one(typed), "file": typed["file"]}
@@ -203,6 +226,7 @@ review = command_of(
         "undo": Way("review_decide", _show_decision, build=_deciding("undo")),
     },
     also=[
+        click.Option(["--list"], is_flag=True, help="Print the list, in a terminal as well."),
         click.Option(["--show"], is_flag=True, help="Print what is new in one since it was read."),
         click.Option(["--all"], is_flag=True, help="Print all of it."),
         click.Option(["--read"], is_flag=True, help="Mark it, or a --file of it, as read."),

@@ -74,6 +74,13 @@ class ReviewItem(Reviewed, kw_only=True):
     reasons: Annotated[tuple[str, ...], Meta(description="Why it is risky")]
     overlaps: tuple[Overlap, ...]
 
+    @property
+    def progress(self) -> str:
+        """How far its review is, in a word."""
+        if self.decision:
+            return self.decision.word
+        return f"{self.unread} unread" if self.unread else "read"
+
 
 class ReviewQueue(Answer):
     """Riskiest first; what is approved, rejected or read comes last. `failed` cannot be read."""

@@ -1,0 +1,173 @@
+"""What the keys of the review do: each by the verb that every door has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from agent_farm.board import leaving
+from agent_farm.board.asking_acts import AskingActs
+from agent_farm.board.dialogs import Choose, Line
+from agent_farm.board.review_keys import REVIEW_MOVES, Here
+from agent_farm.operations.review_comment import message_of
+from agent_farm.printable import printable
+from agent_farm.review.reading import FileRead, LineRead
+
+if TYPE_CHECKING:
+    from agent_farm.board.review_app import ReviewApp
+
+
+class ReviewActs(AskingActs):
+    app: ReviewApp
+    moves = REVIEW_MOVES
+
+    def __init__(self, app: ReviewApp) -> None:
+        super().__init__(app)
+
+    async def next(self, here: Here) -> None:
+        await self.app.open(self.app.place + 1)
+
+    async def before(self, here: Here) -> None:
+        await self.app.open(self.app.place - 1)
+
+    async def whole(self, here: Here) -> None:
+        self.app.is_whole = not self.app.is_whole
+        await self.app.again()
+
+    async def list(self, here: Here) -> None:
+        options = [(item.id, _option(item)) for item in self.app.items]
+        chosen = await self._shown(Choose("Results, riskiest first", options))
+        if chosen:
+            await self.app.open(next(at for at, item in enumerate(self.app.items) if item.id == chosen))
+
+    async def read_hunk(self, here: Here) -> None:
+        """In the view of all of it, a hunk that was read is to be read again."""
+        file, row = _file(here), here.rows[-1]
+        hunk = file.hunks[row.hunk]
+        later = [one.id for one in file.hunks[row.hunk + 1 :] if one.unread]
+        later += [one.id for other in _shown(here).files[row.file + 1 :] for one in other.hunks if one.unread]
+        await self._mark(here, file=file.path, hunk=hunk.id, unread=not hunk.unread)
+        await self.app.again(hunk=later[0] if later and hunk.unread else hunk.id)
+
+    async def read_file(self, here: Here) -> None:
+        file, place = _file(here), here.rows[-1].file
+        later = [one.id for other in _shown(here).files[place + 1 :] for one in other.hunks[:1]]
+        await self._mark(here, file=file.path, unread=not file.unread)
+        await self.app.again(hunk=later[0] if later else None)
+
+    async def read_all(self, here: Here) -> None:
+        await self._mark(here)
+        self.app.run_worker(self.app.again() if self.app.place + 1 >= len(self.app.items) else self._on())
+
+    async def _on(self) -> None:
+        await self.app.open(self.app.place + 1)
+        self.app.count_again()
+
+    async def _mark(self, here: Here, **what: Any) -> None:
+        await self._ask("review_mark", id=_shown(here).id, tip=_shown(here).tip, **what)
+        self.app.changed.append(_shown(here).id)
+
+    async def comment(self, here: Here) -> None:
+        place = _place(here)
+        where = f"{place['file']}:{place['first']}" if place else "all of it"
+        if place and place["last"] > place["first"]:
+            where += f"-{place['last']}"
+        text = await self._shown(Line(f"Comment on {printable(where)}"))
+        if text and text.strip():
+            await self._ask("review_comment", id=_shown(here).id, tip=_shown(here).tip, text=text, **place)
+            await self.app.again()
+            self.app.say("Drafted. s sends all drafts as one message.")
+
+    async def send(self, here: Here) -> None:
+        drafts = [one for one in _shown(here).comments if one.delivery == "draft"]
+        text = Text(printable(message_of(drafts)))
+        if await self._confirmed(f"Send to {_shown(here).id}", text, {"enter": "send"}):
+            self.app.say("Sending …")
+            done = await self._ask("review_send", id=_shown(here).id)
+            await self.app.again()
+            if done.delivery:
+                why = f": {done.delivery.reason}" if done.delivery.reason else ""
+                self.app.say(f"{done.id} {done.delivery.outcome}{why}", *done.delivery.hints)
+
+    async def approve(self, here: Here) -> None:
+        shown = _shown(here)
+        text = Text()
+        proof = shown.proof
+        said = (
+            "No check has run on it."
+            if proof is None
+            else f"{proof.state}: {proof.reason or 'all checks passed'}"
+        )
+        text.append(f"{printable(said)}\n", "green" if proof and proof.state == "proven" else "yellow")
+        for flag in proof.flags if proof else ():
+            text.append(f"! {printable(flag.told)}\n", "yellow")
+        unread = sum(file.unread for file in shown.files)
+        if unread:
+            text.append(f"{unread} changed lines are unread.\n", "yellow")
+        for file in shown.left_behind[:5]:
+            text.append(f"stays behind, not committed: {printable(file)}\n", "yellow")
+        text.append("\nIt goes into the landing queue; its checks run before it lands.")
+        if await self._confirmed(f"Approve {shown.id}", text, {"enter": "approve"}):
+            self.app.say("Approving …")
+            await self._ask("review_decide", id=shown.id, tip=shown.tip, decision="approve")
+            await self._decided(shown.id, f"{shown.id} is in the landing queue")
+
+    async def reject(self, here: Here) -> None:
+        reason = await self._shown(Line(f"Why {_shown(here).id} is not to land; its builder is told"))
+        if reason and reason.strip():
+            self.app.say("Rejecting …")
+            done = await self._ask(
+                "review_decide", id=_shown(here).id, tip=_shown(here).tip, decision="reject", reason=reason
+            )
+            sent = done.sent.delivery if done.sent else None
+            told = f"; its message was {sent.outcome}" if sent else ""
+            await self._decided(_shown(here).id, f"{_shown(here).id} is rejected{told}")
+
+    async def _decided(self, id: str, said: str) -> None:
+        self.app.changed.append(id)
+        if self.app.place + 1 < len(self.app.items):
+            await self._on()
+        else:
+            await self.app.again()
+        self.app.say(said)
+
+    async def undo(self, here: Here) -> None:
+        id = self.app.changed.pop() if self.app.changed else _shown(here).id
+        done = await self._ask("review_decide", id=id, decision="undo")
+        place = next((at for at, item in enumerate(self.app.items) if item.id == id), self.app.place)
+        if place != self.app.place:
+            await self.app.open(place)
+        await self.app.again()
+        self.app.say(f"{id}: undone: {done.undone}")
+
+    async def edit(self, here: Here) -> None:
+        builder = await self._ask("path", id=_shown(here).id)
+        leaving.edit(self.app, builder.path)
+
+
+def _option(item: Any) -> str:
+    return printable(f"{item.risk:>4}  {item.id}  {item.progress}  {' '.join(item.title.split())}")
+
+
+def _shown(here: Here) -> Any:
+    assert here.shown is not None  # the keys' table has looked
+    return here.shown
+
+
+def _file(here: Here) -> FileRead:
+    file: FileRead = _shown(here).files[here.rows[-1].file]
+    return file
+
+
+def _place(here: Here) -> dict[str, Any]:
+    """The lines in the range: as they are now, where there are any; else as they were."""
+    rows = [row for row in here.rows if row.kind == "line" and row.file == here.rows[-1].file]
+    lines: list[LineRead] = [line for row in rows for line in (row.left, row.right) if line and not line.gone]
+    now = [line.new for line in lines if line.new and line.sign != "-"]
+    old = [line.old for line in lines if line.old and line.sign == "-"]
+    if not now and not old:
+        return {}
+    file, numbers = _file(here), now or old
+    where = file.path if now else file.former
+    return {"file": where, "side": "new" if now else "old", "first": min(numbers), "last": max(numbers)}

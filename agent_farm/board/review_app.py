@@ -1,0 +1,244 @@
+"""The review: one result after the other, riskiest first, and what each key does about it."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.events import Resize
+from textual.widgets import Static
+
+from agent_farm.board.keyed_app import KeyedApp, KeyLine, bindings_of
+from agent_farm.board.review_acts import ReviewActs
+from agent_farm.board.review_keys import REVIEW_KEYS, Here
+from agent_farm.board.review_rows import rows_of
+from agent_farm.board.review_view import ReviewView
+from agent_farm.board.verbs_on_a_thread import ask
+from agent_farm.cli.cells import cut
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.review import ReviewItem, ReviewQueue, ReviewShown
+from agent_farm.printable import printable
+
+_BESIDE, _LISTED, _LIST = 120, 160, 40  # columns from which sides stand beside each other, and the list too
+_LOOK_SECONDS = 15.0
+
+First = Future[tuple[ReviewQueue, ReviewShown | None]]
+
+
+class ReviewApp(KeyedApp):
+    keys = REVIEW_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings_of(REVIEW_KEYS),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home,g", "go_to(0)", show=False),
+        Binding("end,G", "go_to(-1)", show=False),
+        Binding("escape", "drop", show=False),
+    ]
+
+    def __init__(self, root: Path, ids: tuple[str, ...], first: First) -> None:
+        super().__init__(root)
+        self.ids, self._first = ids, first
+        self.items: list[ReviewItem] = []
+        self.place = 0
+        self.shown: ReviewShown | None = None
+        self.is_whole = False
+        self.opened: set[str] = set()
+        self.changed: list[str] = []  # ids, in the order in which something was done that can be undone
+        self.view = ReviewView()
+        self.acts = ReviewActs(self)
+        self._ahead: dict[tuple[str, str, bool], ReviewShown] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Static(self.root.name, id="head")
+        yield Horizontal(Static("", id="results"), self.view, id="review")
+        yield Static("", id="said")
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        self.theme = "ansi-dark"  # the terminal's own colours, light or dark
+        self.title = f"af review: {self.root.name}"
+        self.view.focus()
+        self.run_worker(self._begin())
+        self.set_interval(_LOOK_SECONDS, self.count_again)
+
+    async def _begin(self) -> None:
+        try:
+            queue, shown = await asyncio.wrap_future(self._first)
+        except AgentFarmError as error:
+            self.say(error.what, error.why, f"hint: {error.hint}" if error.hint else None)
+            return
+        self.items = list(queue.items)
+        for failure in queue.failed[:3]:
+            self.say(f"{failure.id}: {failure.what}", failure.why)
+        if shown:
+            self._draw(shown)
+            self._look_ahead()
+        else:
+            self.say("There is nothing to review." if not queue.failed else None)
+            self.say_keys()
+
+    @property
+    def item(self) -> ReviewItem | None:
+        return self.items[self.place] if self.place < len(self.items) else None
+
+    @property
+    def chosen(self) -> Here:
+        undoable = bool(self.changed or (self.item and self.item.undoable))
+        return Here(self.item, self.shown, tuple(self.view.chosen), undoable)
+
+    async def open(self, place: int) -> None:
+        """The result there. It is read from git unless that was done ahead."""
+        if not self.items:
+            return
+        self.place = max(0, min(place, len(self.items) - 1))
+        item = self.items[self.place]
+        shown = self._ahead.pop((item.id, item.tip, self.is_whole), None)
+        shown = shown or await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
+        if self.item is item:
+            self._draw(shown)
+            self._look_ahead()
+
+    async def again(self, *, hunk: str | None = None) -> None:
+        """The same result, after something was done about it; the cursor goes to that hunk if it is there."""
+        item = self.item
+        if item is None:
+            return
+        cursor = self.view.cursor
+        shown: ReviewShown = await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
+        if self.item is item:
+            self._draw(shown, cursor, hunk)
+        self.run_worker(self._count_again(), group="count", exclusive=True)
+
+    def _draw(self, shown: ReviewShown, cursor: int = 0, hunk: str | None = None) -> None:
+        self.shown = shown
+        wide = self.size.width - (_LIST if self.size.width >= _LISTED else 0) >= _BESIDE
+        rows = rows_of(self.item, shown, opened=self.opened, beside=wide)
+        if hunk is not None:
+            ids = {
+                (at, number): one.id
+                for at, file in enumerate(shown.files)
+                for number, one in enumerate(file.hunks)
+            }
+            there = (at for at, row in enumerate(rows) if ids.get((row.file, row.hunk)) == hunk)
+            cursor = next(there, cursor)
+        self.view.show(shown, rows, cursor)
+        self._say_where()
+        self.run_worker(self._colour(shown), group="colours", exclusive=True)
+
+    def redraw(self) -> None:
+        if self.shown:
+            self._draw(self.shown, self.view.cursor)
+
+    async def _colour(self, shown: ReviewShown) -> None:
+        await asyncio.to_thread(self.view.colours.read, shown.files)
+        self.view.refresh()
+
+    def _look_ahead(self) -> None:
+        self.run_worker(self._read_ahead(self.place + 1), group="ahead", exclusive=True)
+
+    async def _read_ahead(self, place: int) -> None:
+        if place < len(self.items):
+            item, whole = self.items[place], self.is_whole
+            key = (item.id, item.tip, whole)
+            if key not in self._ahead:
+                self._ahead = {key: await ask(self.root, "review_show", id=item.id, whole=whole)}
+
+    def count_again(self) -> None:
+        self.run_worker(self._count_again(), group="count", exclusive=True)
+
+    async def _count_again(self) -> None:
+        """What the queue knows of each; nobody changes place under a person's eyes."""
+        queue: ReviewQueue = await ask(self.root, "review", ids=self.ids)
+        now = {item.id: item for item in queue.items}
+        before, here = {item.id for item in self.items}, self.item
+        self._ahead = {key: shown for key, shown in self._ahead.items() if key[0] in now}
+        self.items = [now.get(item.id, item) for item in self.items]
+        self.items += [item for item in queue.items if item.id not in before]
+        if here is None and self.items:
+            await self.open(0)
+        elif self.shown and self.item and self.item.tip != self.shown.tip:
+            self.say(f"{self.item.id} has made more since: w shows it")
+        self._say_where()
+
+    def _say_where(self) -> None:
+        item = self.item
+        parts = [self.root.name]
+        if item is not None:
+            parts = [
+                f"{self.place + 1}/{len(self.items)}",
+                item.id,
+                f"risk {item.risk}",
+                f"+{item.added} -{item.removed}",
+            ]
+            parts += [item.progress, item.state, *(["all of it"] if self.is_whole else [])]
+        self.query_one("#head", Static).update(
+            Text(printable(" · ".join(parts)), no_wrap=True, overflow="ellipsis")
+        )
+        self.query_one("#results", Static).update(self._list())
+        self.say_keys()
+
+    def _list(self) -> Text:
+        """Those around the one on the screen."""
+        text = Text(no_wrap=True)
+        first = max(0, self.place - self.size.height // 4)
+        for at, item in enumerate(self.items[first : first + self.size.height // 2], first):
+            done = "✓" if item.decision or not item.unread else " "
+            here = "›" if at == self.place else " "
+            text.append(
+                f"{here}{done}{item.risk:>4} {cut(item.id, 28)}\n", "bold" if at == self.place else ""
+            )
+            text.append(printable(cut(f"       {' '.join(item.title.split())}", 36)) + "\n", "dim")
+        return text
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width >= _LISTED, "listed")
+        self.redraw()
+        self.say_keys()
+
+    def on_review_view_moved(self) -> None:
+        self.say_keys()
+
+    def action_move(self, by: int) -> None:
+        self.view.move(by)
+
+    def action_shift(self, by: int) -> None:
+        self.view.shift(by)
+
+    def action_page(self, by: int) -> None:
+        self.view.move(by * max(1, self.view.size.height - 2))
+
+    def action_go_to(self, place: int) -> None:
+        self.view.go_to(place if place >= 0 else len(self.view.rows))
+
+    def action_drop(self) -> None:
+        self.view.begin = None
+        self.view.refresh()
+        self.say()
+
+    def act_range(self) -> None:
+        self.view.begin = self.view.cursor if self.view.begin is None else None
+        self.view.refresh()
+
+    def act_hunk(self) -> None:
+        if not self.view.next_hunk(1):
+            self.say("There is no other hunk. n goes to the next result.")
+
+    def act_hunk_before(self) -> None:
+        self.view.next_hunk(-1)
+
+    def act_unfold(self) -> None:
+        row = self.view.row
+        if row and row.key:
+            self.opened.add(row.key)
+            self.redraw()

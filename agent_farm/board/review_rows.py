@@ -1,0 +1,161 @@
+"""What stands in each row of a result: its evidence, files, hunks and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+from agent_farm.operations.review import ReviewItem, ReviewShown
+from agent_farm.review.folding import Fold, folded, head_words
+from agent_farm.review.kept import Comment
+from agent_farm.review.reading import FileRead, HunkRead, LineRead
+
+Kind = Literal["told", "file", "hunk", "line", "fold", "comment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`left` and `right` are two lines that stand `beside` each other; else there is `left` alone.
+
+    `key` names a fold.
+    """
+
+    kind: Kind
+    text: str = ""
+    file: int = -1
+    hunk: int = -1
+    left: LineRead | None = None
+    right: LineRead | None = None
+    key: str = ""
+    style: str = ""
+    beside: bool = False
+
+
+def rows_of(
+    item: ReviewItem | None, shown: ReviewShown, *, opened: Collection[str], beside: bool
+) -> list[Row]:
+    rows = [Row("told", text, style=style) for text, style in _evidence(item, shown)]
+    for at, file in enumerate(shown.files):
+        rows.append(Row("told"))
+        rows.append(Row("file", _heading(file, cut=file.path in shown.cut), at, style="bold"))
+        comments = [one for one in shown.comments if one.path in (file.path, file.former)]
+        for number, hunk in enumerate(file.hunks):
+            rows += _hunk(at, number, file, hunk, comments, opened, beside)
+        rows += [Row("comment", _said(one), at) for one in comments]
+    if not shown.files:
+        rows += [Row("told"), Row("told", "Nothing is new since you read it. w shows all of it.")]
+    return rows
+
+
+def _evidence(item: ReviewItem | None, shown: ReviewShown) -> Iterator[tuple[str, str]]:
+    yield " ".join(shown.title.split()), "bold"
+    proof = shown.proof
+    if proof is None:
+        yield "no check has run on it", "yellow"
+    else:
+        good = proof.state == "proven"
+        yield proof.state + (f": {proof.reason}" if proof.reason else ""), "green" if good else "red"
+        for check in proof.checks:
+            if not check.passed:
+                yield f"{check.name} failed: {check.command}, its output is in {check.log}", "red"
+        for flag in proof.flags:
+            yield f"! {flag.kind}  {flag.told}", "yellow"
+    if item and item.overlaps:
+        shared = sorted({path for one in item.overlaps for path in one.files})
+        names = ", ".join(one.id for one in item.overlaps[:5])
+        yield f"shares {', '.join(shared[:3])}{' …' if len(shared) > 3 else ''} with {names}", ""
+    if shown.left_behind:
+        yield f"not committed, so not in it: {', '.join(shown.left_behind[:5])}", "yellow"
+    if shown.lost:
+        yield "git has no more what you read of it: all of it is unread", "yellow"
+    if shown.decision:
+        why = f": {shown.decision.reason}" if shown.decision.reason else ""
+        yield f"{shown.decision.word}{why}", "cyan"
+    there = {path for file in shown.files for path in (file.path, file.former)}
+    for one in shown.comments:
+        if one.path not in there:
+            yield _said(one), "magenta"
+
+
+def _said(one: Comment) -> str:
+    state = one.fate if one.delivery == "submitted" else one.delivery
+    return f"“{' '.join(one.text.split())}” [{state}] {one.place}".rstrip()
+
+
+def _heading(file: FileRead, *, cut: bool) -> str:
+    told = ", ".join(filter(None, ("" if file.kind == "changed" else file.kind, head_words(file))))
+    more = "; too long to show here: af review --show --file" if cut else ""
+    read = "" if file.unread else "  ✓ read"
+    return (
+        f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told}{more})" if told or more else "") + read
+    )
+
+
+def _hunk(
+    at: int,
+    number: int,
+    file: FileRead,
+    hunk: HunkRead,
+    comments: list[Comment],
+    opened: Collection[str],
+    beside: bool,
+) -> Iterator[Row]:
+    read = "" if hunk.unread else "  ✓ read"
+    yield Row("hunk", f"@ {hunk.heading}".rstrip() + read, at, number, style="cyan")
+    run: list[LineRead] = []
+
+    def flushed() -> Iterator[Row]:
+        yield from _lines(at, number, run, comments, beside=beside)
+        run.clear()
+
+    for place, one in enumerate(folded(file, hunk)):
+        if not isinstance(one, Fold):
+            run.append(one)
+            continue
+        key = f"{hunk.id}:{place}"
+        if key in opened:
+            run += one.lines
+        else:
+            yield from flushed()
+            yield Row("fold", f"▸ {one.text}", at, number, key=key, style="dim italic")
+    yield from flushed()
+
+
+def _lines(
+    at: int, number: int, lines: Sequence[LineRead], comments: list[Comment], *, beside: bool
+) -> Iterator[Row]:
+    pairs = _paired(lines) if beside else ((line, None) for line in lines)
+    for left, right in pairs:
+        yield Row("line", file=at, hunk=number, left=left, right=right, beside=beside)
+        for line in filter(None, (left, right)):
+            for one in [one for one in comments if _ends_at(one, line)]:
+                comments.remove(one)
+                yield Row("comment", _said(one), at, number, style="magenta")
+
+
+def _ends_at(one: Comment, line: LineRead) -> bool:
+    if line.gone or line.sign == "…":
+        return False
+    return one.last == (line.new if one.side == "new" else line.old) and line.sign != (
+        "-" if one.side == "new" else "+"
+    )
+
+
+def _paired(lines: Sequence[LineRead]) -> Iterator[tuple[LineRead | None, LineRead | None]]:
+    """What was removed beside what took its place."""
+    before: list[LineRead] = []
+    after: list[LineRead] = []
+    for line in (*lines, None):
+        if line is not None and line.sign == "-" and not after:
+            before.append(line)
+        elif line is not None and line.sign == "+":
+            after.append(line)
+        else:
+            yield from zip_longest(before, after)
+            before, after = [], []
+            if line is not None and line.sign == "-":
+                before.append(line)
+            elif line is not None:
+                yield line, line

@@ -1,0 +1,171 @@
+"""A result, row by row: a cursor, a range, and only those rows drawn that are on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.text import Span, Text
+from textual.events import Click
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agent_farm.board.review_rows import Row
+from agent_farm.board.syntax_colours import SyntaxColours
+from agent_farm.operations.review import ReviewShown
+from agent_farm.printable import printable
+from agent_farm.review.reading import LineRead
+
+_SIGN_STYLES = {"+": "green", "-": "red"}
+_NUMBER = 5
+_AROUND = 3
+_STEP = 20
+
+
+class ReviewView(ScrollView, can_focus=True):
+    class Moved(Message):
+        """The cursor is elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(id="result")
+        self.rows: Sequence[Row] = ()
+        self.cursor = 0
+        self.begin: int | None = None
+        self.colours = SyntaxColours()
+        self._shown: ReviewShown | None = None
+        self._left = 0
+
+    def show(self, shown: ReviewShown, rows: Sequence[Row], cursor: int) -> None:
+        self._shown, self.rows, self.begin = shown, rows, None
+        self.virtual_size = Size(self.size.width, len(rows))
+        self.go_to(cursor)
+        self.refresh()
+
+    @property
+    def row(self) -> Row | None:
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    @property
+    def chosen(self) -> list[Row]:
+        """The rows of the range, or the one under the cursor."""
+        if self.row is None:
+            return []
+        first, last = sorted((self.cursor if self.begin is None else self.begin, self.cursor))
+        return list(self.rows[first : last + 1])
+
+    def go_to(self, place: int) -> None:
+        self.cursor = max(0, min(place, len(self.rows) - 1))
+        region = Region(0, max(0, self.cursor - _AROUND), 1, 2 * _AROUND + 1)
+        self.scroll_to_region(region, animate=False, immediate=True)
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def move(self, by: int) -> None:
+        self.go_to(self.cursor + by)
+
+    def next_hunk(self, by: int, *, unread: bool = False) -> bool:
+        """Whether there is one."""
+        place = self.cursor + by
+        while 0 <= place < len(self.rows):
+            row = self.rows[place]
+            if row.kind == "hunk" and (not unread or "✓" not in row.text):
+                self.go_to(place)
+                self.scroll_to(y=max(0, place - _AROUND), animate=False, immediate=True)
+                return True
+            place += by
+        return False
+
+    def shift(self, by: int) -> None:
+        self._left = max(0, self._left + by * _STEP)
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        self.go_to(event.y + self.scroll_offset.y)
+
+    def render_line(self, y: int) -> Strip:
+        place = y + self.scroll_offset.y
+        base = self.rich_style
+        if place >= len(self.rows):
+            return Strip.blank(self.size.width, base)
+        width = self.scrollable_content_region.width or self.size.width
+        text = self._drawn(self.rows[place], width - 1)
+        inside = self.begin is not None and min(self.begin, self.cursor) <= place <= max(
+            self.begin, self.cursor
+        )
+        pointer = "›" if place == self.cursor else "┃" if inside else " "
+        whole = Text(pointer, style="bold", no_wrap=True, end="").append_text(text)
+        if place == self.cursor:
+            whole.pad_right(max(0, width - whole.cell_len))
+            whole.stylize("reverse", 0, 1)
+            whole.stylize("bold")
+        drawn = [
+            Segment(part.text, base + part.style if part.style else base)
+            for part in whole.render(self.app.console)
+            if part.text != "\n"
+        ]
+        return Strip(drawn).adjust_cell_length(self.size.width, base)
+
+    def _drawn(self, row: Row, width: int) -> Text:
+        if row.kind != "line":
+            indent = {"told": "", "file": "", "hunk": "", "fold": "      ", "comment": "    ▷ "}[row.kind]
+            text = Text(printable(indent + row.text), style=row.style, no_wrap=True, end="")
+        elif not row.beside and row.left is not None:
+            text = self._line(row, row.left)
+        else:
+            half = (width - 1) // 2
+            text = Text(no_wrap=True, end="")
+            for at, line in enumerate((row.left, row.right)):
+                side = self._line(row, line, at) if line else Text()
+                side.truncate(half, pad=True)
+                text.append_text(side)
+                if at == 0:
+                    text.append("│", "dim")
+        text.truncate(width)
+        return text
+
+    def _line(self, row: Row, line: LineRead, side: int | None = None) -> Text:
+        if line.sign == "…":
+            return Text(f"{'':{_NUMBER}}   ⋯ {line.text}", style="dim italic")
+        number = line.old if side == 0 else line.new or line.old
+        sign = "~" if line.gone else line.sign
+        style = "yellow" if line.gone else "dim" if line.read else _SIGN_STYLES.get(line.sign, "")
+        text = Text(f"{number or '':>{_NUMBER}} {sign} ", style=style)
+        if line.gone:
+            text.append("out again: " if line.sign == "+" else "back in: ", "yellow italic")
+        text.append_text(self._code(row, line, style))
+        return text
+
+    def _code(self, row: Row, line: LineRead, style: str) -> Text:
+        plain, places = _plain(line.text)
+        code = Text(plain)
+        if not line.read and not line.gone and self._shown:
+            file = self._shown.files[row.file]
+            spans = self.colours.spans(file, file.hunks[row.hunk], line)
+            code.spans = [
+                Span(
+                    places[min(one.start, len(places) - 1)], places[min(one.end, len(places) - 1)], one.style
+                )
+                for one in spans
+            ]
+        for first, last in line.marks:
+            code.stylize(
+                f"bold underline {style}",
+                places[min(first, len(places) - 1)],
+                places[min(last, len(places) - 1)],
+            )
+        if line.read:
+            code.stylize("dim")
+        return code[self._left :] if self._left else code
+
+
+def _plain(text: str) -> tuple[str, list[int]]:
+    """What can be shown of it, and where each of its characters went."""
+    parts, places, length = [], [0], 0
+    for char in text:
+        part = "    " if char == "\t" else printable(char)
+        parts.append(part)
+        length += len(part)
+        places.append(length)
+    return "".join(parts), places

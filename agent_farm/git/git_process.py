@@ -40,6 +40,7 @@ _SMALL = frozenset(
 )
 
 
+_MOST_FACTS = 5  # of an error: a full disk gives git one for each file
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
@@ -219,11 +220,10 @@ def _meaning(stderr: str) -> str | None:
     """The lines that say what is wrong, without git's prefixes and its advice."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     facts = [line for line in lines if not line.startswith("hint:")]
-    fatal = [line for line in facts if line.startswith(("fatal:", "error:"))]
-    return (
-        "\n".join(line.removeprefix("fatal:").removeprefix("error:").strip() for line in fatal or facts)
-        or None
-    )
+    fatal = [line for line in facts if line.startswith(("fatal:", "error:"))] or facts
+    left = [f"… {len(fatal) - _MOST_FACTS} more lines"] if len(fatal) > _MOST_FACTS else []
+    shown = (line.removeprefix("fatal:").removeprefix("error:").strip() for line in fatal[:_MOST_FACTS])
+    return "\n".join([*shown, *left]) or None
 
 
 def _hint(stderr: str) -> str | None:
@@ -234,6 +234,6 @@ def _hint(stderr: str) -> str | None:
         return 'git config --global user.name "…" && git config --global user.email …'
     if "failed to sign" in stderr or "gpg failed" in stderr:
         return "git config --show-origin --get-regexp '^(gpg|commit\\.gpg|user\\.signing)'"
-    if "No space left on device" in stderr:
+    if "No space left on device" in stderr or "unable to write file" in stderr:
         return "df -h ."
     return None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
-from agent_farm.git.git_process import GitError, run_git
+from agent_farm.git.git_process import GitError, raise_git_error, run_git
 from agent_farm.git.repository import Repository, find_repository
 from tests.gitrepo import commit_files, git, make_repo
 
@@ -278,3 +278,12 @@ except ToolMissing as error:
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout == "Too many open files | ulimit -n 4096\n"
+
+
+def test_an_error_of_each_file_is_told_of_a_few(repo: Path) -> None:
+    lines = b"".join(b"error: unable to write file %d\n" % number for number in range(100))
+    with pytest.raises(GitError) as caught:
+        raise_git_error(["read-tree"], 128, lines)
+    why = (caught.value.why or "").splitlines()
+    assert (why[0], why[-1], len(why)) == ("unable to write file 0", "… 95 more lines", 6)
+    assert caught.value.hint == "df -h ."

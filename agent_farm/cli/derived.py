@@ -90,7 +90,10 @@ def command_of(
 
     def carry_out(as_json: bool, **values: Any) -> int:
         given = {str(param.name): param for param in shown if _is_given(param, values)}
-        option = next((name for name in others or () if name in given), None)
+        asked = [name for name in others or () if name in given]
+        if len(asked) > 1:
+            raise _not_together(given[asked[0]], given[asked[1]])
+        option = asked[0] if asked else None
         chosen = (others or {})[option] if option else way
         verb = load(chosen.verb)
         if option and not chosen.build:
@@ -161,8 +164,12 @@ def _require_together(
     """What was typed belongs to the verb that the option stands for, or to the terminal."""
     for name in set(command.request.__struct_fields__) - set(verb.request.__struct_fields__):
         if name in given:
-            what = f"{_word(given[option])} does not go with {_word(given[name])}"
-            raise UsageError(what, hint=f"{click.get_current_context().command_path} --help")
+            raise _not_together(given[option], given[name])
+
+
+def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
+    hint = f"{click.get_current_context().command_path} --help"
+    return UsageError(f"{_word(one)} does not go with {_word(other)}", hint=hint)
 
 
 def _word(param: click.Parameter) -> str:

@@ -123,8 +123,8 @@ def show_landing(part: Part) -> None:
         _show_returned(part)
 
 
-def _show_returned(one: CameBack) -> None:
-    answer(printable(f"{one.id} did not land: {one.what}"))
+def _show_returned(one: CameBack, how: str = "did not") -> None:
+    answer(printable(f"{one.id} {how} land: {one.what}"))
     for line in one.evidence:
         narrate(f"  {printable(line)}")
     if one.log:
@@ -136,14 +136,11 @@ def _show_returned(one: CameBack) -> None:
 
 
 def _conclude_landing(found: LandingQueue) -> None:
-    if found.state == "none" and found.waiting:
+    if found.state == "none":  # it was a dry run
         _show_queue(found)
         return
     if found.state == "running":  # by another process
         narrate(f"In the queue of {found.into}: {', '.join(one.id for one in found.waiting)}")
-        narrate_hint("af land --status")
-        return
-    if found.state == "running":  # another af works it off
         narrate_hint("af land --status")
         return
     for note in found.notes:
@@ -156,11 +153,15 @@ def _conclude_landing(found: LandingQueue) -> None:
     )
 
 
+def _show_status(found: LandingQueue) -> None:
+    if found.state == "none":
+        narrate("There is no landing.")
+    else:
+        _show_queue(found)
+
+
 def _show_queue(found: LandingQueue) -> None:
     """The whole of it, for --status and --dry-run."""
-    if found.state == "none" and not found.waiting:
-        narrate("There is no landing.")
-        return
     for group in found.groups:
         answer(f"check {', '.join(group)}")
     for one in found.waiting:
@@ -168,8 +169,10 @@ def _show_queue(found: LandingQueue) -> None:
         answer(f"{one.id}  {one.commit[:10]}  {how}")
     for landed in found.landed:
         answer(f"{landed.id}  landed as {landed.commit[:10]}")
+    for id in found.present:
+        answer(f"{id}  has nothing to land")
     for back in found.returned:
-        _show_returned(back)
+        _show_returned(back, "did not" if found.state != "none" else "would not")
     if found.state == "stopped":
         for line in found.problem:
             narrate(printable(line))
@@ -185,7 +188,7 @@ _LANDING = Way("land", show_landing, _conclude_landing)
 land = command_of(
     _LANDING,
     others={
-        "status": Way("land_status", _show_queue),
+        "status": Way("land_status", _show_status),
         "proceed": Way("land_continue", show_landing, _conclude_landing),
         "abort": Way("land_abort", _show_aborted),
     },

@@ -28,8 +28,13 @@ def landing_place(farm: Farm) -> Checkout:
     return checkout_at(farm.repository, where)
 
 
-def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, head: Head, *, here: bool) -> None:
-    """The checkout is on the branch the builder is meant for; a tag or a commit means any."""
+def require_base(
+    farm: Farm, record: BuilderRecord, checkout: Checkout, head: Head, *, here: bool, verb: str = "merge"
+) -> None:
+    """The checkout is on the branch the builder is meant for; a tag or a commit means any.
+
+    `verb` is what the hint of a refusal names.
+    """
     if here or record.base in (head.branch, head.commit):
         return
     base = find_base(farm.repository, record.base)
@@ -42,18 +47,18 @@ def require_base(farm: Farm, record: BuilderRecord, checkout: Checkout, head: He
     raise AgentFarmError(
         f"{record.id} began from {record.base}{gone}, and {place} is on {head.branch}",
         why=f"--here lands it on {head.branch}.",
-        hint=_way_to(farm, record, checkout, base) or as_command("af", "merge", "--here", record.id),
+        hint=_way_to(farm, record, checkout, base, verb) or as_command("af", verb, "--here", record.id),
     )
 
 
-def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base) -> str | None:
+def _way_to(farm: Farm, record: BuilderRecord, checkout: Checkout, base: Base, verb: str) -> str | None:
     """How one comes to stand on a local branch that the base stands for."""
     for branch in base.branches:
         place = branch_checked_out_at(farm.repository, branch)
         if place is None:
             return as_command("git", "-C", checkout.path, "switch", branch)
         if place.parent != farm.paths.worktrees and _has(farm, place, branch):
-            return f"{as_command('cd', place)} && {as_command('af', 'merge', record.id)}"
+            return f"{as_command('cd', place)} && {as_command('af', verb, record.id)}"
     return None
 
 

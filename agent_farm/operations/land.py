@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Annotated, cast
 
 from msgspec import Meta, structs
@@ -15,7 +15,7 @@ from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
-from agent_farm.git.checkout import Checkout, Head
+from agent_farm.git.checkout import Checkout, Head, WorktreeMismatch
 from agent_farm.git.landed import have_landed
 from agent_farm.git.merging import Strategy
 from agent_farm.git.settling import settle_interrupted
@@ -104,14 +104,16 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
             before = new_queue(checkout, head, strategy, checks)
         return joined(before, entries, guesses)
 
-    if request.dry_run:
-        yield shown(sifted(context, queue_of(None), checks), "none")
-        return
-    agree(context, checks, yes=request.yes)
     for record in records:
         if (left := works[record.id].left_behind) and not request.include_uncommitted:
             context.tell(f"{record.id} has uncommitted files, which do not land: {', '.join(left[:5])}")
     store = Store(farm.paths.landing)
+    if request.dry_run:
+        if not is_locked(farm.paths.landing_lock):
+            _require_none_cut_short(store.read())
+        yield shown(sifted(context, queue_of(None), checks), "none")
+        return
+    agree(context, checks, yes=request.yes)
     with ExitStack() as held:
         try:
             held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
@@ -122,9 +124,8 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
             held.enter_context(file_lock(farm.paths.landing_lock))
         else:
             before = store.read()
+            _require_none_cut_short(before)
             if before is not None and not before.closed:
-                if not is_left_to_another(before):
-                    raise _cut_short(before)
                 _require_same(context, before, checkout, head, request.strategy)
             store.put(queue_of)
         yield from _work_off(context, store, checks, background=request.background)
@@ -137,9 +138,11 @@ def _work_off(context: Context, store: Store, checks: Sequence[Check], *, backgr
         yield from work_off(context, store, checks)
 
 
-def _cut_short(queue: Queue) -> AgentFarmError:
+def _require_none_cut_short(queue: Queue | None) -> None:
+    if queue is None or queue.closed or is_left_to_another(queue):
+        return
     waits = [*queue.line.held_ids(), *queue.line.ids()]
-    return AgentFarmError(
+    raise AgentFarmError(
         f"A landing on {queue.into} was cut short",
         why=f"In its queue: {', '.join(waits)}" if waits else None,
         evidence=queue.problem,
@@ -186,7 +189,7 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
     if request.ids:
         named = choose_all(context, request.ids)
         for record in named:
-            require_base(farm, record, checkout, head, here=request.here)
+            require_base(farm, record, checkout, head, here=request.here, verb="land")
         return named
     records = list(farm.records().values())
     statuses = read_statuses(farm, records)
@@ -199,7 +202,7 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
             context.tell(f"{record.id} is left out: {CUT_SHORT}")
             continue
         try:
-            require_base(farm, record, checkout, head, here=request.here)
+            require_base(farm, record, checkout, head, here=request.here, verb="land")
             work = find_work(farm, record)
         except AgentFarmError as error:
             context.tell(f"{record.id} is left out: {error.what}")
@@ -260,10 +263,11 @@ def _abort(context: Context, request: Nothing) -> Iterator[Part]:
     if queue is None:
         raise AgentFarmError("There is no landing to abort", hint="af land")
     store.remove()
-    checkout = checkout_of(farm, queue)
     if queue.moving is not None and not is_locked(farm.paths.landing_lock):
-        with landing_lock(farm, checkout, tell=context.tell):
-            settle_interrupted(checkout)
+        with suppress(WorktreeMismatch):  # where it was to land is gone
+            checkout = checkout_of(farm, queue)
+            with landing_lock(farm, checkout, tell=context.tell):
+                settle_interrupted(checkout)
     yield shown(queue, "none")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,43 @@ def test_one_that_cannot_be_rebased_goes_back_and_the_others_land(
     assert ids(found["landed"]) == [good.id]
     assert [(one["id"], one["kind"]) for one in found["returned"]] == [(merged.id, "refused")]
     assert "holds changes of its own" in found["returned"][0]["what"]
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_what_the_landing_then_does(
+    committed: Committed, spawn: Spawn, af: Af, repo: Path, ran: Path
+) -> None:
+    one, two, none = committed(same="1\n"), committed(two="2\n"), spawn("--shell")
+    commit_files(repo, {"same.txt": "by a person\n"})
+    (two.worktree / "left.txt").touch()
+    done = af("land", one.id, two.id, none.id, "--dry-run")
+    assert f"{one.id} would not land: It conflicts with main" in done.stdout
+    assert f"{none.id}  has nothing to land" in done.stdout
+    assert f"check {two.id}" in done.stdout
+    assert f"{two.id} has uncommitted files, which do not land: left.txt" in done.stderr
+    write_files(repo, {"two.txt": "in the way\n"})
+    assert af("land", two.id, "--yes").returncode == 1
+    for words in (["land", "--dry-run"], ["land"]):
+        assert "A landing on main was cut short" in af(*words).stderr
+    both = af("land", "--status", "--continue")
+    assert (both.returncode, "--status does not go with --continue" in both.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_queue_whose_worktree_is_gone_can_be_emptied(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one = committed(one="1\n")
+    linked = repo.parent / "linked"
+    git(repo, "switch", "-q", "-c", "side")
+    git(repo, "worktree", "add", "-q", str(linked), "main")
+    write_files(linked, {"one.txt": "in the way\n"})
+    assert af("land", one.id, "--yes", cwd=linked).returncode == 1
+    shutil.rmtree(linked)
+    done = af("land", "--continue")
+    assert (done.returncode, "hint: af land --abort" in done.stderr) == (1, True)
+    assert f"Not landed: {one.id}" in af("land", "--abort").stderr
+    assert "There is no landing" in af("land", "--status").stderr
 
 
 @pytest.mark.slow

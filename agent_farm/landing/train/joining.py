@@ -15,7 +15,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import operation_of
-from agent_farm.git.checkout import Checkout, Head, checkout_at
+from agent_farm.git.checkout import Checkout, Head, WorktreeMismatch, checkout_at
 from agent_farm.git.git_process import run_git
 from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
@@ -54,7 +54,11 @@ def place_of(checkout: Checkout) -> str | None:
 
 
 def checkout_of(farm: Farm, queue: Queue) -> Checkout:
-    return checkout_at(farm.repository, Path(queue.checkout) if queue.checkout else farm.root)
+    try:
+        return checkout_at(farm.repository, Path(queue.checkout) if queue.checkout else farm.root)
+    except WorktreeMismatch as error:
+        error.hint = "af land --abort"
+        raise
 
 
 def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool = False) -> Entry:

@@ -64,6 +64,14 @@ KEYS = (
     ),
     Key("worktree.copy", list, (), "Ignored files to copy into a new worktree, as in .gitignore", asks=True),
     Key(
+        "worktree.link",
+        list,
+        (),
+        "Ignored files and directories that builders share with this checkout through a link",
+        asks=True,
+    ),
+    Key("worktree.submodules", bool, False, "Fill submodules in a new worktree before its setup", asks=True),
+    Key(
         "worktree.setup",
         str,
         None,

@@ -1,8 +1,11 @@
-"""Names of branches, by the rules of `git check-ref-format`."""
+"""Names of objects, and of branches by the rules of `git check-ref-format`."""
 
 from __future__ import annotations
 
 import re
+
+# SHA-1, or SHA-256 in a repository of that format.
+OBJECT_NAME = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 # Control characters, space, and what git gives a meaning in revisions and patterns.
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")

@@ -36,6 +36,7 @@ COMMANDS = {
     "logs": Entry("look", "logs", "Builders", "Print what happened to a builder"),
     "path": Entry("look", "path", "Builders", "Print a builder's worktree path"),
     "stop": Entry("life", "stop", "Builders", "End runtimes and keep the work"),
+    "setup": Entry("life", "setup", "Builders", "Prepare a builder's worktree once more"),
     "resume": Entry("life", "resume", "Builders", "Continue a builder's conversation"),
     "recover": Entry(
         "life", "recover", "Builders", "Bring builders back after a reboot or a dead tmux server"

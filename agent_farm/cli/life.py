@@ -1,4 +1,4 @@
-"""`af stop`, `af resume`, `af recover`."""
+"""`af stop`, `af setup`, `af resume`, `af recover`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint,
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.resume import Back, Recovered, Resumed
+from agent_farm.operations.setup import SetUp
 from agent_farm.operations.stop import Forgotten, Stopped
 
 
@@ -31,6 +32,15 @@ def _show_stopped(part: str | Forgotten) -> None:
 
 
 stop = command_of(Way("stop", _show_stopped, _conclude))
+
+
+def _show_set_up(found: SetUp) -> None:
+    for note in found.notes:
+        narrate(printable(note))
+    answer(f"{found.id} is set up")
+
+
+setup = command_of(Way("setup", _show_set_up), short={"yes": "-y"})
 
 
 def _continue_option(help: str) -> click.Option:

@@ -18,7 +18,16 @@ from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 
 INCLUDE_FILE = ".worktreeinclude"
 # What takes effect when a builder starts, whatever its runtime.
-AT_A_START = ("worktree.setup", "worktree.copy", "notify.command", "notify.to", "env.pass", "tmux.socket")
+AT_A_START = (
+    "worktree.setup",
+    "worktree.copy",
+    "worktree.link",
+    "worktree.submodules",
+    "notify.command",
+    "notify.to",
+    "env.pass",
+    "tmux.socket",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _harness(key: str, value: object) -> Iterator[Equal | Left]:
 
 def _files(key: str, value: object) -> Iterator[Equal | Left]:
     if names := _texts(value):
-        yield Equal(key, {"worktree.copy": names})
+        yield Equal(key, {"worktree.link": names})
 
 
 def _setup(key: str, value: object) -> Iterator[Equal | Left]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 
 from agent_farm.builders.record import BuilderRecord, stored_record
 from agent_farm.builders.registry import Records
@@ -18,6 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import queue_directory
 from agent_farm.launch import Launch
+from agent_farm.pane.launchfile import Copy
 from agent_farm.pane.pane_argv import await_tools_argv, launcher_argv, report_argv, tell_argv
 from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
@@ -69,13 +69,13 @@ def start_runtime(
     *,
     prompt: str | None,
     role_text: str | None,
-    copies: Mapping[Path, Path] | None = None,
+    copies: Sequence[Copy] = (),
     setup: str | None = None,
     resume: bool = False,
 ) -> None:
     """Write `.agent-farm/runs/<id>/` and open the tmux session whose program is the launcher.
 
-    What the launcher does to the tree before the runtime starts: `copies` from where to where, and `setup`.
+    What the launcher does to the tree before the runtime starts: `copies` and links, and `setup`.
     """
     run = farm.run(record.id)
     make_directory(run.directory)
@@ -91,7 +91,7 @@ def start_runtime(
         replace_file(file.path, file.content, mode=file.mode)
     document = {
         **_launch_document(farm, record, launch),
-        "copies": [{"from": str(source), "to": str(target)} for source, target in (copies or {}).items()],
+        "copies": [{"from": str(one.source), "to": str(one.target), "link": one.is_link} for one in copies],
         "setup": setup,
         "before_setup": before_setup(farm, record) if setup else [],
         "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),

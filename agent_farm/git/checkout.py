@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Unpack
 
+from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.git_process import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from agent_farm.git.repository import Repository
 
 _LONGEST = 16_384  # bytes of a file that holds one path or one name
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = re.compile(OBJECT_NAME)
 _PREFIX = "refs/heads/"
 
 # On the command line they win over every file, and git hands them on to the gits it starts.

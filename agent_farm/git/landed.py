@@ -16,7 +16,6 @@ from agent_farm.git.asking import side_by_side
 from agent_farm.git.divergence import merge_base, reachable, resolve_commits
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.merge_trees import loose_commit, merged_trees
-from agent_farm.git.objects import open_repo
 from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
@@ -58,8 +57,9 @@ def unlanded_commits(
     remaining, _ = _Comparison.of(repository, starts, existing, timeout).remaining()
     if not remaining:
         return []
-    with open_repo(repository.root, repository.common_dir) as repo:
-        return [Commit(sha, str(repo.commit(sha).summary)) for sha in remaining]
+    asked = "".join(f"{sha}\n" for sha in remaining).encode()
+    rows = run_git(repository.root, "log", "--no-walk=unsorted", "--format=%H %s", "--stdin", input=asked)
+    return [Commit(sha, subject) for sha, _, subject in (row.partition(" ") for row in rows.splitlines())]
 
 
 def unlanded_of_each(

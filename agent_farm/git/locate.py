@@ -115,8 +115,6 @@ def _asked_place(cwd: Path) -> Place:
         "--git-common-dir",
         _MARK,
         "--show-prefix",
-        _MARK,
-        "--show-object-format",
         timeout=_SECONDS,
     )
     if status:
@@ -124,11 +122,7 @@ def _asked_place(cwd: Path) -> Place:
     answers = output.decode("utf-8", "surrogateescape").split(f"\n{_MARK}\n")
     checkout, git_dir, common_dir = (Path(answer) for answer in answers[:3])
     root = checkout if _same(git_dir, common_dir) else _main_checkout(checkout, common_dir)
-    if answers[4].strip() != "sha1":
-        raise AgentFarmError(
-            f"The repository in {checkout} uses SHA-256", why="af only supports SHA-1 repositories."
-        )
-    return Place(root, common_dir, checkout, answers[3].rstrip("/"))
+    return Place(root, common_dir, checkout, answers[3].removesuffix("\n").rstrip("/"))
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import paths_of, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 
@@ -16,7 +17,7 @@ _AT_ONCE = 100
 _MOST_BYTES = 2_000_000  # of a file whose lines are compared
 _MOST_PATHS = 1000
 # Lines of content begin with a sign or a blank, so bare hashes can only be the header of a change.
-_HEADER = re.compile(rb"^([0-9a-f]{40}) ([0-9a-f]{40})$", re.MULTILINE)
+_HEADER = re.compile(rf"^({OBJECT_NAME}) ({OBJECT_NAME})$".encode(), re.MULTILINE)
 
 
 def changed_paths(

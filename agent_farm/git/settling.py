@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, convert, field, structs
 
+from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import cannot_write, read_plain, replace_file, stale_temporaries
 from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout
@@ -35,7 +36,7 @@ from agent_farm.launch import as_command
 
 _LONGEST = 16_384  # bytes of what says which landing has begun
 _BLOCK = 512  # disks and kernels write no less at a time
-_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
@@ -154,7 +155,7 @@ def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock:
     lines = []
     for path, (before, after) in changes.items():
         if staged.get(path, (None, False))[0] == before:
-            mode, blob = after or ("0", "0" * 40)
+            mode, blob = after or ("0", "0" * len(checkout.head().commit))
             lines.append(f"{mode} {blob}\t{path}\0")
     copy_index(checkout)
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}

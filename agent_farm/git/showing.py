@@ -14,7 +14,11 @@ from agent_farm.git.divergence import commit_graph, merge_base, reachable
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.repository import Repository
 
-_EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob without content, which git knows
+# The blob without content, which git knows, by the length of a name.
+_EMPTY = {
+    40: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    64: "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+}
 _MOST_TEXT = "20m"  # a larger file is shown as a binary one, and not read into memory
 
 
@@ -32,7 +36,8 @@ def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: b
         others = tree.run("ls-files", "-z", "--others", "--exclude-standard", env=env)
         # As empty files, to which the real ones are compared. `add` would look into submodules, keep to a
         # sparse checkout, and fail where the agent has just removed one.
-        entries = "".join(f"100644 {_EMPTY} 0\t{path}\0" for path in paths_of(others) if path[-1] != "/")
+        empty = _EMPTY[len(tree.head().commit)]
+        entries = "".join(f"100644 {empty} 0\t{path}\0" for path in paths_of(others) if path[-1] != "/")
         whole = ("-c", "core.splitIndex=false")  # else a part of it would be written beside the real one
         tree.run(*whole, "update-index", "-z", "--index-info", input=os.fsencode(entries), env=env)
         return tree.run(*_command(stat, color), start, "--", env=env)

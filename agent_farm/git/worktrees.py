@@ -232,7 +232,7 @@ def _create_branch(repository: Repository, branch: str, commit: str, fds: Sequen
     """Unlike `worktree add -b`, this tells a branch that we made from one that was there."""
     log = ("--create-reflog", "-m", f"branch: Created from {commit}")
     try:
-        run_git(repository.root, "update-ref", *log, f"refs/heads/{branch}", commit, "0" * 40, pass_fds=fds)
+        run_git(repository.root, "update-ref", *log, f"refs/heads/{branch}", commit, "", pass_fds=fds)
     except GitError as error:
         if repository.branch_commit(branch) is not None:
             raise BranchTaken(f"The branch {branch} already exists") from error

@@ -22,6 +22,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import each_held
 from agent_farm.farm.panes import find_panes
+from agent_farm.farm.preparation import setup_command
 from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
 from agent_farm.git.asking import side_by_side
 from agent_farm.operations.builders import BuilderId, Yes, choose, exit_code_of, failures_of, told
@@ -284,7 +285,7 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *
         chosen,
         prompt=say if continues or record.prompt_file else None,
         role_text=load_role(farm.run(record.id).role) if record.role else None,
-        setup=farm.settings.text("worktree.setup") if not continues else None,
+        setup=setup_command(farm) if not continues else None,
         resume=continues,
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
@@ -23,7 +24,7 @@ _Tip = Annotated[
     str,
     Meta(
         description="The commit that was looked at; by default the one that is there now",
-        pattern=r"\A[0-9a-f]{40}\Z",
+        pattern=rf"\A{OBJECT_NAME}\Z",
     ),
 ]
 Tip: TypeAlias = _Tip | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.roles import choose_role, load_role
-from agent_farm.consent import Request
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.farm.base_commit import Start, choose_start
 from agent_farm.farm.chosen_runtime import (
@@ -21,8 +19,8 @@ from agent_farm.farm.chosen_runtime import (
     scripts_on_base,
 )
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.preparation import Preparation, preparation_of
 from agent_farm.git.changes import changed_below, tree_state
-from agent_farm.git.ignoring import ignored_files
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
@@ -48,9 +46,7 @@ class Plan:
     role_text: str | None
     subdirectory: str
     ephemeral: bool
-    copies: tuple[str, ...]
-    copy_from: Path
-    setup: str | None
+    preparation: Preparation
     carry: bool
     notes: tuple[str, ...] = ()
     after: str | None = None
@@ -81,7 +77,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     named = order.runtime is not None and context.naming_agrees
     more = [*include, *scripts_on_base(farm, start.tip)]
     agree_to_start(farm, chosen, named=named, more=more, yes=order.yes, ask=context.ask)
-    copies = _copies(farm, include)
+    preparation = preparation_of(farm, include)
     carry = _carries(farm, start)
     return Plan(
         order,
@@ -93,9 +89,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         role_text,
         _subdirectory(farm, work, start.tip),
         order.ephemeral,
-        copies,
-        farm.repository.checkout,
-        farm.settings.text("worktree.setup"),
+        preparation,
         carry,
         (
             *chosen.notes,
@@ -207,11 +201,3 @@ def _carries(farm: Farm, start: Start) -> bool:
             hint="git stash, or leave --base and --branch out",
         )
     return True
-
-
-def _copies(farm: Farm, include: Sequence[Request]) -> tuple[str, ...]:
-    """Ignored files of this checkout that the repository, or its user, wants in every worktree."""
-    patterns = [*farm.settings.items("worktree.copy")]
-    for request in include:
-        patterns += request.content.splitlines()
-    return tuple(ignored_files(farm.repository.persons_checkout(), patterns)) if patterns else ()

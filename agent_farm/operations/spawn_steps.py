@@ -12,6 +12,7 @@ from agent_farm.farm.checkout_cost import measured
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
 from agent_farm.farm.home import settle_home
+from agent_farm.farm.preparation import hide_links
 from agent_farm.farm.ready_worktrees import refill_later, take_slot
 from agent_farm.farm.runtime_start import start_runtime
 from agent_farm.farm.waiting import forget_order
@@ -71,14 +72,15 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> 
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
+    hide_links(farm, plan.preparation)
     start_runtime(
         farm,
         record,
         plan.chosen,
         prompt=plan.work.prompt,
         role_text=plan.role_text,
-        copies={plan.copy_from / name: record.worktree_path / name for name in plan.copies},
-        setup=plan.setup,
+        copies=plan.preparation.files(record.worktree_path),
+        setup=plan.preparation.setup,
     )
 
 

@@ -37,6 +37,7 @@ MODULES = {
     "compare": "compare",
     "keep": "keep",
     "stop": "stop",
+    "setup": "setup",
     "resume": "resume",
     "recover": "resume",
     "prune": "prune",

@@ -23,10 +23,18 @@ def copy_files(copies: Iterable[Copy], worktree: Path) -> Iterator[str]:
                 yield f"not copied: {copy.target} leads out of the worktree"
             elif not os.path.lexists(copy.source):
                 yield f"not copied: {copy.source} is gone"
+            elif copy.is_link:
+                _link(copy.source, copy.target)
             else:
                 yield from _copy_any(copy.source, copy.target)
         except OSError as error:
             yield f"not copied: {copy.target}: {error.strerror or error}"
+
+
+def _link(source: Path, target: Path) -> None:
+    if not os.path.lexists(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(source, target)
 
 
 def _is_inside(target: Path, worktree: Path) -> bool:

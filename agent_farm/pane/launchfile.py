@@ -21,8 +21,11 @@ class NotLaunchable(Exception):
 
 @dataclass(frozen=True)
 class Copy:
+    """With `is_link` a link to the source, which builders share."""
+
     source: Path
     target: Path
+    is_link: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,10 @@ def load_plan(directory: Path) -> Plan:
             argv=tuple(raw["argv"]),
             env=raw["env"],
             scratch=Path(raw["scratch"]) if raw.get("scratch") else None,
-            copies=tuple(Copy(Path(copy["from"]), Path(copy["to"])) for copy in raw.get("copies") or ()),
+            copies=tuple(
+                Copy(Path(copy["from"]), Path(copy["to"]), copy.get("link") is True)
+                for copy in raw.get("copies") or ()
+            ),
             setup=raw.get("setup"),
             before_setup=tuple(raw.get("before_setup") or ()),
             shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),

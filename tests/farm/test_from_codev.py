@@ -48,7 +48,7 @@ def test_settings_that_have_an_equal_are_stored_and_the_others_are_named(repo: P
         **{table: {} for table in ("sessions", "server")},
         "spawn": {"runtime": "claude-code", "permissions": "all"},
         "runtimes": {"claude-code": {"model": "opus", "args": ["-v"]}},
-        "worktree": {"copy": [".env"], "setup": "( pnpm install ) && ( cd web && pnpm build )"},
+        "worktree": {"link": [".env"], "setup": "( pnpm install ) && ( cd web && pnpm build )"},
         "check": {"build": {"command": "cd 'packages/my app' && pnpm build"}},
         "forge": {"command": "glab"},
     }
@@ -66,7 +66,7 @@ def test_what_a_repository_brings_is_not_agreed_to(repo: Path, af: Af) -> None:
     commit_files(repo, CODEV)
     init(af)
     asked = json.loads(af("config", "list", "--json").stdout)["not_agreed"]
-    assert {"spawn.permissions", "worktree.setup", "worktree.copy", "check.build.command"} <= set(asked)
+    assert {"spawn.permissions", "worktree.setup", "worktree.link", "check.build.command"} <= set(asked)
 
 
 def test_settings_that_are_there_stay(repo: Path, af: Af) -> None:

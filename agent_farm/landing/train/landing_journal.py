@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import file_lock, make_directory, replace_document
 from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
 from agent_farm.git.merging import Strategy
@@ -24,7 +25,7 @@ from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 
 VERSION = 1
-_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):

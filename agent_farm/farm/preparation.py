@@ -1,0 +1,57 @@
+"""What a worktree gets that git does not bring: copied and linked files, submodules, the setup command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_farm.consent import Request
+from agent_farm.farm.farm import Farm
+from agent_farm.git.ignoring import exclude, ignored_files
+from agent_farm.pane.launchfile import Copy
+
+_SUBMODULES = "git submodule update --init --recursive"
+_MEANS_SOMETHING = re.compile(r"([\\*?\[\]! #])")
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Names are relative to the checkout at `source`; a directory's ends in a slash."""
+
+    source: Path
+    copies: tuple[str, ...]
+    links: tuple[str, ...]
+    setup: str | None
+
+    def files(self, worktree: Path) -> list[Copy]:
+        copied = [Copy(self.source / name, worktree / name) for name in self.copies]
+        return [*copied, *(Copy(self.source / name, worktree / name, is_link=True) for name in self.links)]
+
+
+def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
+    """`include` are the files that name further copies. What is linked is not copied."""
+    patterns = [*farm.settings.items("worktree.copy")]
+    for request in include:
+        patterns += request.content.splitlines()
+    links = _ignored(farm, farm.settings.items("worktree.link"))
+    copies = tuple(name for name in _ignored(farm, patterns) if not name.startswith(links))
+    return Preparation(farm.repository.checkout, copies, links, setup_command(farm))
+
+
+def hide_links(farm: Farm, preparation: Preparation) -> None:
+    """git takes a link for a file: `node_modules/` in .gitignore does not mean it."""
+    names = (_MEANS_SOMETHING.sub(r"\\\1", name.rstrip("/")) for name in preparation.links)
+    exclude(farm.repository, [f"/{name}" for name in names if "\n" not in name])
+
+
+def setup_command(farm: Farm) -> str | None:
+    setup = farm.settings.text("worktree.setup")
+    if not farm.settings.flag("worktree.submodules"):
+        return setup
+    return f"{_SUBMODULES} || exit\n{setup}" if setup else _SUBMODULES
+
+
+def _ignored(farm: Farm, patterns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(ignored_files(farm.repository.persons_checkout(), patterns)) if patterns else ()

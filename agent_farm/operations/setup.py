@@ -1,0 +1,83 @@
+"""`setup`: a builder's worktree is prepared once more, as at its spawn."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.builds import before_setup
+from agent_farm.farm.chosen_runtime import agree_to_start, choose_runtime, include_requests
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.preparation import hide_links, preparation_of
+from agent_farm.farm.runtime_start import builder_environment
+from agent_farm.operations.builders import Yes, choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.pane.copies import copy_files
+from agent_farm.printable import printable
+
+_LAST_LINES = 40
+
+
+class Setup(Request):
+    id: Annotated[str, Meta(description="Id of a builder, or a prefix that only it has")]
+    yes: Yes = False
+
+
+class SetUp(Answer):
+    """`notes` are files that could not be copied or linked."""
+
+    id: str
+    command: Annotated[str | None, Meta(description="What ran, in the worktree; null if nothing is set")]
+    notes: tuple[str, ...]
+    output: Annotated[str, Meta(description="The last lines that it printed")]
+
+
+def _setup(context: Context, request: Setup) -> SetUp:
+    farm, record = context.farm, choose(context, request.id)
+    farm.tree(record)  # that it is there, and the builder's
+    chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=None)
+    include = include_requests(farm)
+    agree_to_start(farm, chosen, more=include, yes=request.yes, ask=context.ask)
+    found = preparation_of(farm, include)
+    hide_links(farm, found)
+    notes = tuple(copy_files(found.files(record.worktree_path), record.worktree_path))
+    env = builder_environment(farm, record, chosen)
+    output = _carried_out(context, farm, record, found.setup, env) if found.setup else ""
+    return SetUp(record.id, found.setup, notes, output)
+
+
+def _carried_out(context: Context, farm: Farm, record: BuilderRecord, setup: str, env: dict[str, str]) -> str:
+    import asyncio  # and with it what drives a process: only where one is run
+
+    from agent_farm.runtimes.process import Command, run_guarded
+
+    last = deque[str](maxlen=_LAST_LINES)
+
+    def hear(line: str) -> None:
+        last.append(printable(line.rstrip("\r\n")))
+        context.tell(last[-1])
+
+    argv = (*before_setup(farm, record), "/bin/sh", "-c", 'exec 2>&1; exec /bin/sh -c "$1"', "sh", setup)
+    ended = asyncio.run(run_guarded(Command(argv, record.worktree_path, env), hear))
+    if ended.exit_code != 0:
+        how = f"was ended by {ended.signal}" if ended.signal else f"exited {ended.exit_code}"
+        raise AgentFarmError(f"The setup of {record.id} {how}", why=ended.cannot_start, evidence=list(last))
+    return "\n".join(last)
+
+
+SETUP = Operation(
+    "setup",
+    "Prepare a builder's worktree once more, as at its spawn",
+    Setup,
+    SetUp,
+    single(_setup),
+    effect="changes",
+    repeats=True,
+    pool="start",
+    details="Copies and links that are missing are made, submodules filled and worktree.setup run, while the "
+    "builder may be at work. Files that are there stay as they are.",
+)

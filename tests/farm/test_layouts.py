@@ -1,0 +1,89 @@
+"""Repositories that are laid out otherwise: another hash, submodules, shared directories; setup again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Af
+from tests.gitrepo import commit_files, git, make_repo, write_files
+
+
+def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
+    done = af("spawn", "--runtime", "demo", "--json", "--yes", *args, **more)
+    assert done.returncode == 0, done.stdout
+    builder: dict[str, Any] = json.loads(done.stdout)["builder"]
+    assert af("wait", builder["id"], "--timeout", "60", **more).returncode == 0
+    return builder
+
+
+def test_the_whole_life_in_a_repository_of_sha_256(tmp_path: Path, af: Af) -> None:
+    root = tmp_path / "sha256"
+    git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256", str(root))
+    commit_files(root, {"dir/a": "a\n", "gone": "g\n"})
+    id = spawn(af, "[[file:dir/a:b]]", cwd=root)["id"]
+    assert len(git(root, "rev-parse", "HEAD")) == 64
+    git(root / ".builders" / id, "rm", "-q", "gone")
+    git(root / ".builders" / id, "commit", "-qm", "gone")
+    (root / ".builders" / id / "new").write_text("new")
+    assert "gone" in af("diff", id, cwd=root).stdout
+    assert af("merge", "--strategy", "squash", id, cwd=root).returncode == 0
+    assert not (root / "gone").exists()
+    assert git(root, "status", "--porcelain") == ""
+    assert af("prune", "--stop", id, cwd=root).returncode == 4
+    assert af("prune", "--stop", "--discard-changes", id, cwd=root).returncode == 0
+    assert af("restore", id, cwd=root).returncode == 0
+    assert (root / ".builders" / id / "new").read_text() == "new"
+    assert "problem" not in af("doctor", cwd=root).stdout
+
+
+def test_linked_directories_are_shared_and_git_does_not_see_the_links(repo: Path, af: Af) -> None:
+    settings = '[worktree]\nlink = ["deps"]\ncopy = ["deps", ".env"]\n'
+    commit_files(repo, {".gitignore": "deps/\n.env\n", "agent-farm.toml": settings, "web/a": ""})
+    write_files(repo, {"deps/one": "1", "web/deps/two": "2", ".env": "K=1"})
+    tree = Path(spawn(af, "[[say:hi]]")["worktree"])
+    assert (tree / "deps").readlink() == repo / "deps"
+    assert (tree / "web/deps").readlink() == repo / "web/deps"
+    assert not (tree / ".env").is_symlink()
+    assert git(tree, "status", "--porcelain") == ""
+    (tree / "deps/one").write_text("shared")
+    assert (repo / "deps/one").read_text() == "shared"
+    assert af("prune", "--stop", tree.name, "--discard-commits").returncode == 0
+    assert af("prune", "--expire", "0d").returncode == 0
+    assert (repo / "deps/one").read_text() == "shared"
+
+
+def test_submodules_are_filled_when_asked_and_setup_runs_again(
+    repo: Path, af: Af, tmp_path: Path, home: Path
+) -> None:
+    git(repo, "config", "--global", "protocol.file.allow", "always")
+    inner = make_repo(tmp_path / "inner", {"s": "inside\n"})
+    git(repo, "submodule", "add", "-q", str(inner), "dep")
+    settings = (
+        '[worktree]\nsubmodules = true\nsetup = "cat dep/s > made; echo $AF_PORT >> made"\ncopy = [".env"]\n'
+    )
+    commit_files(repo, {".gitignore": "made\n.env\n", "agent-farm.toml": settings})
+    builder = spawn(af, "[[say:hi]]")
+    tree = Path(builder["worktree"])
+    made = f"inside\n{builder['ports'][0]}\n"
+    assert (tree / "made").read_text() == made
+    (tree / "made").unlink()
+    (repo / ".env").write_text("K=1")
+    assert af("setup", builder["id"]).returncode == 0
+    assert ((tree / "made").read_text(), (tree / ".env").read_text()) == (made, "K=1")
+    (repo / "agent-farm.toml").write_text('[worktree]\nsetup = "echo broken >&2; exit 3"\n')
+    assert af("setup", builder["id"]).returncode != 0  # nobody agreed to that command
+    done = af("setup", "--yes", builder["id"])
+    assert (done.returncode, "exited 3" in done.stderr, "broken" in done.stderr) == (1, True, True)
+
+
+@pytest.mark.parametrize("what", ["link", "submodules"])
+def test_what_a_repository_wants_to_share_or_fetch_is_asked_about(repo: Path, af: Af, what: str) -> None:
+    value = '["x"]' if what == "link" else "true"
+    commit_files(repo, {"agent-farm.toml": f"[worktree]\n{what} = {value}\n"})
+    done = af("spawn", "--runtime", "demo", "text")
+    assert done.returncode != 0
+    assert f"worktree.{what}" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -138,7 +137,6 @@ class Spawn(ModalScreen[dict[str, str] | None]):
             self.notify(str(error), severity="error")
 
 
-_OPTION = re.compile(r"^[\s│┃|>❯›●○*-]*(\d)[.)]\s+(\S.*?)[\s│┃|]*$")
 _PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "tab": "Tab"}
 
 
@@ -170,7 +168,7 @@ class AnswerDialog(ModalScreen[None]):
             try:
                 captured = await ask(self._root, "capture", id=self._id, escapes=True)
                 text = Text.from_ansi("\n".join(captured.screen.rstrip().splitlines()[-_TAIL:]), no_wrap=True)
-                options = options_of(text.plain)
+                options = captured.options
             except AgentFarmError as error:
                 text, options = Text(str(error)), {}
             self.query_one("#asked", Static).update(text)
@@ -196,14 +194,3 @@ class AnswerDialog(ModalScreen[None]):
                 self.notify(done.deliveries[0].reason or "not pressed", severity="warning")
         except AgentFarmError as error:
             self.notify(str(error), severity="error")
-
-
-def options_of(screen: str) -> dict[str, str]:
-    """The numbered options of the dialog that a screen shows, the lowest one on it."""
-    found: dict[str, str] = {}
-    for line in screen.splitlines():
-        if match := _OPTION.match(line):
-            if match[1] == "1":
-                found = {}
-            found[match[1]] = match[2]
-    return found

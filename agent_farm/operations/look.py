@@ -12,6 +12,7 @@ from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.own_files import read_own
+from agent_farm.tmux.screen import options_of
 
 
 class Capture(Request):
@@ -23,13 +24,16 @@ class Capture(Request):
 class Captured(Answer):
     id: str
     screen: str
+    options: Annotated[
+        dict[str, str], Meta(description="Of the dialog on it: each key that answers, with what it means")
+    ]
 
 
 def _capture(context: Context, request: Capture) -> Captured:
     record = choose(context, request.id)
     server, pane = require_pane(record)
     screen = server.capture(pane.pane_id, history=request.history, escapes=request.escapes)
-    return Captured(id=record.id, screen=screen)
+    return Captured(id=record.id, screen=screen, options=options_of(screen))
 
 
 CAPTURE = Operation(

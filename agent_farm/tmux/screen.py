@@ -26,11 +26,25 @@ class ScreenRules:
     dialog: str = ""
 
 
+_OPTION = re.compile(r"^[\s│┃|>❯›●○*-]*(\d)[.)]\s+(\S.*?)[\s│┃|]*$")
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     ready: bool
     draft: str | None
     dialog: str | None
+
+
+def options_of(captured: str) -> dict[str, str]:
+    """The numbered options of the dialog that a screen shows, the lowest one on it: each key and its word."""
+    found: dict[str, str] = {}
+    for line in _ESCAPE.sub("", captured).splitlines():
+        if match := _OPTION.match(line):
+            if match[1] == "1":
+                found = {}
+            found[match[1]] = match[2]
+    return found
 
 
 def read_screen(captured: str, rules: ScreenRules) -> Reading:

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from agent_farm.board.board_order import arrange, next_needing
-from agent_farm.board.dialogs import options_of
 from agent_farm.board.key_table import KEYS
 from agent_farm.board.line_text import lines_of
 from agent_farm.cli.cells import cells
 from agent_farm.operations.shown import BuilderShown
+from agent_farm.tmux.screen import options_of
 
 
 def a_builder(id: str, state: str = "idle", reason: str | None = None, **more: Any) -> BuilderShown:

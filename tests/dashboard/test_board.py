@@ -198,6 +198,7 @@ def test_every_view_is_accessible_and_fits(four: dict[str, str], visit: Open, wi
         "board": ("", ".needs"),
         "terminal": (f"builder/{four['task']}", ".xterm-rows"),
         "diff": (f"builder/{four['spec']}/diff", ".file"),
+        "conflicts": (f"builder/{four['spec']}/conflicts", ".panel .empty"),
         "timeline": (f"builder/{four['spec']}/timeline", ".timeline li"),
         "prompt": (f"builder/{four['spec']}/prompt", ".prose"),
         "spawn": ("spawn", ".modes"),
@@ -223,6 +224,38 @@ def test_the_server_says_when_the_registry_cannot_be_read(shop: Path, spawn: Spa
     registry.write_text(good)
     wait_until(lambda: not page.is_visible("#problem"), what="the problem to go")
     page.wait_for_selector(f'[data-id="{id}"]')
+
+
+def test_a_question_is_answered_where_it_is_read(four: dict[str, str], visit: Open) -> None:
+    page = visit().page
+    page.click(".needs [data-option='1']:has-text('yes')")
+    page.wait_for_selector(f'[data-id="{four["task"]}"][data-state=idle]', timeout=60000)
+    wait_until(lambda: not page.is_visible(".needs"), timeout=60, what="nobody to need a person")
+
+
+def test_the_landing_queue_is_in_view_and_goes_on_from_the_page(
+    shop: Path, spawn: Spawn, af: Af, visit: Open
+) -> None:
+    (shop / "agent-farm.toml").write_text('[check]\ncommand = "! ls bad*"\n')
+    (shop / "bad.md").write_text("x\n")
+    git(shop, "add", "bad.md")
+    git(shop, "commit", "-q", "-m", "broken")
+    assert af("config", "agree", "--yes").returncode == 0
+    id = spawn("[[write:good.txt]]")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    one = visit()
+    one.open(f"builder/{id}")
+    one.page.click("[data-action=merge]")
+    one.page.click("text=Put into the landing queue")
+    one.open("")
+    one.page.wait_for_selector("text=The landing on main stopped", timeout=60000)
+    assert "The check fails on main itself" in one.page.inner_text(".landing")
+    assert serious_findings(one) == []
+    git(shop, "rm", "-q", "bad.md")
+    git(shop, "commit", "-q", "-m", "mended")
+    one.page.click("[data-action=land_continue]")
+    one.page.wait_for_selector(f'[data-landing=landed]:has-text("{id}")', timeout=60000)
+    assert "good.txt" in git(shop, "ls-tree", "--name-only", "HEAD")
 
 
 def test_five_hundred_builders(shop: Path, spawn: Spawn, visit: Open) -> None:

@@ -45,6 +45,19 @@ def test_a_dialog_is_answered_under_any_view(spawn: Spawn, af: Af, visit: Open) 
     assert not one.page.is_visible(".answers")
 
 
+def test_with_whom_it_conflicts_is_shown_line_by_line(spawn: Spawn, af: Af, visit: Open) -> None:
+    ids = [spawn("--shell"), spawn("--shell")]
+    assert af("wait", *ids, "--timeout", "300").returncode == 0
+    for number, id in enumerate(ids):
+        commit_files(Path(af("path", id).stdout.strip()), {"same.txt": f"{number}\n"}, "work")
+    one = visit()
+    one.open(f"builder/{ids[0]}/conflicts")
+    one.page.wait_for_selector(f'.panel h2:has-text("{ids[1]}")', timeout=60000)
+    shown = one.page.inner_text(".panel")
+    assert "same.txt" in shown
+    assert "<<<<<<<" in shown
+
+
 def test_stop_and_resume_from_the_page(spawn: Spawn, af: Af, visit: Open) -> None:
     id = spawn("Say it [[say:first words]]")
     assert af("wait", id, "--timeout", "300").returncode == 0

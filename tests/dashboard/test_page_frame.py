@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -59,20 +60,39 @@ def test_who_waits_is_said_on_every_view(shop: Path, spawn: Spawn, idle: str, af
         " constructor(title, options) { window.told.push([title, options.body]); } addEventListener() {} };"
     )
     one.page.reload()
+    nobody, somebody = (rf"{sign}(shell · )?repo — agent-farm" for sign in ("", r"\(1\) "))
     for number, view in enumerate((f"builder/{idle}", "sessions", "removed", "spawn"), 1):
         one.open(view)
         one.page.wait_for_selector("#connection[data-state=live]")
         report(shop, other, "working", None)
-        wait_until(lambda: one.page.title() == "repo — agent-farm", timeout=60, what="nobody to wait")
+        wait_until(lambda: re.fullmatch(nobody, one.page.title()), what="nobody to wait")
         if number == 2:
             one.page.click("#notify")
         report(shop, other, "waiting", f"question {number}")
-        wait_until(lambda: one.page.title() == "(1) repo — agent-farm", timeout=60, what="the title")
+        wait_until(lambda: re.fullmatch(somebody, one.page.title()), what="the title")
         assert one.page.inner_text("#needing") == "1"
         one.page.wait_for_selector(f".toast >> text=question {number}")
     told = one.page.evaluate("window.told")
     assert [body for _, body in told] == ["question 2", "question 3", "question 4"]
     assert told[0][0].startswith("repo: ")
+
+
+def test_titles_tell_builders_apart_and_back_goes_back(spawn: Spawn, visit: Open) -> None:
+    ids = [
+        spawn("--protocol", "experiment", "--args", f'{{"hypothesis": "{word}"}}')
+        for word in ("Redis", "Rust")
+    ]
+    one = visit()
+    for id, word in zip(ids, ("Redis", "Rust"), strict=True):
+        one.open(f"builder/{id}/prompt")
+        wait_until(lambda word=word: word in one.page.title(), timeout=60, what="its title")
+    one.page.go_back()
+    wait_until(lambda: "Redis" in one.page.title(), timeout=60, what="the one before")
+    assert one.page.get_attribute("#tab-prompt", "aria-selected") == "true"
+    one.page.go_forward()
+    wait_until(lambda: "Rust" in one.page.title(), timeout=60, what="the other one")
+    one.page.keyboard.press("b")
+    wait_until(lambda: one.page.title() == "repo — agent-farm", timeout=60, what="the board's title")
 
 
 def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
@@ -101,7 +121,7 @@ def test_late_answers_stay_out_of_other_views(idle: str, visit: Open) -> None:
 def test_many_tabs_are_live_over_one_connection(shop: Path, idle: str, visit: Open) -> None:
     """A browser has six connections of HTTP to a host; tabs that listen take none of them."""
     one = visit()
-    tabs = [one.page.context.new_page() for _ in range(12)]
+    tabs = [one.page.context.new_page() for _ in range(19)]
     for tab in tabs:
         tab.goto(f"{one.dashboard.address}/")
     for tab in tabs:

@@ -127,6 +127,8 @@ class _Agent:
         """A dialog that takes 1 or Enter for yes and 2 for no."""
         self._hooks.report("PermissionRequest", tool_name="ask", message=question)
         self.line.say(f"demo? {question}")
+        self.line.say("  1. yes")
+        self.line.say("  2. no")
         draft, self.line.draft = self.line.draft, bytearray()
         try:
             return self._yes_or_no()

@@ -116,7 +116,7 @@ const KEYS = [
   ["b", "builders"],
   ["s", "sessions"],
   ["Esc", "back to the builders"],
-  ["1 2 3 4", "terminal, diff, timeline, prompt"],
+  ["1 2 3 4 5", "terminal, diff, conflicts, timeline, prompt"],
   ["t", "type into the terminal"],
   ["m", "write a message"],
   ["F6", "leave the terminal"],
@@ -189,6 +189,7 @@ addEventListener("keydown", (event) => {
     2: () => tabs[1]?.click(),
     3: () => tabs[2]?.click(),
     4: () => tabs[3]?.click(),
+    5: () => tabs[4]?.click(),
   };
   if (
     (event.key === "ArrowDown" || event.key === "ArrowUp") &&

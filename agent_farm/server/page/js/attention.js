@@ -26,10 +26,23 @@ export function watchAttention(badge, button) {
   show(button);
 }
 
-function count(badge) {
+/* What the view shows, in the tab's title: of several tabs each can be told from the others. */
+let viewTitle = "";
+export function setTitle(title) {
+  viewTitle = title;
+  drawTitle();
+}
+
+function drawTitle() {
   const number = [...builders.values()].filter(needsPerson).length;
   const name = hasLoaded() ? `${line(farm.name)} — agent-farm` : "agent-farm";
-  document.title = number ? `(${number}) ${name}` : name;
+  const shown = viewTitle ? `${viewTitle} · ${name}` : name;
+  document.title = number ? `(${number}) ${shown}` : shown;
+}
+
+function count(badge) {
+  const number = [...builders.values()].filter(needsPerson).length;
+  drawTitle();
   badge.hidden = !number;
   badge.textContent = number;
   badge.title = `${number} ${number === 1 ? "builder needs" : "builders need"} you`;

@@ -3,7 +3,9 @@
 import { focused, h, line, replace } from "./dom.js";
 import { age } from "./format.js";
 import { keyedList } from "./keyed_list.js";
+import { landingBox } from "./landing_queue.js";
 import { builders, follow, hasLoaded } from "./live.js";
+import { optionButtons } from "./options.js";
 import { builderRow } from "./row.js";
 import { byUrgency, needsPerson, pill, STATES, TYPES, urgency } from "./states.js";
 
@@ -32,10 +34,17 @@ export function boardView(view) {
   const chips = h("div.chips", { role: "group", "aria-label": "Filter by state" });
   const needing = { title: h("h2", { id: "needs-title" }), list: h("ul") };
   const needs = h("section.needs", { "aria-labelledby": "needs-title", hidden: true }, needing.title, needing.list);
-  const placeNeeds = keyedList(needing.list, needCard);
+  const placeNeeds = keyedList(needing.list, (one) => needCard(view, one));
   const groups = h("div.groups");
   const empty = h("div");
-  view.show(h("h1.visually-hidden", "Builders"), h("div.board-head", filter, chips), needs, groups, empty);
+  view.show(
+    h("h1.visually-hidden", "Builders"),
+    h("div.board-head", filter, chips),
+    needs,
+    landingBox(view),
+    groups,
+    empty,
+  );
   const sections = new Map();
 
   function draw() {
@@ -109,7 +118,9 @@ export function boardView(view) {
   draw();
 }
 
-function needCard({ id, title, status }) {
+function needCard(view, { id, title, status }) {
+  const options = status.state === "waiting" ? optionButtons(view, id) : null;
+  options?.update(true);
   return h(
     "li",
     h(
@@ -123,6 +134,7 @@ function needCard({ id, title, status }) {
       h("span.line.isolate", line(title)),
       h("span.line.small.dim", id, status.at ? [" · for ", h("span", { "data-at": status.at }, age(status.at))] : null),
     ),
+    options?.element,
   );
 }
 

@@ -2,6 +2,8 @@
 /* One builder: how it is, its terminal, what it changed, what happened, what it was told. */
 
 import { actionButtons } from "./actions.js";
+import { setTitle } from "./attention.js";
+import { conflictsPanel } from "./conflicts.js";
 import { diffPanel } from "./diff.js";
 import { drawnOnce, focused, h, icon, line, plain, replace } from "./dom.js";
 import { age, moment } from "./format.js";
@@ -17,13 +19,14 @@ import { timelinePanel } from "./timeline.js";
 const TABS = [
   ["terminal", "Terminal"],
   ["diff", "Diff"],
+  ["conflicts", "Conflicts"],
   ["timeline", "Timeline"],
   ["prompt", "Prompt"],
 ];
 
 export function builderView(view, id, tab = "terminal") {
   const differs = drawnOnce();
-  const message = sendBox(id);
+  const message = sendBox(view, id);
   const head = h("div.builder-head");
   const panel = h("div.panel", { role: "tabpanel", id: "panel", "aria-labelledby": "tab-terminal" });
   const tabs = h(
@@ -69,11 +72,13 @@ export function builderView(view, id, tab = "terminal") {
       wasThere = true;
       view.show(h("div.builder-view", head, h("div", tabs, panel), message.element));
       drawHead(builder);
+      setTitle(line(builder.title));
       message.update(builder);
       open(TABS.some(([name]) => name === tab) ? tab : "terminal");
       return;
     }
     drawHead(builder);
+    setTitle(line(builder.title));
     message.update(builder);
     current?.update?.(builder);
   }
@@ -138,10 +143,17 @@ export function builderView(view, id, tab = "terminal") {
     history.replaceState(null, "", `#/builder/${encodeURIComponent(id)}${name === "terminal" ? "" : `/${name}`}`);
     inner?.leave();
     inner = view.part(panel);
-    const make = { terminal: terminalPanel, diff: diffPanel, timeline: timelinePanel, prompt: promptPanel }[name];
+    const make = {
+      terminal: terminalPanel,
+      diff: diffPanel,
+      conflicts: conflictsPanel,
+      timeline: timelinePanel,
+      prompt: promptPanel,
+    }[name];
     current = make(inner, builder) || {};
   }
 
+  view.onLeave(() => setTitle(""));
   view.onLeave(
     follow((changed, removed, whole) => {
       if (whole || changed.includes(id) || removed.includes(id)) draw();

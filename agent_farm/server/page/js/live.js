@@ -9,6 +9,7 @@ let isLoaded = false;
 
 const listeners = new Set();
 const sessionListeners = new Set();
+const landingListeners = new Set();
 const connectionListeners = new Set();
 
 /* `listener(changed ids, removed ids, all)`; the answer ends it. */
@@ -20,6 +21,11 @@ export function follow(listener) {
 export function followSessions(listener) {
   sessionListeners.add(listener);
   return () => sessionListeners.delete(listener);
+}
+
+export function followLanding(listener) {
+  landingListeners.add(listener);
+  return () => landingListeners.delete(listener);
 }
 
 export function followConnection(listener) {
@@ -49,7 +55,7 @@ const told = {
     isLoaded = true;
     say("live", data.problem);
     tell([...builders.keys()], [], true);
-    for (const listener of [...sessionListeners]) listener();
+    for (const listener of [...sessionListeners, ...landingListeners]) listener();
   },
   change(data) {
     for (const builder of data.builders) builders.set(builder.id, builder);
@@ -59,6 +65,9 @@ const told = {
   },
   sessions() {
     for (const listener of [...sessionListeners]) listener();
+  },
+  landing() {
+    for (const listener of [...landingListeners]) listener();
   },
   problem(data) {
     say("live", data.what ? data : null);

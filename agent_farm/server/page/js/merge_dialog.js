@@ -39,6 +39,25 @@ export function mergeDialog(builder) {
       }
     }
 
+    const queue = h(
+      "button",
+      { type: "button", hidden: true, onclick: () => enqueue(false) },
+      "Put into the landing queue",
+    );
+
+    async function enqueue(yes) {
+      queue.disabled = true;
+      replace(failed);
+      try {
+        close(await act("land", { ids: [builder.id], background: true, yes }));
+        toast(`${builder.id} is in the landing queue`);
+      } catch (error) {
+        const again = h("button", { type: "button", onclick: () => enqueue(true) }, "Agree and land");
+        replace(failed, errorBox(error, ...(error.code === "consent-needed" ? [again] : [])));
+        queue.disabled = false;
+      }
+    }
+
     const [work, into] = [h("span.mono", plain(builder.branch)), h("strong.mono", "…")];
     const what = h("div.stack", { "aria-live": "polite" }, h("p.dim", "Looking at what would land …"));
     read("landing", { id: builder.id })
@@ -46,6 +65,7 @@ export function mergeDialog(builder) {
         work.textContent = plain(landing.work);
         into.textContent = plain(landing.into);
         replace(what, landingParts(landing));
+        queue.hidden = !(landing.checks.length && landing.commits.length);
       })
       .catch((error) => replace(what, errorBox(error)));
     return [
@@ -55,12 +75,12 @@ export function mergeDialog(builder) {
       h("label.check", here, `Also where that branch is not ${plain(builder.base)}`),
       h("label.check", prune, "Remove the builder then, unless it is at work"),
       failed,
-      h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), go),
+      h("div.row", h("button", { type: "button", onclick: () => close(null) }, "Cancel"), queue, go),
     ];
   });
 }
 
-function landingParts({ commits, left_behind: left }) {
+function landingParts({ commits, checks, left_behind: left }) {
   const lines = (title, all) => [
     h("h3", `${title} (${all.length})`),
     h("pre.command", { tabindex: "0" }, all.map(plain).join("\n")),
@@ -68,6 +88,7 @@ function landingParts({ commits, left_behind: left }) {
   const subjects = commits.map((one) => `${one.sha.slice(0, 10)} ${one.subject}`);
   return [
     commits.length ? lines("Commits", subjects) : h("p", "It has no commit that has not landed."),
+    checks.length ? lines("Has to pass", checks) : null,
     left.length ? lines("Not committed, so it does not land", left) : null,
   ];
 }

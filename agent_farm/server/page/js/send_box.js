@@ -2,6 +2,7 @@
 /* What is said to a builder, under each of its views: a message, or keys that answer a dialog. */
 import { ApiError, act } from "./api.js";
 import { h, plain } from "./dom.js";
+import { optionButtons } from "./options.js";
 
 const KEYS = [
   ["1", "1"],
@@ -18,8 +19,8 @@ const KEYS = [
 /* What was written to a builder and not sent yet, wherever one was meanwhile. */
 const drafts = new Map();
 
-/** @param {string} id */
-export function sendBox(id) {
+/** @param {import('./view.js').View} view @param {string} id */
+export function sendBox(view, id) {
   const text = h("textarea", {
     id: "message",
     rows: "1",
@@ -30,7 +31,10 @@ export function sendBox(id) {
   const button = h("button.primary", { type: "submit" }, "Send");
   const keys = KEYS.map(([word, key]) => h("button", { type: "button", onclick: () => press(key) }, word));
   const answers = h("div.answers", { role: "group", "aria-label": "Keys that answer a dialog", hidden: true }, keys);
-  const form = h("form.send.card", answers, text, button, result);
+  const options = optionButtons(view, id);
+  /** @type {string | null} */
+  let asked = null;
+  const form = h("form.send.card", options.element, answers, text, button, result);
   text.value = drafts.get(id) || "";
   text.addEventListener("input", () => drafts.set(id, text.value));
   text.addEventListener("keydown", (event) => {
@@ -76,7 +80,11 @@ export function sendBox(id) {
     element: form,
     /* A builder that waits shows a dialog, most often: a message would be held. */
     update({ status }) {
-      answers.hidden = status.state !== "waiting";
+      const waits = status.state === "waiting";
+      answers.hidden = !waits;
+      const question = waits ? `${status.at} ${status.reason}` : null;
+      if (question !== asked) options.update(waits);
+      asked = question;
     },
   };
 }

@@ -34,7 +34,7 @@ from agent_farm.pane.journal import TOOLS_TOLD
 from agent_farm.server.answering import Tell, context_for
 from agent_farm.server.auth import MESSAGES_PATH, SSE_PATH, caller_in
 from agent_farm.server.tokens import Caller
-from agent_farm.server.tools import call_tool, tools_for
+from agent_farm.server.tools import as_utf8, call_tool, tools_for
 from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.sessions.session import Progress
 from agent_farm.sessions.tool_calls import ServedCall, record_served_call
@@ -106,7 +106,7 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
                     text = await told.get()
             except TimeoutError:
                 text = f"{name}: at work for {time.monotonic() - began:.0f} s"
-            await asked.session.report_progress(time.monotonic() - began, None, text)
+            await asked.session.report_progress(time.monotonic() - began, None, as_utf8(text))
 
     def tell(text: str) -> None:
         loop.call_soon_threadsafe(told.put_nowait, text)

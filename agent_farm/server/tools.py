@@ -59,8 +59,15 @@ async def call_tool(
         found = await answer_to(operation, open_context(operation), request)
     except Exception as error:
         return _failed(_for_programs(expected(error, name), operation, arguments))
-    text = TextContent(type="text", text=json.dumps(found))
-    return CallToolResult(content=[text], structured_content=found)
+    text = json.dumps(found, ensure_ascii=False)
+    if (plain := as_utf8(text)) != text:
+        found = json.loads(plain)
+    return CallToolResult(content=[TextContent(type="text", text=plain)], structured_content=found)
+
+
+def as_utf8(text: str) -> str:
+    """With question marks for bytes of a name that are none: an answer that holds them is never sent."""
+    return text.encode(errors="replace").decode()
 
 
 def _allowed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -86,7 +93,7 @@ def _for_programs(
 
 
 def _failed(error: AgentFarmError) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text_of(error))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=as_utf8(text_of(error)))], is_error=True)
 
 
 def text_of(error: AgentFarmError) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import Af
-from tests.gitrepo import git
+from tests.gitrepo import commit_files, git
 from tests.server.architect import Architect, architect_over_stdio
 from tests.server.serving import tools_of
 from tests.sessions.loop import in_loop
@@ -207,3 +208,17 @@ def test_the_butlers_tools_over_stdio(repo: Path, af: Af) -> None:
         assert [one["name"] for one in listed] == ["daily"]
     finally:
         af("butler", "stop", "--now")
+
+
+@in_loop
+async def test_a_name_that_is_no_utf_8_is_answered(repo: Path) -> None:
+    odd = os.fsdecode(b"odd-\xff.txt")
+    async with architect_over_stdio(repo) as architect:
+        ids = [await builder(architect, f"[[write:{name}.txt]]") for name in ("one", "two")]
+        for id in ids:
+            commit_files(repo / ".builders" / id, {odd: id})
+        (conflict,) = (await architect.done("conflicts", {"ids": ids}))["conflicts"]
+        assert conflict["files"] == ["odd-?.txt"]
+        assert "odd-?.txt" in (await architect.done("diff", {"id": ids[0]}))["diff"]
+        await architect.done("merge", {"ids": ids[:1]})
+        assert "odd-?.txt" in await architect.refused("merge", {"ids": ids[1:]})

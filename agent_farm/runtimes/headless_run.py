@@ -9,6 +9,9 @@ from agent_farm.runtimes.lines import LineParser
 from agent_farm.runtimes.process import TOO_LONG, Command, run_guarded
 from agent_farm.runtimes.result import Failure, RuntimeResult
 
+MOST_CALLS = 10_000
+MOST_CHARACTERS = 1 << 26
+
 
 class Interrupted(asyncio.CancelledError):
     """`partial` has no usage or cost that the runtime did not tell."""
@@ -38,6 +41,9 @@ def _hearing(parser: LineParser) -> Callable[[str], str | None]:
             parser.fail("failed", "a line of its output is too long to be read")
             return "failed"
         verdict = parser.line(text)
+        if len(parser.calls) > MOST_CALLS or len(parser.output) > MOST_CHARACTERS:
+            parser.fail("failed", "it went on and on: more tool calls or text than can be kept")
+            return "failed"
         answered = sum(call.result is not None for call in parser.calls.values())
         if tell and (now := (len(parser.calls), answered, parser.output)) != seen:
             seen = now

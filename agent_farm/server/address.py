@@ -87,6 +87,13 @@ def is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
+def supervisor_of(files: ServerFiles) -> int | None:
+    """The supervisor, as the process that started it knows it; it may have ended."""
+    with suppress(OSError, ValueError):
+        return int(files.lock.read_text())
+    return None
+
+
 def load_address(files: ServerFiles) -> ServerAddress | None:
     try:
         document = load_json(files.address)

@@ -17,7 +17,6 @@ from agent_farm.server.variables import SHELL_HEADER, header_of, own_shell
 from agent_farm.sessions.telemetry import parse_traceparent
 
 LINES = "application/x-ndjson"
-_ANSWERS = (200, 400, 404, 409)
 _HINT = "af sessions"
 
 
@@ -25,7 +24,7 @@ def ask_server(root: Path, verb: str, request: object, tell: Callable[[str], Non
     """The verb's document. What the server tells meanwhile is told; an expected error is raised."""
     with _answered(root, verb, request) as response:
         while line := response.readline():
-            said = json.loads(line)
+            said = _read(line)
             if "told" in said:
                 tell(said["told"])
             elif "error" in said:
@@ -35,6 +34,14 @@ def ask_server(root: Path, verb: str, request: object, tell: Callable[[str], Non
     raise AgentFarmError(
         "The server ended before it had answered", why="The record says what became of it.", hint=_HINT
     )
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except ValueError as error:
+        said = line[:200].decode(errors="replace")
+        raise AgentFarmError("The server's answer is not JSON", why=said, hint="af butler logs") from error
 
 
 def caller_headers(root: Path, address: ServerAddress) -> dict[str, str]:
@@ -73,9 +80,6 @@ def _answered(root: Path, verb: str, request: object) -> Iterator[http.client.HT
             # it ended itself, having had nothing to do, at the very moment it was asked
             connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
             response = connection.getresponse()
-        if response.status not in _ANSWERS:
-            detail = response.read().decode(errors="replace")
-            raise AgentFarmError(f"The server answered {response.status}", why=detail, hint="af butler logs")
         yield response
     except (OSError, http.client.HTTPException) as error:
         raise AgentFarmError(

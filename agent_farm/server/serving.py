@@ -26,6 +26,7 @@ from agent_farm.server.address import (
     require_token,
     server_files,
     store_address,
+    supervisor_of,
 )
 from agent_farm.server.idle import is_idle
 from agent_farm.server.launching import turn_running_log
@@ -163,11 +164,12 @@ class RunningServer:
             return
         known = load_address(self.files)
         assert known is not None
+        parent = os.getppid()  # whoever adopts orphans, once the supervisor has been killed
         mine = replace(
             known,
             port=self.ports[0],
             pid=os.getpid(),
-            supervisor=os.getppid(),
+            supervisor=parent if parent == supervisor_of(self.files) else None,
             stopping=stopping,
             started_at=known.started_at if known.pid == os.getpid() else time.time(),
         )

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.errors import TimedOut
-from agent_farm.server.address import is_held, load_address, server_files
+from agent_farm.server.address import is_held, load_address, server_files, supervisor_of
 
 PATIENCE = 20.0
+_PROC = Path("/proc")
 
 
 def stop_server(root: Path, *, now: bool = False) -> bool:
@@ -20,22 +21,24 @@ def stop_server(root: Path, *, now: bool = False) -> bool:
     address = load_address(files)
     if address is None or not is_held(files.lock):
         return False
-    pids = {pid for pid in (_starter(files.lock), address.supervisor, address.pid) if pid}
+    known = {supervisor_of(files), address.supervisor, address.pid}
+    pids = {pid for pid in known if pid and _is_servers(pid)}
     for number in (signal.SIGTERM, signal.SIGKILL) if now else (signal.SIGTERM,):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         if _is_gone(files.lock, 1.0 if now and number == signal.SIGTERM else PATIENCE):
             return True
-    raise TimedOut(
-        f"The server (pid {', '.join(map(str, sorted(pids)))}) has not ended", hint="af butler stop --now"
-    )
+    named = f" (pid {', '.join(map(str, sorted(pids)))})" if pids else ""
+    raise TimedOut(f"The server{named} has not ended", hint="af butler stop --now")
 
 
-def _starter(lock: Path) -> int | None:
-    """The supervisor, as the process that started it knows it."""
-    text = lock.read_text()
-    return int(text) if text.isdecimal() else None
+def _is_servers(pid: int) -> bool:
+    """Whether it is a server or its supervisor; the number of one that was killed may be anybody's by now."""
+    try:
+        return b"agent_farm.server.serving" in (_PROC / str(pid) / "cmdline").read_bytes()
+    except FileNotFoundError:
+        return not (_PROC / "self").exists()  # no Linux: there nobody can be asked
 
 
 def _is_gone(lock: Path, seconds: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes import get_adapter, headless_run
 from agent_farm.runtimes.mcp_config import McpServer
 from agent_farm.runtimes.result import RuntimeResult
 
@@ -52,6 +52,18 @@ def test_output_that_cannot_be_read_fails_the_run_and_keeps_what_came_before(
     import re
 
     assert re.search(why, result.failure.message)
+
+
+def test_a_run_that_goes_on_and_on_is_ended_and_keeps_what_came_before(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headless_run, "MOST_CALLS", 20)
+    tool = WHOLE.splitlines()[2]
+    code = f"{WHOLE}\nwhile True:\n    {tool}\n"
+    result = run(desk, command=says(desk, code), timeout=100)
+    assert result.failure is not None
+    assert "on and on" in result.failure.message
+    assert (result.conversation_id, len(result.tool_calls)) == ("c1", 21)
 
 
 def test_a_ledger_that_cannot_be_written_fails_the_run_and_keeps_what_came_before(desk: Path) -> None:

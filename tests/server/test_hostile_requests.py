@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent_farm.server.api import MOST_BYTES
 from tests.conftest import Af
 from tests.server.serving import ARCHITECT, Served, serving
 from tests.sessions.loop import in_loop
@@ -51,3 +52,8 @@ async def test_null_is_a_value_like_others(repo: Path) -> None:
 def test_a_time_without_end_is_no_number_of_seconds(repo: Path, af: Af) -> None:
     endless = af("run", "--runtime", "demo", "--timeout", "inf", "x")
     assert (endless.returncode, "infinite" in endless.stderr) == (2, True)
+
+
+def test_a_prompt_that_is_too_large_is_refused_in_words(repo: Path, af: Af) -> None:
+    large = af("run", "--runtime", "demo", "-", input="x" * (MOST_BYTES + 1))
+    assert (large.returncode, large.stderr) == (1, f"error: The body is larger than {MOST_BYTES} bytes\n")

@@ -19,11 +19,13 @@ import httpx2
 import psutil
 import pytest
 
-from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, DamagedFile, TimedOut
 from agent_farm.paths import user_state_directory
 from agent_farm.ports import reserve_ports
 from agent_farm.runtimes import ADAPTERS, get_adapter
-from agent_farm.server.address import ServerAddress, server_files
+from agent_farm.server import stopping
+from agent_farm.server.address import ServerAddress, load_address, server_files, store_address
 from agent_farm.server.launching import ensure_server, has_crashed, running_server
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
@@ -137,6 +139,35 @@ def test_with_its_supervisor_dead_too_the_next_command_brings_it_back(farm: Path
     after = ensure_server(farm)
     assert after.port == before.port
     assert health(after)["accepting"] is True
+
+
+def test_without_its_supervisor_it_names_nobody_in_its_place(farm: Path) -> None:
+    """Who adopts orphans may be the person's session manager, or process 1."""
+    ensure_server(farm)
+    before = up(farm)
+    assert before.pid is not None
+    assert before.supervisor is not None
+    os.kill(before.supervisor, signal.SIGKILL)
+    os.kill(before.pid, signal.SIGTERM)
+    wait_until(lambda: running_server(farm) is None, what="the end of the server")
+    known = load_address(server_files(farm))
+    assert known is not None
+    assert (known.pid, known.supervisor) == (before.pid, None)
+    assert health(ensure_server(farm))["accepting"] is True
+
+
+def test_a_number_that_is_another_process_by_now_is_not_signalled(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "PATIENCE", 0.5)
+    files = server_files(repo)
+    with subprocess.Popen(["sleep", "600"]) as other, file_lock(files.lock) as lock:
+        os.pwrite(lock, str(other.pid).encode(), 0)
+        store_address(files, ServerAddress(9, files.token, 0.0, pid=other.pid, supervisor=other.pid))
+        with pytest.raises(TimedOut):
+            stop_server(repo, now=True)
+        assert other.poll() is None
+        other.kill()
 
 
 def test_stop_ends_it_and_the_port_is_kept_for_the_farm(farm: Path) -> None:

@@ -192,6 +192,10 @@ class RunPaths:
         return self.directory / "usage.json"
 
     @property
+    def answer(self) -> Path:
+        return self.directory / "answer.json"
+
+    @property
     def proof(self) -> Path:
         """What checks and the diff say of its work."""
         return self.directory / "proof.json"

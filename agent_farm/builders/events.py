@@ -146,6 +146,22 @@ def load_usage(path: Path) -> Usage | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    at: float
+    text: str
+
+
+def load_answer(path: Path) -> Said | None:
+    """What its last turn ended with, as far as its runtime says."""
+    try:
+        document = json.loads(read_own(path))
+        said = Said(document["at"], document["text"])
+    except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return said if isinstance(said.at, (int, float)) and isinstance(said.text, str) else None
+
+
 def load_exit(path: Path) -> Exit | None:
     try:
         document = json.loads(read_own(path))

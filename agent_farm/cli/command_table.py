@@ -58,6 +58,7 @@ COMMANDS = {
     "butler": Entry("butler", "butler", "Headless", "Start, stop and look at the farm's server"),
     "schedule": Entry("schedule", "schedule", "Headless", "Run prompts at set times"),
     "credentials": Entry("butler", "credentials", "Headless", "Keep keys for sessions, encrypted"),
+    "acp": Entry("editor", "acp", "Builders", "Serve builders to an editor over stdio"),
     "mcp": Entry("butler", "mcp", "Headless", "Serve the architect's tools over stdio"),
     "ask": Entry("ask", "ask", "Local context", "Ask a question about local sources"),
     "chat": Entry("ask", "chat", "Local context", "Talk with your AI CLI about local sources"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agent_farm.builders.events import Event, load_events
+from agent_farm.builders.events import Event, Said, load_answer, load_events
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
@@ -56,12 +56,17 @@ class Logs(Request):
 class Logged(Answer):
     id: str
     events: Annotated[tuple[Event, ...], Meta(description="Oldest first; times are in seconds since 1970")]
+    answer: Annotated[
+        Said | None,
+        Meta(description="What its last turn ended with; null where its runtime does not say"),
+    ] = None
 
 
 def _logs(context: Context, request: Logs) -> Logged:
     record = choose(context, request.id)
-    events = load_events(context.farm.run(record.id).events)
-    return Logged(id=record.id, events=tuple(events[-request.limit :]))
+    run = context.farm.run(record.id)
+    events = load_events(run.events)
+    return Logged(record.id, tuple(events[-request.limit :]), load_answer(run.answer))
 
 
 LOGS = Operation(

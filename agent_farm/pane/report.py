@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
+_ANSWER_LENGTH = 200_000
+# What a turn ended with, as claude and codex call it, and gemini.
+_ANSWERS = ("last_assistant_message", "prompt_response")
 # What of a tool's arguments says best what it is about to do.
 _SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
 _DETAILS = ("notification_type", "tool_name", "source", "error", "transcript_path")
@@ -46,6 +49,8 @@ def main(argv: list[str]) -> None:
     event = _event(run, name, payload, launch.get("hooks") or {})
     if payload.get("agent_id") and event["state"] == "working" and current_state(directory, run) != "waiting":
         event["state"] = None  # a sub-agent in the background does not make an ended turn run again
+    if event["state"] == "idle":
+        _record_answer(directory, run, payload)  # first: who hears that the turn has ended looks for it
     before = record_event(directory, event)
     if event["state"] == "idle":
         _record_usage(directory, run, payload)
@@ -61,6 +66,13 @@ def _record_usage(directory: str, run: str, payload: Mapping[str, object]) -> No
     usage = usage_of(payload)
     if usage:
         write_json(directory, "usage.json", {"version": 1, "run": run, **usage})
+
+
+def _record_answer(directory: str, run: str, payload: Mapping[str, object]) -> None:
+    text = next((found for field in _ANSWERS if isinstance(found := payload.get(field), str)), None)
+    if text:
+        answer = {"at": time.time(), "text": text[:_ANSWER_LENGTH]}
+        write_json(directory, "answer.json", {"version": 1, "run": run, **answer})
 
 
 def _load_payload() -> dict[str, object]:

@@ -47,7 +47,7 @@ class Start:
     checkout that `cwd` is in, `builder` whose pane it is. `report` is the command that its hooks run, with
     their payload on standard input, `await_tools` one that ends when the server has told its tools. Without
     `server` it gets a strict and empty MCP configuration. `resume` continues `conversation_id`. `skills` is
-    the directory whose `skills/` may run unasked, headless.
+    the directory whose `skills/` may run unasked, headless. `unlocked` are words of `Cli.unlocks`.
     """
 
     mode: Literal["pane", "headless", "ask"]
@@ -67,6 +67,7 @@ class Start:
     conversation_id: str | None = None
     resume: bool = False
     extra_args: tuple[str, ...] = ()
+    unlocked: tuple[str, ...] = ()
     command: tuple[str, ...] | None = None
     report: tuple[str, ...] = ()
     await_tools: tuple[str, ...] = ()
@@ -214,6 +215,8 @@ class Cli:
     `temporary` is the variable of the directory for what it leaves behind, by mode; that is emptied.
     `limited` is how it says that a usage limit is reached that time lifts: a regular expression, with a group
     `until` for the time or `after` for the duration that it names (usage_limits.py).
+    `interrupt` are the keys that end a turn in its pane; without any nobody can. `unlocks` are words for what
+    of the user's own a pane can be let use.
     `hides_git_identity`: its commands do not see who the user is to git. `reads_beside`: headless it can be
     let read a directory without being let write there. `worker` is a program of ours around it, headless,
     with what goes to its standard input; without one it gets the prompt there.
@@ -258,6 +261,8 @@ class Cli:
     screen: Screen = Screen()
     limited: str = ""
     own_words: OwnWords = INPUT_LINE
+    interrupt: str = "Escape"
+    unlocks: tuple[str, ...] = ()
     notices_dead_mcp: bool = True
     hides_git_identity: bool = False
     reads_beside: bool = True

@@ -219,6 +219,7 @@ COPILOT = Cli(
         r"(?:hit|reached|exceeded) (?:a|the|your)(?: \w+)? rate limit\b"
         r"(?:.*?(?:reset on (?P<until>[^.]+?)(?: or switch|\.|$)|try again in (?P<after>[^.]+)))?"
     ),
+    interrupt="Escape Escape",
     notices_dead_mcp=False,
     reads_beside=False,
 )

@@ -104,6 +104,7 @@ DEMO = Cli(
         working=r"^● [^\n]*\n+demo>[^\n]*\s*\Z",
     ),
     limited=r"usage limit reached(?:, resets (?P<until>.+))?",
+    interrupt="C-c",
     tells_version=False,
     check_prompt='[[mcp:farm_check {"word": "demo"}]]',
 )

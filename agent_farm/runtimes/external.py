@@ -89,6 +89,7 @@ EXTERNAL = Cli(
     ),
     screen=Screen(ready=r"^> *$", draft=r"^> \S", working=r"^● active"),
     own_words=OwnWords(whole="/exit"),
+    interrupt="",
     notices_dead_mcp=False,
     tells_version=False,
     calls_tools=False,

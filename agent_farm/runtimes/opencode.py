@@ -257,6 +257,7 @@ OPENCODE = Cli(
         working=r"esc (?:again )?(?:to )?interrupt",
     ),
     limited=r"usage limit reached(?:.*?will reset in (?P<after>[^.]+))?|free usage exceeded",
+    interrupt="Escape Escape",
     notices_dead_mcp=False,
     hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
 )

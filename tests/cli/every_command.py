@@ -48,7 +48,7 @@ WORDS = {
     "trigger": ["trigger", "hello"],
 }
 # These start runtimes or serve until they are ended; their own tests look at them.
-ELSEWHERE = {"run", "mcp", "ask", "chat", "dash", "adapter", "board"}
+ELSEWHERE = {"run", "acp", "mcp", "ask", "chat", "dash", "adapter", "board"}
 # These need no farm.
 ANYWHERE = {"tmux", "completion", "sources", "runtimes"}
 

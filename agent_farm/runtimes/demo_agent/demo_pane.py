@@ -100,7 +100,8 @@ class _Agent:
             self._conversation.save(self._arguments.home)
             self.line.say(f"answer: {answer} · message {self._conversation.messages}")
             self._answered_bytes += bytes_of(answer)
-            self._hooks.report("Stop", **spending(self._conversation.heard_bytes, self._answered_bytes))
+            spent = spending(self._conversation.heard_bytes, self._answered_bytes)
+            self._hooks.report("Stop", last_assistant_message=answer, **spent)
 
     def _interrupted(self, key: str) -> None:
         """Ctrl-C is reported; Esc is not, as in the CLIs whose stale state has to be seen on the screen."""

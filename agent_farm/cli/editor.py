@@ -1,0 +1,35 @@
+"""`af acp`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from agent_farm.cli.options import complete_runtimes
+from agent_farm.runtimes.cli import PERMISSIONS
+
+
+@click.command()
+@click.option("--runtime", metavar="NAME", help="Runtime of new builders.", shell_complete=complete_runtimes)
+@click.option("--model", metavar="NAME", help="Model of new builders.")
+@click.option("--permissions", type=click.Choice(PERMISSIONS), help="What new builders may do unasked.")
+def acp(runtime: str | None, model: str | None, permissions: str | None) -> None:
+    """Serve builders to an editor that speaks the Agent Client Protocol, over stdio.
+
+    A session of the editor is a builder of the repository it is opened in: its first message spawns one,
+    the others are sent to it, cancelling interrupts it. The builder stays when the editor is closed.
+
+    \b
+      Zed, settings.json:
+        {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
+      JetBrains, ~/.jetbrains/acp.json:
+        {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
+    """
+    import asyncio
+
+    from agent_farm.server.editor_door import EditorAgent, serve_editor
+
+    order = {"runtime": runtime, "model": model, "permissions": permissions}
+    given = {name: value for name, value in order.items() if value is not None}
+    asyncio.run(serve_editor(EditorAgent(given, dict(os.environ))))

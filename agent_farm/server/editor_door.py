@@ -1,0 +1,286 @@
+"""`af acp`: the door for editors. A session is a builder; every act is a verb of `operations/`.
+
+A session has its builder's id from the start; the builder is spawned by the first message, so that one that
+is opened and left leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import acp
+from acp import schema
+
+from agent_farm.builders.events import Event
+from agent_farm.builders.status import FINISHED
+from agent_farm.consent import Request as Wanted
+from agent_farm.errors import AgentFarmError, ConsentNeeded, NotFound
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.operations.look import Logged
+from agent_farm.operations.operation import Context, Operation
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.send import Delivered
+from agent_farm.operations.status import Colleague
+from agent_farm.operations.table import load
+from agent_farm.runtimes import get_adapter
+
+_POLL_SECONDS = 0.3
+_SHOWN_LINES = 40
+_AGREE, _REFUSE = "agree", "refuse"
+
+
+@dataclass(slots=True)
+class Session:
+    id: str
+    farm: Farm
+    directory: Path
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class EditorAgent:
+    """What the editor's client calls. `order` is what every new builder is asked for with."""
+
+    def __init__(self, order: Mapping[str, str], environ: Mapping[str, str]) -> None:
+        self._order, self._environ = order, environ
+        self._client: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sessions: dict[str, Session] = {}
+
+    def on_connect(self, client: Any) -> None:
+        self._client, self._loop = client, asyncio.get_running_loop()
+
+    async def initialize(self, protocol_version: int, **more: Any) -> schema.InitializeResponse:
+        can = schema.AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+            session_capabilities=schema.SessionCapabilities(list=schema.SessionListCapabilities()),
+        )
+        name = schema.Implementation(name="agent-farm", title="agent-farm", version="1")
+        return schema.InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION, agent_capabilities=can, agent_info=name, auth_methods=[]
+        )
+
+    async def new_session(self, cwd: str, **more: Any) -> schema.NewSessionResponse:
+        """What keeps a spawn from succeeding is said now; consent is asked for with the first message."""
+        id = f"editor-{secrets.token_hex(3)}"
+        session = self._open(id, cwd)
+        try:
+            order = {**self._order, "dry_run": True, "task": "…", "name": id}
+            await self._do(session, "spawn", order, asks=False)
+        except acp.RequestError as error:
+            if (error.data or {}).get("code") != ConsentNeeded.code:
+                raise
+        self._sessions[id] = session
+        return schema.NewSessionResponse(session_id=id)
+
+    async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
+        """The first message and the last answer; what was said between them is in its terminal."""
+        session = self._open(session_id, cwd)
+        told = await self._do(session, "prompt", id=session_id)
+        if told.prompt:
+            await self._tell(session, acp.update_user_message_text(told.prompt))
+        logged: Logged = await self._do(session, "logs", id=session_id, limit=1)
+        if logged.answer:
+            await self._tell(session, acp.update_agent_message_text(logged.answer.text))
+        self._sessions[session_id] = session
+        return schema.LoadSessionResponse()
+
+    async def list_sessions(self, cwd: str | None = None, **more: Any) -> schema.ListSessionsResponse:
+        session = self._open("", cwd or str(Path.cwd()))
+        found = await self._do(session, "list_builders")
+        rows = [
+            schema.SessionInfo(session_id=one.id, cwd=str(session.directory), title=one.task)
+            for one in found.builders
+        ]
+        return schema.ListSessionsResponse(sessions=rows)
+
+    async def prompt(self, prompt: list[Any], session_id: str, **more: Any) -> schema.PromptResponse:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise _error(NotFound(f"No session {session_id} is open here"))
+        session.cancelled.clear()
+        begun, seen = time.time(), await self._say(session, _text_of(prompt))
+        return schema.PromptResponse(stop_reason=await self._follow(session, begun, seen))
+
+    async def cancel(self, session_id: str, **more: Any) -> None:
+        """The keys that interrupt its runtime, pressed in its pane."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        try:
+            shown = await self._do(session, "status", ids=[session_id])
+            runtime = shown.builders[0].runtime if shown.builders else ""
+            keys = get_adapter(runtime, session.farm.root).cli.interrupt if runtime else ""
+            if keys:
+                await self._do(session, "send_keys", ids=[session_id], keys=keys)
+        finally:
+            session.cancelled.set()
+
+    async def _say(self, session: Session, text: str) -> int:
+        """Spawn, send or resume; the number of events that the builder had before."""
+        now = await self._builder(session)
+        if now is None:
+            await self._do(session, "spawn", {**self._order, "task": text, "name": session.id})
+            return 0
+        seen = len((await self._do(session, "logs", id=session.id, limit=0)).events)
+        if now.state in FINISHED:
+            await self._do(session, "resume", id=session.id, say=text)
+            return seen
+        delivered = (await self._do(session, "send", ids=[session.id], text=text)).deliveries[0]
+        if delivered.outcome != "submitted":
+            raise _error(_not_delivered(delivered))
+        return seen
+
+    async def _follow(self, session: Session, begun: float, seen: int) -> Any:
+        """Tell what happens until the turn has ended; why it did."""
+        noted = ""
+        while not session.cancelled.is_set():
+            now = await self._builder(session)
+            logged: Logged = await self._do(session, "logs", id=session.id, limit=0)
+            for number, event in enumerate(logged.events[seen:], seen):
+                await self._tell_event(session, number, event)
+            seen = len(logged.events)
+            if now is None:
+                raise _error(NotFound(f"{session.id} is gone", why="It was removed while it worked."))
+            if now.state == "idle" or _asks_and_has_ended(now, logged):
+                await self._conclude(session, begun, logged, now)
+                return "end_turn"
+            if now.state in FINISHED:
+                why = now.reason or f"af logs {session.id} says more."
+                raise _error(AgentFarmError(f"{session.id} is {now.state}", why=why))
+            note = _waits(now)
+            if note and note != noted:
+                noted = note
+                await self._tell(session, acp.update_agent_message_text(note))
+            try:
+                await asyncio.wait_for(session.cancelled.wait(), _POLL_SECONDS)
+            except TimeoutError:
+                continue
+        return "cancelled"
+
+    async def _conclude(self, session: Session, begun: float, logged: Logged, now: Colleague) -> None:
+        """The turn's answer; where its runtime tells none, what its screen shows."""
+        if now.state == "waiting":
+            text = now.reason or ""
+        elif logged.answer and logged.answer.at >= begun:
+            text = logged.answer.text
+        else:
+            screen = (await self._do(session, "capture", id=session.id)).screen
+            lines = [line.rstrip() for line in screen.splitlines() if line.strip()]
+            text = "```\n" + "\n".join(lines[-_SHOWN_LINES:]) + "\n```"
+        await self._tell(session, acp.update_agent_message_text(text))
+
+    async def _tell_event(self, session: Session, number: int, event: Event) -> None:
+        detail = event.detail if isinstance(event.detail, dict) else {}
+        tool, file = detail.get("tool_name"), detail.get("file")
+        if event.source == "hook" and event.state == "working" and isinstance(tool, str):
+            title = f"{tool} {file}" if isinstance(file, str) else tool
+            kind: Any = "edit" if file else "other"
+            call = acp.start_tool_call(f"event-{number}", title, kind=kind, status="completed")
+            await self._tell(session, call)
+
+    async def _builder(self, session: Session) -> Colleague | None:
+        found = await self._do(session, "list_builders")
+        return next((one for one in found.builders if one.id == session.id), None)
+
+    def _open(self, id: str, cwd: str) -> Session:
+        try:
+            return Session(id, open_farm(Path(cwd)), Path(cwd))
+        except AgentFarmError as error:
+            raise _error(error) from error
+
+    async def _do(
+        self,
+        session: Session,
+        verb: str,
+        order: Mapping[str, Any] | None = None,
+        *,
+        asks: bool = True,
+        **more: Any,
+    ) -> Any:
+        """Carry out a verb, on a thread; its expected errors become the protocol's."""
+        operation: Operation[Any, Any] = load(verb)
+        context = Context(
+            session.farm,
+            ask=(lambda wanted: self._agrees(session, wanted)) if asks else None,
+            naming_agrees=True,
+            whole_ids=True,
+            directory=session.directory,
+            environ=self._environ,
+        )
+        try:
+            request = read_request(operation, {**(order or {}), **more}, lax=True)
+            return await asyncio.to_thread(operation.answer_to, context, request)
+        except AgentFarmError as error:
+            raise _error(error) from error
+
+    def _agrees(self, session: Session, wanted: Sequence[Wanted]) -> bool:
+        """The editor's person is asked what the repository wants."""
+        assert self._loop is not None
+        content: list[Any] = [acp.tool_content(acp.text_block(one.shown)) for one in wanted]
+        title = "Let this repository do what it wants"
+        call = schema.ToolCallUpdate(tool_call_id="consent", title=title, kind="other", content=content)
+        options = [
+            schema.PermissionOption(option_id=_AGREE, name="Agree", kind="allow_once"),
+            schema.PermissionOption(option_id=_REFUSE, name="Refuse", kind="reject_once"),
+        ]
+        asked = self._client.request_permission(session_id=session.id, tool_call=call, options=options)
+        outcome = asyncio.run_coroutine_threadsafe(asked, self._loop).result().outcome
+        return bool(outcome.outcome == "selected" and outcome.option_id == _AGREE)
+
+    async def _tell(self, session: Session, update: Any) -> None:
+        await self._client.session_update(session_id=session.id, update=update)
+
+
+async def serve_editor(agent: Any) -> None:
+    """Until the editor closes its end."""
+    await acp.run_agent(agent)
+
+
+def _asks_and_has_ended(now: Colleague, logged: Logged) -> bool:
+    """It asked its architect, and waits for a message as an answer."""
+    newest = next((event for event in reversed(logged.events) if event.state), None)
+    return now.state == "waiting" and newest is not None and newest.state == "idle"
+
+
+def _waits(now: Colleague) -> str:
+    """Empty while it needs nobody."""
+    if now.state not in ("waiting", "limited", "queued", "interrupted"):
+        return ""
+    if now.state == "queued":
+        return "It is queued: it starts when another builder ends.\n"
+    reason = f": {now.reason}" if now.reason else ""
+    return f"It is {now.state}{reason}. Its terminal: `af attach {now.id}`\n"
+
+
+def _not_delivered(delivered: Delivered) -> AgentFarmError:
+    hint = next(iter(delivered.hints), None)
+    what = f"The message was not delivered ({delivered.outcome})"
+    return AgentFarmError(what, why=delivered.reason, hint=hint)
+
+
+def _text_of(blocks: Sequence[Any]) -> str:
+    """Text as it stands; of a file that the person points to, its name, and its text where it is given."""
+    parts = []
+    for block in blocks:
+        told = block.model_dump(mode="json", by_alias=True, exclude_none=True)
+        resource = told.get("resource") or {}
+        if told["type"] == "text":
+            parts.append(told["text"])
+        elif told["type"] == "resource_link":
+            parts.append(told["uri"].removeprefix("file://"))
+        elif "text" in resource:
+            parts.append(f"{resource['uri'].removeprefix('file://')}:\n{resource['text']}")
+    return "\n".join(parts)
+
+
+def _error(error: AgentFarmError) -> acp.RequestError:
+    """With all that a person can do about it in the message: editors show nothing else."""
+    lines = [error.sentence, *error.evidence, *([f"hint: {error.hint}"] if error.hint else [])]
+    return acp.RequestError(-32603, "\n".join(lines), {"code": error.code})

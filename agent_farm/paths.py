@@ -206,6 +206,11 @@ class RunPaths:
         return self.directory / "review.json"
 
     @property
+    def pull_request(self) -> Path:
+        """What is known of its pull request."""
+        return self.directory / "pull-request.json"
+
+    @property
     def processes(self) -> Path:
         return self.directory / "processes.json"
 

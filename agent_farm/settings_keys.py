@@ -166,7 +166,7 @@ KEYS = (
         "forge.command",
         str,
         None,
-        "What issues are read with; without it the one that fits the remote, or is installed",
+        "What issues and pull requests go through; without it the one that fits the remote, or is installed",
         choices=("gh", "glab"),
     ),
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),

@@ -121,7 +121,8 @@ def _git(builder: Builder, now: float) -> str:
     elsewhere = _elsewhere(builder.record.branch, state)
     if elsewhere and text.endswith("landed"):
         text += ","  # it has landed, and not on the branch that follows
-    return " ".join(part for part in (text, elsewhere, old) if part)
+    asked = builder.pull_request.told if builder.pull_request else ""
+    return " ".join(part for part in (text, elsewhere, asked, old) if part)
 
 
 def work_words(git: GitState | GitShown, proof: Proof | None) -> str:

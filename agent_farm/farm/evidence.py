@@ -13,12 +13,13 @@ from agent_farm.builders.status import CUT_SHORT, Status
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.farm.ending import program_in_shell
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.changes import TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
-from agent_farm.git.landed import Commit, landing_targets, unlanded_of_each
+from agent_farm.git.landed import Commit, unlanded_of_each
 from agent_farm.git.nested import submodules_with_work
 from agent_farm.git.worktrees import Worktree, list_worktrees
 from agent_farm.launch import as_command
@@ -236,16 +237,17 @@ def _commits(
 ) -> dict[str, list[Commit] | AgentFarmError]:
     """What has not landed, of all that land on the same base together."""
     found = dict[str, list[Commit] | AgentFarmError]()
-    for base in {record.base for record in records}:
-        own = [looks[one.id] for one in records if one.base == base]
-        ids = [one.id for one in records if one.base == base]
+    where = {record.id: (record.base, merged_commit(farm, record.id)) for record in records}
+    for base, merged in set(where.values()):
+        ids = [id for id, place in where.items() if place == (base, merged)]
+        own = [looks[id] for id in ids]
         tips = {
             id: sorted({name for name in (look.state.head, look.tip) if name})
             for id, look in zip(ids, own, strict=True)
         }
         try:
-            targets = landing_targets(farm.repository, base)
-            found |= unlanded_of_each(farm.repository, tips, targets)
+            targets = landing_places(farm, base)
+            found |= unlanded_of_each(farm.repository, tips, [*targets, *([merged] if merged else [])])
         except AgentFarmError as error:
             found |= dict.fromkeys(ids, error)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -15,12 +15,12 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.git.asking import Asking
 from agent_farm.git.changes import Operation, TreeState, tree_state
 from agent_farm.git.checkout import BuilderTree, WorktreeMismatch
 from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.git_process import git_deadline
-from agent_farm.git.landed import landing_targets
 from agent_farm.git.landings import Landing, Question, read_landings
 from agent_farm.git.remotes import Upstream, upstreams_of
 from agent_farm.own_files import read_own
@@ -134,9 +134,10 @@ def _compare(
         with suppress(AgentFarmError):  # a HEAD that cannot be read
             names[record.id] = (trees[record.id].checked_out().name, f"refs/heads/{record.branch}")
     bases = {record.id: record.base for record in records if record.id in names}
-    targets = {base: landing_targets(repository, base) for base in set(bases.values())}
+    targets = {base: landing_places(farm, base) for base in set(bases.values())}
+    merged = {id: [commit] if (commit := merged_commit(farm, id)) else [] for id in names}
     commits = resolve_commits(
-        repository, {name for some in (*names.values(), *targets.values()) for name in some}
+        repository, {name for some in (*names.values(), *targets.values(), *merged.values()) for name in some}
     )
     compared.heads = {id: commits[head] for id, (head, _) in names.items()}
     compared.bases = {id: commits.get(base) for id, base in bases.items()}
@@ -144,12 +145,13 @@ def _compare(
     compared.apart = dict(zip(names, ahead_behind(repository, pairs), strict=True))
     compared.follows = upstreams_of(repository, set(bases.values()))
 
-    there = {
-        base: tuple(sorted({one for name in some if (one := commits[name])}))
-        for base, some in targets.items()
+    def there(some: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({one for name in some if (one := commits[name])}))
+
+    tips = {id: there(some) for id, some in names.items()}
+    questions = {
+        id: Question(some, there([*targets[bases[id]], *merged[id]])) for id, some in tips.items() if some
     }
-    tips = {id: tuple(sorted({one for name in some if (one := commits[name])})) for id, some in names.items()}
-    questions = {id: Question(some, there[bases[id]]) for id, some in tips.items() if some}
     before = {id: Landing(state.landed, state.landed_of, state.landed_at) for id, state in remembered.items()}
     compared.landings = read_landings(repository, questions, before, seconds=until - time.monotonic())
 

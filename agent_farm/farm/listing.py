@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
+from agent_farm.builders.pull_request import PullRequest, load_pull_request
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
 from agent_farm.farm.builds import queued_for_build
@@ -32,6 +33,7 @@ class Builder:
     usage: Usage | None = None
     renamed_from: str | None = None
     proof: Proof | None = None
+    pull_request: PullRequest | None = None
 
 
 def list_builders(
@@ -55,6 +57,7 @@ def list_builders(
             load_usage(farm.run(record.id).usage),
             record.branch if record.id in renamed else None,
             proofs.get(record.id),
+            load_pull_request(farm.run(record.id).pull_request),
         )
         for record in chosen
     ]

@@ -102,8 +102,8 @@ def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> 
         )
     raise ToolMissing(
         f"{wanted or 'gh or glab'} is not installed",
-        why=f"Issues{where} are read through it.",
-        hint='gh issue view N | af spawn --task-file -, where gh is; or af spawn "…"',
+        why=f"Issues and pull requests{where} go through it: https://cli.github.com for gh,"
+        " https://gitlab.com/gitlab-org/cli for glab.",
     )
 
 

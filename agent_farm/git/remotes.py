@@ -77,12 +77,16 @@ def remote_of(repository: Repository, name: str) -> str | None:
     return next((one for one in _remotes(repository) if name.startswith(f"{one}/")), None)
 
 
-def forge_url(repository: Repository, branch: str | None) -> str | None:
+def home_remote(repository: Repository, branch: str | None) -> str | None:
     """Where the repository is at home: what the branch follows, else origin, else the first remote."""
     remotes = _remotes(repository) if _has_remotes(repository) else []
     followed = upstreams_of(repository, [branch]).get(branch) if branch and remotes else None
     wanted = (followed.remote if followed else "", "origin", *remotes)
-    remote = next((name for name in wanted if name in remotes), None)
+    return next((name for name in wanted if name in remotes), None)
+
+
+def forge_url(repository: Repository, branch: str | None) -> str | None:
+    remote = home_remote(repository, branch)
     return run_git(repository.root, "remote", "get-url", "--", remote).strip() if remote else None
 
 

@@ -12,11 +12,12 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import FINISHED
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
-from agent_farm.git.landed import have_landed, landed_plainly, landing_targets
+from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderId, BuilderIds, choose, choose_each
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.review.kept import Comment, Decision
@@ -117,13 +118,13 @@ def _open(farm: Farm, results: Iterable[Result]) -> list[Result]:
     landed: set[str] = set()
     for base in {one.record.base for one in some}:
         mine = {one.record.id: one.round.tip for one in some if one.record.base == base}
-        known = resolve_commits(farm.repository, landing_targets(farm.repository, base))
+        known = resolve_commits(farm.repository, landing_places(farm, base))
         targets = sorted({commit for commit in known.values() if commit})
         plain = landed_plainly(
             farm.repository, {id: [tip] for id, tip in mine.items()}, targets, timeout=_LANDED_SECONDS
         )
         for id, tip in mine.items():
-            said = plain.get(id)
+            said = True if merged_commit(farm, id) == tip else plain.get(id)
             if said is None:
                 said = have_landed(farm.repository, [tip], targets, timeout=_LANDED_SECONDS)
             landed |= {id} if said else set()

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
+from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import State, Status
 from agent_farm.farm.farm import Farm
@@ -93,6 +94,10 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
         Meta(description="What checks said of its work; null where none ran, or git was not asked"),
     ]
 
+    pull_request: Annotated[
+        PullRequest | None, Meta(description="As it was when the forge was asked last; null without one")
+    ]
+
     def __post_init__(self) -> None:
         """The record was looked at when it was read."""
 
@@ -106,6 +111,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
             git=GitShown.of(builder.git) if builder.git else None,
             usage=builder.usage,
             proof=builder.proof,
+            pull_request=builder.pull_request,
         )
 
 

@@ -36,6 +36,8 @@ MODULES = {
     "check": "check",
     "compare": "compare",
     "keep": "keep",
+    "pr": "pr",
+    "pr_refresh": "pr",
     "stop": "stop",
     "setup": "setup",
     "resume": "resume",

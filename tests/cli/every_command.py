@@ -30,6 +30,7 @@ WORDS = {
     "land": ["land", ID],
     "conflicts": ["conflicts"],
     "sync": ["sync", ID],
+    "pr": ["pr", ID],
     "prune": ["prune"],
     "restore": ["restore", ID],
     "sessions": ["sessions"],

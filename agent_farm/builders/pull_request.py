@@ -1,0 +1,64 @@
+"""What is known of a builder's pull request since it was last looked at: kept beside its run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agent_farm.disk import replace_document
+from agent_farm.errors import DamagedFile
+from agent_farm.own_files import read_own
+
+_VERSION = 1
+_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+
+
+class PullRequest(Struct, frozen=True):
+    """`number` is null from the push of its branch until it is open; `state` is as of `at`."""
+
+    forge: Annotated[Literal["gh", "glab"], Meta(description="The program that speaks for the forge")]
+    number: int | None
+    url: str
+    state: Literal["open", "merged", "closed"]
+    head: Annotated[_Commit | None, Meta(description="The commit that the forge has of it")]
+    remote: str
+    branch: str
+    base: Annotated[str, Meta(description="The branch that it was opened for")]
+    into: Annotated[str, Meta(description="The branch that it is meant for now")]
+    pushed: Annotated[tuple[_Commit, ...], Meta(description="What af has pushed there last, or was about to")]
+    at: Annotated[float, Meta(description="When the forge was asked, in seconds since 1970")]
+
+    @property
+    def landed_commit(self) -> str | None:
+        """What came home by it, in whatever form the forge merged it."""
+        return self.head if self.state == "merged" and self.into == self.base else None
+
+    @property
+    def tracked(self) -> str:
+        """The remote-tracking branch of what was pushed: it is no place where work lands."""
+        return f"refs/remotes/{self.remote}/{self.branch}"
+
+    @property
+    def told(self) -> str:
+        return f"PR #{self.number} {self.state}" if self.number is not None else "PR not open yet"
+
+
+class _File(Struct):
+    version: int
+    pull_request: PullRequest
+
+
+def load_pull_request(file: Path) -> PullRequest | None:
+    """What cannot be read counts as none: then nothing is overwritten on the remote."""
+    with suppress(OSError, DamagedFile, msgspec.MsgspecError):
+        found = msgspec.json.decode(read_own(file), type=_File)
+        return found.pull_request if found.version == _VERSION else None
+    return None
+
+
+def keep_pull_request(file: Path, one: PullRequest) -> None:
+    replace_document(file, _File(_VERSION, one))

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from agent_farm.cli.completing import complete_credentials
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import current_farm, text_of
 from agent_farm.cli.output import answer, answer_bytes, narrate, narrate_hint
@@ -129,11 +130,13 @@ credentials = click.Group(
             Way("credentials_set", _show_set, build=_with_value),
             name="set",
             help="Store a value, asked for without echo or read from standard input.",
-            params={"name": click.Argument(["name"]), "value": None},
+            params={"name": click.Argument(["name"], shell_complete=complete_credentials), "value": None},
         ),
         command_of(Way("credentials_list", _show_all), name="list"),
         command_of(
-            Way("credentials_unset", _show_unset), name="unset", params={"name": click.Argument(["name"])}
+            Way("credentials_unset", _show_unset),
+            name="unset",
+            params={"name": click.Argument(["name"], shell_complete=complete_credentials)},
         ),
     ],
 )

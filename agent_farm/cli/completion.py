@@ -8,6 +8,26 @@ from click.shell_completion import get_completion_class
 from agent_farm.cli.output import answer
 
 SHELLS = ("bash", "zsh", "fish")
+# A directory is changed by the shell itself; everything else is the program's, as before.
+_CD = """\
+af() {
+    if [ "$1" = cd ] && [ "$#" -gt 1 ]; then
+        shift
+        _af_place=$(command af path "$@") && cd -- "$_af_place"
+    else
+        command af "$@"
+    fi
+}
+"""
+_CD_FISH = """\
+function af
+    if test "$argv[1]" = cd; and test (count $argv) -gt 1
+        set -l place (command af path $argv[2..]); and cd -- $place
+    else
+        command af $argv
+    end
+end
+"""
 
 
 @click.command(
@@ -16,11 +36,20 @@ Set it up once:
   bash   af completion bash > ~/.local/share/bash-completion/completions/af
   zsh    af completion zsh > "${fpath[1]}/_af"
   fish   af completion fish > ~/.config/fish/completions/af.fish
+
+\b
+To have `af cd ID` go to a builder's worktree, in the shell's own start file:
+  bash, zsh   eval "$(af completion bash --cd)"
+  fish        af completion fish --cd | source
 """
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> None:
-    """Print the completion script of a shell: commands, options, builder ids, protocols, specs, runtimes."""
+@click.option("--cd", is_flag=True, help="Print the function for `af cd ID` instead.")
+def completion(shell: str, cd: bool) -> None:
+    """Print the completion script of a shell: commands, options, builders, protocols, specs, settings."""
+    if cd:
+        answer(_CD_FISH if shell == "fish" else _CD, end="")
+        return
     from agent_farm.cli.main import cli
 
     kind = get_completion_class(shell)

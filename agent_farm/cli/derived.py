@@ -12,6 +12,7 @@ import click
 import msgspec
 from msgspec import inspect
 
+from agent_farm.cli.completing import BY_FIELD
 from agent_farm.cli.options import Complete, asker, complete_ids, current_directory, current_farm
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.errors import UsageError
@@ -185,7 +186,8 @@ def option_of(
     of, help = _described(found.type)
     if isinstance(of, inspect.BoolType):
         return click.Option([word, field], is_flag=True, help=help)
-    return click.Option([word, field], type=_type(of), metavar=metavar, help=help, shell_complete=complete)
+    offer = complete or BY_FIELD.get(field)
+    return click.Option([word, field], type=_type(of), metavar=metavar, help=help, shell_complete=offer)
 
 
 def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None = None) -> Context:
@@ -256,6 +258,7 @@ def _parameter(field: inspect.Field, words: Sequence[str], metavar: str | None) 
         required=field.required,
         metavar=metavar,
         help=help,
+        shell_complete=BY_FIELD.get(field.name),
         show_default=str(field.default) if type(field.default) in (int, float) else None,
     )
 

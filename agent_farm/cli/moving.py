@@ -7,6 +7,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from agent_farm.cli.completing import complete_worktrees
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
@@ -70,7 +71,9 @@ import_ = command_of(
         before=_agree_to_import,
     ),
     params={
-        "worktrees": click.Argument(["worktrees"], metavar="[WORKTREE]...", nargs=-1, type=click.Path()),
+        "worktrees": click.Argument(
+            ["worktrees"], metavar="[WORKTREE]...", nargs=-1, shell_complete=complete_worktrees
+        ),
     },
     short={"yes": "-y"},
     metavars={"task": "TEXT", "runtime": "NAME"},
@@ -85,7 +88,17 @@ def _show_ejected(part: Ejected) -> None:
         narrate(f"What it was to do is in {part.prompt}")
 
 
-eject = command_of(Way("eject", _show_ejected), metavars={"to": "DIRECTORY"})
+eject = command_of(
+    Way("eject", _show_ejected),
+    params={
+        "to": click.Option(
+            ["--to"],
+            metavar="DIRECTORY",
+            type=click.Path(),
+            help="Directory that the worktree is moved into; without it, it stays where it is.",
+        )
+    },
+)
 
 
 def _show_step(part: Step | LeftThere) -> None:

@@ -72,18 +72,25 @@ def _ask(requests: Sequence[Request]) -> bool:
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids, and for a command that takes several the words that stand for many."""
+    if incomplete.startswith("@") and param.nargs != 1:
+        from agent_farm.builders.status import STATES
+
+        words = (f"@{word}" for word in ("needs-you", "landed", *STATES))
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
     def items(farm: Farm) -> list[CompletionItem]:
         records = farm.registry.read()
         return [CompletionItem(id, help=record.title[:60]) for id, record in records.items()]
 
-    return _completed(items, incomplete)
+    return completed(items, incomplete)
 
 
 def complete_protocols(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     def items(farm: Farm) -> list[CompletionItem]:
         return [CompletionItem(path.parent.name) for path in farm.root.glob("codev/protocols/*/protocol.md")]
 
-    return _completed(items, incomplete)
+    return completed(items, incomplete)
 
 
 def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -91,7 +98,7 @@ def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: st
         names = (path.stem.partition("-") for path in sorted(farm.root.glob("codev/specs/*-*.md")))
         return [CompletionItem(id, help=name) for id, _, name in names]
 
-    return _completed(items, incomplete)
+    return completed(items, incomplete)
 
 
 def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -100,7 +107,7 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: st
 
         return [CompletionItem(name) for name in adapter_names(farm.root)]
 
-    return _completed(items, incomplete)
+    return completed(items, incomplete)
 
 
 def complete_branches(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -111,10 +118,10 @@ def complete_branches(ctx: click.Context, param: click.Parameter, incomplete: st
         _, found, _ = ask_git(farm.root, *names)
         return [CompletionItem(name) for name in found.decode("utf-8", "replace").splitlines()]
 
-    return _completed(items, incomplete)
+    return completed(items, incomplete)
 
 
-def _completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
+def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
     """Completion never fails in the user's face: outside a farm there is nothing to offer."""
     from agent_farm.farm.farm import open_farm
 

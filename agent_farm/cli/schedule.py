@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agent_farm.cli.completing import complete_schedules
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
@@ -96,7 +97,7 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
 
 
 def _name() -> click.Argument:
-    return click.Argument(["name"])
+    return click.Argument(["name"], shell_complete=complete_schedules)
 
 
 _BUTLER = {"butler": "NAME"}

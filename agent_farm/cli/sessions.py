@@ -10,6 +10,7 @@ import click
 from msgspec.structs import asdict
 
 from agent_farm.cli.cells import counted
+from agent_farm.cli.completing import complete_sessions
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.output import (
     answer,
@@ -198,7 +199,9 @@ sessions = _ShowByDefault(
             },
             metavars={"source": "SOURCE", "butler": "NAME", "limit": "N"},
             also=[
-                click.Argument(["session_id"], metavar="[ID]", required=False),
+                click.Argument(
+                    ["session_id"], metavar="[ID]", required=False, shell_complete=complete_sessions
+                ),
                 click.Option(
                     ["--follow", "-f"],
                     is_flag=True,
@@ -209,7 +212,15 @@ sessions = _ShowByDefault(
         command_of(
             Way("sessions_stop", _show_stopped),
             name="stop",
-            params={"session_ids": click.Argument(["session_ids"], metavar="ID...", nargs=-1, required=True)},
+            params={
+                "session_ids": click.Argument(
+                    ["session_ids"],
+                    metavar="ID...",
+                    nargs=-1,
+                    required=True,
+                    shell_complete=complete_sessions,
+                )
+            },
         ),
         command_of(
             Way("sessions_prune", _show_pruned),

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from agent_farm.cli.attach import attach_to, require_attachable
+from agent_farm.cli.completing import complete_after, complete_files, complete_runtimes_of_several
 from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.options import (
     complete_branches,
@@ -187,6 +188,7 @@ spawn = command_of(
             metavar="A,B",
             multiple=True,
             help="Files that matter for the task; comma-separated or repeated.",
+            shell_complete=complete_files,
         ),
         "args": click.Option(["--args"], metavar="JSON", help="Arguments of the protocol; a JSON object."),
         "runtime": click.Option(
@@ -197,12 +199,12 @@ spawn = command_of(
         ),
         "base": option_of("spawn", "base", "--base", "REF", complete=complete_branches),
         "branch": option_of("spawn", "branch", "--branch", "EXISTING", complete=complete_branches),
-        "role": click.Option(["--role"], metavar="FILE", help="System prompt to use."),
+        "role": click.Option(["--role"], metavar="FILE", type=click.Path(), help="System prompt to use."),
         "after": click.Option(
             ["--after"],
             metavar="ID",
             help="Start once this builder's work has landed, from where it landed; several ids with commas.",
-            shell_complete=complete_ids,
+            shell_complete=complete_after,
         ),
         "stack": click.Option(
             ["--stack"],
@@ -217,16 +219,21 @@ spawn = command_of(
             metavar="A,B",
             multiple=True,
             help="Runtimes to assign to the builders in turn; alone, one builder each.",
+            shell_complete=complete_runtimes_of_several,
         ),
     },
     also=[
         click.Argument(["words"], metavar="[TASK]", nargs=-1),
         click.Option(
-            ["--task-file"], metavar="PATH", help="Read the task from a file, or from standard input with -."
+            ["--task-file"],
+            metavar="PATH",
+            type=click.Path(allow_dash=True),
+            help="Read the task from a file, or from standard input with -.",
         ),
         click.Option(
             ["--tasks-file"],
             metavar="PATH",
+            type=click.Path(allow_dash=True),
             help="A builder for each task in a file: paragraphs, open items of a check list, or JSON lines.",
         ),
         click.Option(["--attach"], is_flag=True, help="Attach to the builder right away."),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from agent_farm.cli.completing import complete_states
 from agent_farm.cli.derived import Typed, Way, command_of, option_of
 from agent_farm.cli.options import complete_ids, text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
@@ -95,7 +96,10 @@ wait = command_of(
     Way("wait", _show_waited, build=_split_states),
     params={
         "states": click.Option(
-            ["--for", "states"], metavar="STATES", help="Comma-separated; default: idle, waiting or ended."
+            ["--for", "states"],
+            metavar="STATES",
+            help="Comma-separated; default: idle, waiting or ended.",
+            shell_complete=complete_states,
         ),
         "timeout": click.Option(
             ["--timeout"],

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Af
-from tests.gitrepo import commit_files
+from tests.gitrepo import commit_files, git
 
 AF = Path(sys.executable).parent / "af"
 SHELLS = ("bash", "zsh", "fish")
@@ -30,6 +30,8 @@ def farm(repo: Path) -> Path:
             "codev/specs/0010-login.md": "",
             "codev/protocols/cleanup/protocol.md": "",
             "codev/protocols/experiment/protocol.md": "",
+            "specs/login/spec.md": "",
+            "specs/login/tasks.md": "- [x] T001 a\n- [ ] T002 b\n- [ ] T003 c\n",
         },
     )
     return repo
@@ -70,6 +72,15 @@ CASES = [
     (["spawn", "--proj"], {"--project"}),
     (["sta"], {"status"}),
     (["completion", ""], {"bash", "zsh", "fish"}),
+    (["spawn", "--spec", "specs/login", "--item", ""], {"all", "T002", "T003"}),
+    (["spawn", "--files", "README.md,specs/login/s"], {"README.md,specs/login/spec.md"}),
+    (["spawn", "--runtimes", "demo,cod"], {"demo,codex"}),
+    (["spawn", "--role", "README"], {"README"}),  # the shell completes the rest of a file
+    (["wait", "--for", "idle,wa"], {"idle,waiting"}),
+    (["send", "x", "--keys", "E"], {"Enter", "Escape"}),
+    (["stop", "@n"], {"@needs-you"}),
+    (["schedule", "add", "n", "c", "p", "--timezone", "Europe/Ber"], {"Europe/Berlin"}),
+    (["sessions", "show", "--source", "ti"], {"tick"}),
     (["config", "get", "merge."], {"merge.strategy", "merge.check"}),
 ]
 
@@ -85,6 +96,39 @@ def test_what_exists_is_offered(farm: Path, shell: str, words: list[str], wanted
 def test_builders_are_offered(farm: Path, af: Af, shell: str, command: str) -> None:
     id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
     assert completed(["af", command, "task-"], shell, farm) == [id]
+
+
+def test_several_to_wait_for_are_offered_one_after_the_other(farm: Path, af: Af) -> None:
+    one, two = (
+        af("spawn", "--runtime", "demo", "--name", name, "x").stdout.strip() for name in ("one", "two")
+    )
+    assert completed(["af", "spawn", "--after", f"{one},"], "bash", farm) == [f"{one},{two}"]
+
+
+def test_names_of_schedules_credentials_and_worktrees_are_offered(farm: Path, af: Af, tmp_path: Path) -> None:
+    assert af("schedule", "add", "digest", "0 8 * * 1", "Write").returncode == 0
+    assert af("credentials", "set", "MY_KEY", input="secret").returncode == 0
+    git(farm, "worktree", "add", "-q", "-b", "feat", str(tmp_path / "feat"))
+    assert completed(["af", "schedule", "run", ""], "bash", farm) == ["digest"]
+    assert completed(["af", "sessions", "show", "--source", "sch"], "bash", farm) == ["schedule:digest"]
+    assert completed(["af", "credentials", "unset", ""], "bash", farm) == ["MY_KEY"]
+    assert completed(["af", "import", ""], "bash", farm) == ["feat"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_af_cd_changes_the_directory_and_all_else_is_as_before(farm: Path, af: Af, shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    id = af("spawn", "--runtime", "demo", "Fix").stdout.strip()
+    function = af("completion", shell, "--cd").stdout
+    done = subprocess.run(
+        [program, "-c", f"{function}\naf cd {id} && pwd && af path {id}\naf cd nobody || echo no"],
+        cwd=farm, env={**os.environ, "PATH": f"{AF.parent}:{os.environ['PATH']}"}, capture_output=True,
+        text=True, check=False, timeout=120,
+    )  # fmt: skip
+    place = str(farm / ".builders" / id)
+    assert done.stdout.split() == [place, place, "no"], done
 
 
 def test_runtimes_are_all_offered(farm: Path) -> None:

@@ -1,0 +1,135 @@
+"""What Tab offers for values that name something in the farm, by the field of the verb that takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_farm.cli.options import Complete, complete_ids, complete_runtimes, completed
+from agent_farm.farm.farm import Farm
+
+_MOST = 500
+Values = Callable[[Farm, click.Context, str], Iterable[str]]
+
+
+def offered(values: Values) -> Complete:
+    """Whole values; what begins as it was typed is chosen among them."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return completed(
+            lambda farm: [CompletionItem(one) for one in values(farm, ctx, incomplete)], incomplete
+        )
+
+    return complete
+
+
+def in_a_list(complete: Complete) -> Complete:
+    """The last of several with commas between them."""
+
+    def last(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, word = incomplete.rpartition(",")
+        chosen = before.split(",")
+        found = complete(ctx, param, word)
+        return [
+            CompletionItem(before + comma + one.value, help=one.help)
+            for one in found
+            if one.value not in chosen
+        ]
+
+    return last
+
+
+def _answer(farm: Farm, verb: str, **request: Any) -> Any:
+    from agent_farm.operations.operation import Context
+    from agent_farm.operations.requests import read_request
+    from agent_farm.operations.table import load
+
+    operation = load(verb)
+    return operation.answer_to(Context(farm), read_request(operation, request))
+
+
+def _butlers(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.sessions.butlers import butler_names
+
+    return butler_names(farm.root)
+
+
+def _sessions(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (one.id for one in _answer(farm, "sessions_list", limit=50).sessions)
+
+
+def _session_sources(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    fixed = ("tick", "external", "trigger", "route")
+    return dict.fromkeys((*fixed, *(f"schedule:{name}" for name in _schedules(farm, ctx, word))))
+
+
+def _schedules(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (one.name for one in _answer(farm, "schedule_list").schedules)
+
+
+def _credentials(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (one.name for one in _answer(farm, "credentials_list").credentials)
+
+
+def _worktrees(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (one.branch for one in _answer(farm, "import", dry_run=True).found if one.branch)
+
+
+def _items(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.operations.spawn_items import read_spec
+
+    spec = ctx.params.get("spec")
+    if not spec:
+        return ()
+    return ("all", *(item.key for item in read_spec(farm, spec, farm.repository.head().commit).items))
+
+
+def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.git.git_process import ask_git
+
+    _, found, _ = ask_git(farm.repository.checkout, "ls-files", "-z")
+    names = found.decode("utf-8", "replace").split("\0")
+    return [name for name in names if name and name.startswith(word)][:_MOST]
+
+
+def _states(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.builders.status import STATES
+
+    return STATES
+
+
+def _keys(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.tmux.keys import NAMED
+
+    return NAMED
+
+
+def _timezones(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from zoneinfo import available_timezones
+
+    return sorted(available_timezones())
+
+
+complete_schedules = offered(_schedules)
+complete_credentials = offered(_credentials)
+complete_sessions = offered(_sessions)
+complete_worktrees = offered(_worktrees)
+complete_states = in_a_list(offered(_states))
+complete_files = in_a_list(offered(_tracked))
+complete_keys_pressed = offered(_keys)
+complete_after = in_a_list(complete_ids)
+complete_runtimes_of_several = in_a_list(complete_runtimes)
+
+BY_FIELD: Mapping[str, Complete] = {
+    "butler": offered(_butlers),
+    "runtime": complete_runtimes,
+    "source": offered(_session_sources),
+    "item": offered(_items),
+    "keys": complete_keys_pressed,
+    "timezone": offered(_timezones),
+    "session_id": complete_sessions,
+    "resume": complete_sessions,
+}

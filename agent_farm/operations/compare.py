@@ -28,7 +28,15 @@ from agent_farm.operations.builders import BuilderIds, Yes, choose_all
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 
 # Flags that say that tests may tell less than they seem to.
-_GRAVE = ("only-checks", "exit-forced", "test-deleted", "test-skipped", "test-weakened", "knows-tests")
+_GRAVE = (
+    "only-checks",
+    "unreadable",
+    "exit-forced",
+    "test-deleted",
+    "test-skipped",
+    "test-weakened",
+    "knows-tests",
+)
 
 
 class Compare(Request):

@@ -122,6 +122,15 @@ def test_a_test_that_is_no_longer_found() -> None:
     assert "test-deleted" in kinds(diff("old/helpers.py", "x", "y", former="tests/test_a.py"))
 
 
+@pytest.mark.parametrize("path", ["src/a.js", "tests/data.bin", "Makefile"])
+def test_what_hides_its_lines_is_seen(path: str) -> None:
+    """For git, and for every other rule, it is a binary file."""
+    assert "unreadable" in kinds(diff(path, added="it.skip('b', () => {}) // \0"))
+    assert "unreadable" in kinds(f"diff --git a/{path} b/{path}\nBinary files a/{path} and b/{path} differ\n")
+    assert "unreadable" not in kinds(diff(path, added="it('b', () => {})"))
+    assert kinds(diff("docs/logo.png", added="\0\0")) == []
+
+
 def test_what_decides_the_checks() -> None:
     makefile, code = diff("Makefile", added="all: build"), diff("src/a.py", added="x = 1")
     assert kinds(makefile) == ["only-checks"]

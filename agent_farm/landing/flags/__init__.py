@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from agent_farm.builders.proof import Flag
 from agent_farm.landing.flags.of_checks import changed_checks, forced_exits, narrowed_checks, only_checks
-from agent_farm.landing.flags.of_files import knowing_code, made_files, outside_files, secrets
+from agent_farm.landing.flags.of_files import (
+    knowing_code,
+    made_files,
+    outside_files,
+    secrets,
+    unreadable_files,
+)
 from agent_farm.landing.flags.of_tests import gone_tests, skipped_tests, weakened_tests
 from agent_farm.landing.flags.parsed_diff import parse_diff
 from agent_farm.landing.flags.rule import Asked, Rule
@@ -17,6 +23,7 @@ __all__ = ["RULES", "Asked", "flags_of"]
 MOST = 40
 RULES: tuple[Rule, ...] = (
     only_checks,
+    unreadable_files,
     forced_exits,
     gone_tests,
     skipped_tests,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from agent_farm.builders.proof import Flag
-from agent_farm.landing.flags.languages import is_test
+from agent_farm.landing.flags.languages import is_test, language_of
 from agent_farm.landing.flags.of_checks import decides
 from agent_farm.landing.flags.parsed_diff import FileChange
 from agent_farm.landing.flags.rule import Asked, new_lines
@@ -36,6 +36,14 @@ _LOCKS = {
     "Gemfile.lock": "Gemfile",
     "composer.lock": "composer.json",
 }
+
+
+def unreadable_files(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:
+    """One NUL in a remark, and no other rule sees a line of it."""
+    for file in files:
+        code = language_of(file.path) is not None or is_test(file.path) or decides(file, asked)
+        if file.is_binary and not file.is_gone and code:
+            yield Flag("unreadable", file.path, 0, "holds what is no text, or too much, and was not searched")
 
 
 def secrets(files: Sequence[FileChange], asked: Asked) -> Iterator[Flag]:

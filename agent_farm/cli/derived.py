@@ -15,6 +15,7 @@ from msgspec import inspect
 from agent_farm.cli.completing import BY_FIELD
 from agent_farm.cli.options import Complete, asker, complete_ids, current_directory, current_farm
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
+from agent_farm.cli.progress import Progress
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
@@ -55,6 +56,7 @@ class Typed:
     context: Context
     request: Any
     as_json: bool
+    progress: Progress
 
 
 def command_of(
@@ -105,8 +107,9 @@ def command_of(
         except UsageError as error:
             error.hint = f"{click.get_current_context().command_path} --help"
             raise
-        context = context_of(verb, partial(chosen.open, values) if chosen.open else None)
-        return _carry_out(Typed(values, verb, context, request, as_json), chosen)
+        progress = Progress()
+        context = context_of(verb, partial(chosen.open, values) if chosen.open else None, progress)
+        return _carry_out(Typed(values, verb, context, request, as_json, progress), chosen)
 
     return _Command(
         name or way.verb,
@@ -190,13 +193,24 @@ def option_of(
     return click.Option([word, field], type=_type(of), metavar=metavar, help=help, shell_complete=offer)
 
 
-def context_of(operation: Operation[Any, Any], open: Callable[[], Farm] | None = None) -> Context:
+def context_of(
+    operation: Operation[Any, Any],
+    open: Callable[[], Farm] | None = None,
+    progress: Progress | None = None,
+) -> Context:
     """The person at this terminal."""
+    shown = progress or Progress()
+
+    def tell(text: str) -> None:
+        shown.clear()
+        narrate(printable(text))
+
+    here = partial(current_farm, tolerant=operation.tolerant, tell=tell, step=shown.step)
     return Context(
-        cache(open or partial(current_farm, tolerant=operation.tolerant)),
+        cache(open or here),
         ask=asker(),
         naming_agrees=True,
-        tell=lambda text: narrate(printable(text)),
+        tell=tell,
         directory=current_directory(),
         environ=os.environ,
         inside=os.environ.get("AF_SESSION"),
@@ -212,6 +226,7 @@ def _carry_out(typed: Typed, way: Way) -> int:
     try:
         for part in operation.run(typed.context, typed.request):
             parts.append(part)
+            typed.progress.clear()
             if isinstance(part, Failure):
                 show_error(part.error, as_json=False)  # the others go on
             elif not typed.as_json:
@@ -220,6 +235,8 @@ def _carry_out(typed: Typed, way: Way) -> int:
         if typed.as_json and parts:  # what became of some is not lost
             _answer(operation.collect(parts))
         raise
+    finally:
+        typed.progress.clear()
     found: Answer = operation.collect(parts)
     if typed.as_json:
         _answer(found)

@@ -14,17 +14,22 @@ from agent_farm.errors import AgentFarmError, UsageError
 
 if TYPE_CHECKING:
     from agent_farm.consent import Ask, Request
-    from agent_farm.farm.farm import Farm
+    from agent_farm.farm.farm import Farm, Step
 
 F = TypeVar("F", bound=Callable[..., Any])
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def current_farm(*, tolerant: bool = False) -> Farm:
+def current_farm(
+    *,
+    tolerant: bool = False,
+    tell: Callable[[str], None] = lambda text: narrate(printable(text)),
+    step: Step = lambda what, done, total: None,
+) -> Farm:
     """The farm here. What only looks, talks or stops is `tolerant`: of a typo in the settings it warns."""
     from agent_farm.farm.farm import open_farm
 
-    farm = open_farm(current_directory(), lambda text: narrate(printable(text)))
+    farm = open_farm(current_directory(), tell, step=step)
     if not tolerant:
         farm.settings.require_good()
     for problem in farm.settings.problems:

@@ -95,7 +95,8 @@ def gather(
         if obstacles:
             found[record.id] = Evidence(status, tuple(obstacles))
     left = [record for record in records if record.id not in found]
-    looks = side_by_side({one.id: partial(_look, farm, one, trees[one.id], seen) for one in left})
+    questions = {one.id: partial(_look, farm, one, trees[one.id], seen) for one in left}
+    looks = side_by_side(questions, step=partial(farm.step, "Looking for work"))
     looked = {id: look for id, look in looks.items() if not isinstance(look, AgentFarmError)}
     commits = _commits(farm, [record for record in left if record.id in looked], looked)
     for record in left:

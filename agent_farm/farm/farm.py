@@ -16,6 +16,8 @@ from agent_farm.paths import FarmPaths, RunPaths
 from agent_farm.settings import Settings, open_settings
 from agent_farm.tmux.server import TmuxServer
 
+Step = Callable[[str, int, int], None]  # what is being done, how many are done with it, and of how many
+
 
 @dataclass(frozen=True, slots=True)
 class Farm:
@@ -24,6 +26,7 @@ class Farm:
     settings: Settings
     registry: Registry
     tell: Callable[[str], None] = field(default=lambda text: None, compare=False)
+    step: Step = field(default=lambda what, done, total: None, compare=False)
 
     @property
     def root(self) -> Path:
@@ -85,13 +88,20 @@ class Farm:
         )
 
 
-def open_farm(cwd: Path, tell: Callable[[str], None] = lambda text: None, *, was_moved: bool = False) -> Farm:
+def open_farm(
+    cwd: Path,
+    tell: Callable[[str], None] = lambda text: None,
+    *,
+    was_moved: bool = False,
+    step: Step = lambda what, done, total: None,
+) -> Farm:
     """The farm `cwd` lies in, found from a linked worktree too, and made right where it was moved or copied.
 
-    `tell` gets what was done to that end, and what becomes of builders whose making was cut short.
+    `tell` gets what was done to that end, and what becomes of builders whose making was cut short; `step`
+    how far what takes long is.
     """
     place = settle_home(find_repository(cwd), was_moved=was_moved)
     for text in place.told:
         tell(text)
     settings = open_settings(place.repository.root)
-    return Farm(place.repository, place.paths, settings, Registry(place.paths), tell)
+    return Farm(place.repository, place.paths, settings, Registry(place.paths), tell, step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
@@ -13,11 +14,11 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
 from agent_farm.farm.builds import queued_for_build
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.panes import Found, find_panes
-from agent_farm.farm.proofs import read_proofs
-from agent_farm.farm.renames import follow_renames
 from agent_farm.processes import belongs_to_run, load_runtime_pid
+
+if TYPE_CHECKING:
+    from agent_farm.farm.git_state import GitState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,17 @@ def list_builders(
         return []
     statuses = read_statuses(farm, chosen)
     made = [record for record in chosen if record.state != "queued"]
-    states: Mapping[str, GitState] = git_states(farm, made, fresh=fresh) if with_git and made else {}
-    renamed = follow_renames(farm, chosen, states)
-    proofs = read_proofs(farm, chosen, states) if with_git else {}
+    states: Mapping[str, GitState] = {}
+    renamed: Mapping[str, BuilderRecord] = {}
+    proofs: Mapping[str, Proof] = {}
+    if with_git:  # 20 ms to load, which commands that only ask for the state do without
+        from agent_farm.farm.git_state import git_states
+        from agent_farm.farm.proofs import read_proofs
+        from agent_farm.farm.renames import follow_renames
+
+        states = git_states(farm, made, fresh=fresh) if made else {}
+        renamed = follow_renames(farm, chosen, states)
+        proofs = read_proofs(farm, chosen, states)
     return [
         Builder(
             renamed.get(record.id, record),

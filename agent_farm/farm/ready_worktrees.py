@@ -123,6 +123,7 @@ def _fill(farm: Farm, commit: str) -> None:
         if _claim(farm, slot):
             _remove_slot(farm, slot)
     while len(_ready(farm)) < wanted:
+        farm.step("Checking out", len(_ready(farm)), wanted)
         slot = pool_directory(farm) / str(number)
         number += 1
         if not slot.exists():

@@ -76,7 +76,8 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
     found: Found = {}
     known = list(registrations(farm.repository.common_dir))
     try:
-        for id, one in leaving.items():
+        for done, (id, one) in enumerate(leaving.items()):
+            farm.step("Putting away", done, len(leaving))
             try:
                 begun[id] = kept = new_place(farm, one.record, one.seen.git_dir.name)
                 store_kept(kept)
@@ -84,7 +85,8 @@ def remove(farm: Farm, leaving: Mapping[str, Leaving]) -> Found:
             except (AgentFarmError, OSError) as error:
                 found[id] = as_farm_error(error, f"{id} was not removed")
         away = {id: (one, begun[id]) for id, one in leaving.items() if id not in found}
-        looks = side_by_side({id: partial(_look_again, farm, *pair) for id, pair in away.items()})
+        questions = {id: partial(_look_again, farm, *pair) for id, pair in away.items()}
+        looks = side_by_side(questions, step=partial(farm.step, "Looking once more"))
         found |= {id: look for id, look in looks.items() if isinstance(look, AgentFarmError | None)}
         same = {id: look for id, look in looks.items() if isinstance(look, _Seen)}
         found |= _decide(farm, {id: (*away[id], look) for id, look in same.items()})

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
+from itertools import count
 from threading import Thread
 from typing import Generic, TypeVar
 
@@ -61,12 +62,17 @@ class Asking(Generic[K, V]):
 
 
 def side_by_side(
-    questions: Mapping[K, Callable[[], V]], *, workers: int | None = None
+    questions: Mapping[K, Callable[[], V]],
+    *,
+    workers: int | None = None,
+    step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[K, V | AgentFarmError]:
     """What each answers, or the error that it ends in; all are waited for.
 
-    An interrupt begins no further one, and comes once those that had begun have ended.
+    An interrupt begins no further one, and comes once those that had begun have ended. `step` is told how
+    many have been answered.
     """
+    done = count(1)
 
     def answered(question: Callable[[], V]) -> V | AgentFarmError:
         try:
@@ -75,7 +81,10 @@ def side_by_side(
             return error
         except OSError as error:
             return AgentFarmError(str(error))
+        finally:
+            step(next(done), len(questions))
 
+    step(0, len(questions))
     if len(questions) == 1:
         return {name: answered(question) for name, question in questions.items()}
     asked = {name: partial(answered, question) for name, question in questions.items()}

@@ -208,7 +208,8 @@ def _start_all(
         return _Started(one.record, one.continues)
 
     try:
-        found |= side_by_side({id: partial(start, id) for id in ready}, workers=_AT_ONCE)
+        starts = {id: partial(start, id) for id in ready}
+        found |= side_by_side(starts, workers=_AT_ONCE, step=partial(farm.step, "Starting"))
     finally:
         if failed := {id: one.before for id, one in ready.items() if id not in started}:
             with farm.registry.edit() as now:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,10 +80,14 @@ class TmuxServer:
             raise error
 
     def kill_sessions(
-        self, session_ids: Collection[str], *, seconds: float = 8.0
+        self,
+        session_ids: Collection[str],
+        *,
+        seconds: float = 8.0,
+        step: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, AgentFarmError]:
         """The same of many, ended side by side; what stood against it, by session."""
-        return kill_sessions(self.socket, session_ids, seconds=seconds)
+        return kill_sessions(self.socket, session_ids, seconds=seconds, step=step)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
         """For a terminal that is in no tmux; `session` is an id, or an exact name."""

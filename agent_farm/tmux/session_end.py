@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.foreground import is_running
@@ -14,11 +14,15 @@ _POLL_SECONDS = 0.02
 
 
 def kill_sessions(
-    socket: str | None, session_ids: Collection[str], *, seconds: float
+    socket: str | None,
+    session_ids: Collection[str],
+    *,
+    seconds: float,
+    step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, AgentFarmError]:
     """Sessions, panes and launchers are gone when this returns; those that are not are named, with why.
 
-    All are told to end before one is waited for.
+    All are told to end before one is waited for; `step` is told how many have.
     """
     before = _asked(socket)
     panes = [pane for pane in before.panes.values() if pane.session_id in session_ids]
@@ -29,6 +33,8 @@ def kill_sessions(
             call_tmux(socket, (("kill-pane", "-t", pane.pane_id),))
     deadline = time.monotonic() + seconds
     waiting = [pane for pane in panes if pane.session_id not in problems]
+    total = len(waiting)
+    step(0, total)
     while waiting:
         left = _left_of(socket, waiting)
         waiting = [pane for pane in waiting if pane.session_id in left]
@@ -43,6 +49,7 @@ def kill_sessions(
                 for id in left
             }
         if waiting:
+            step(total - len(waiting), total)
             time.sleep(_POLL_SECONDS)
     return problems
 

@@ -61,6 +61,11 @@ working, queued, idle and ended ones. A line has the state and its age, git as i
 is room, and the task. Beside or below the list is the builder under the cursor: its screen right now, its
 diff, its log, or what it conflicts with.
 
+![Ten builders land on the board](ten-builders.svg)
+
+This is a recording by `python -m tools.record_board`;
+`asciinema play docs/ten-builders.cast` plays it in a terminal.
+
 Everything is live: a hook's report shows at once. While nothing happens, only the visible screen is polled.
 
 | key | does |

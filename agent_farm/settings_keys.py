@@ -171,6 +171,7 @@ KEYS = (
     ),
     Key("sessions.keep_days", int, 90, "Days that the record of an ended session is kept; 0 sets no limit"),
     Key("sessions.keep_number", int, 5000, "Records of sessions kept of each butler; 0 sets no limit"),
+    Key("serve.port", int, 0, "Fixed port that `af serve` passes on to one builder", maximum=65535),
     Key("server.enabled", bool, True, "Builders get the farm's MCP server", env="AF_SERVER"),
     Key(
         "server.idle_seconds",

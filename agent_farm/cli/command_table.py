@@ -36,6 +36,7 @@ COMMANDS = {
     "logs": Entry("look", "logs", "Builders", "Print what happened to a builder"),
     "path": Entry("look", "path", "Builders", "Print a builder's worktree path"),
     "stop": Entry("life", "stop", "Builders", "End runtimes and keep the work"),
+    "serve": Entry("serve", "serve", "Builders", "Pass a fixed port on to one builder at a time"),
     "setup": Entry("life", "setup", "Builders", "Prepare a builder's worktree once more"),
     "resume": Entry("life", "resume", "Builders", "Continue a builder's conversation"),
     "recover": Entry(

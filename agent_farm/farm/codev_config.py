@@ -32,7 +32,7 @@ _WHY = {
     "shell.shell": "a builder's shell is $SHELL",
     "worktree.devUrls": "there is no list of links; a server's port is AF_PORT",
     "porch.consultation": "there is no consult; spawn a builder for the review",
-    "worktree.devCommand": "run it in the worktree: cd $(af path ID)",
+    "worktree.devCommand": "run it in a builder, on AF_PORT; af serve ID passes a fixed port on to it",
     "roles.dir": "roles are read from codev/roles",
     "templates.dir": "prompts are read from codev/protocols",
 }

@@ -1,0 +1,140 @@
+"""One fixed port of this machine, passed on to the port of one builder at a time.
+
+A dev server that only its own port will do for (a login that returns there, a cookie) runs in each builder on
+`AF_PORT`; the process that holds the fixed port asks for each connection whose turn it is. Which builder that
+is lies in a file, so that another `af serve` changes it without a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_farm.disk import file_lock, make_directory, replace_file
+from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from agent_farm.farm.farm import Farm
+from agent_farm.own_files import read_own
+
+_LOOK_SECONDS = 0.5
+_CHUNK = 65536
+_HOSTS = ("127.0.0.1", "::1")
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPort:
+    farm: Farm
+    port: int
+
+    @property
+    def _file(self) -> Path:
+        return self.farm.paths.state / "serving" / f"{self.port}.json"
+
+    @property
+    def _lock(self) -> Path:
+        return self.farm.paths.locks / f"serve-{self.port}.lock"
+
+    def choose(self, id: str) -> None:
+        """From now on it is this builder's."""
+        make_directory(self._file.parent)
+        replace_file(self._file, json.dumps({"version": 1, "builder": id}) + "\n")
+
+    def chosen(self) -> str | None:
+        try:
+            document = json.loads(read_own(self._file))
+            return str(document["builder"]) if document["version"] == 1 else None
+        except (OSError, DamagedFile, ValueError, KeyError, TypeError):
+            return None
+
+    def target(self) -> tuple[str, int] | None:
+        """The builder, and where its server is; None of one that is gone."""
+        id = self.chosen()
+        record = self.farm.registry.read().get(id) if id else None
+        return (record.id, record.ports[0]) if record and record.ports else None
+
+    def serve(self, tell: Tell) -> bool:
+        """Until Ctrl-C; False where another process passes this port on already."""
+        make_directory(self._lock.parent)
+        try:
+            with file_lock(self._lock, wait=0):
+                asyncio.run(_Passing(self, tell).run())
+        except LockTaken:
+            return False
+        return True
+
+
+@dataclass(slots=True)
+class _Passing:
+    fixed: FixedPort
+    tell: Tell
+    _open: dict[asyncio.StreamWriter, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        try:
+            server = await asyncio.start_server(self._connected, list(_HOSTS), self.fixed.port)
+        except OSError as error:
+            raise AgentFarmError(
+                f"Port {self.fixed.port} cannot be taken",
+                why=f"{error.strerror or error}. Something else listens there.",
+                hint=f"ss -ltnp 'sport = :{self.fixed.port}'",
+            ) from error
+        async with server:
+            await self._watch()
+
+    async def _watch(self) -> None:
+        """What is connected to the builder before is closed: a page must not talk to two."""
+        before = None
+        while True:
+            target = self.fixed.target()
+            if target != before:
+                before = target
+                where = f"{target[0]} (port {target[1]})" if target else "nobody: the builder is gone"
+                self.tell(f"http://localhost:{self.fixed.port} goes to {where}")
+                for writer, id in list(self._open.items()):
+                    if target is None or id != target[0]:
+                        writer.close()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = await asyncio.to_thread(self.fixed.target)
+        there = await _connect(target[1]) if target else None
+        if target is None or there is None:
+            writer.write(_not_there(*target) if target else _not_there("The builder", 0))
+            writer.close()
+            return
+        its_reader, its_writer = there
+        self._open |= {writer: target[0], its_writer: target[0]}
+        try:
+            await asyncio.gather(_pass_on(reader, its_writer), _pass_on(its_reader, writer))
+        finally:
+            for one in (writer, its_writer):
+                self._open.pop(one, None)
+                one.close()
+
+
+async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    for host in _HOSTS:
+        with suppress(OSError):
+            return await asyncio.open_connection(host, port)
+    return None
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """To the end of what one side says; the other may go on."""
+    with suppress(OSError):
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+
+def _not_there(id: str, port: int) -> bytes:
+    text = f"{id} has no server on port {port} yet.\n"
+    head = f"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
+    return f"{head}Connection: close\r\n\r\n{text}".encode()

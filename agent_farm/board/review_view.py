@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
-from rich.text import Span, Text
+from rich.text import Text
 from textual.events import Click
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -19,6 +19,14 @@ from agent_farm.printable import printable
 from agent_farm.review.reading import LineRead
 
 _SIGN_STYLES = {"+": "green", "-": "red"}
+_KIND_STYLES = {
+    "keyword": "blue",
+    "string": "yellow",
+    "comment": "italic dim",
+    "number": "cyan",
+    "name": "bold",
+    "builtin": "cyan",
+}
 _NUMBER = 5
 _AROUND = 3
 _STEP = 20
@@ -95,7 +103,7 @@ class ReviewView(ScrollView, can_focus=True):
             self.begin, self.cursor
         )
         pointer = "›" if place == self.cursor else "┃" if inside else " "
-        whole = Text(pointer, style="bold", no_wrap=True, end="").append_text(text)
+        whole = Text(no_wrap=True, end="").append(pointer, "bold").append_text(text)
         if place == self.cursor:
             whole.pad_right(max(0, width - whole.cell_len))
             whole.stylize("reverse", 0, 1)
@@ -139,22 +147,13 @@ class ReviewView(ScrollView, can_focus=True):
 
     def _code(self, row: Row, line: LineRead, style: str) -> Text:
         plain, places = _plain(line.text)
-        code = Text(plain)
+        code, last = Text(plain), len(places) - 1
         if not line.read and not line.gone and self._shown:
             file = self._shown.files[row.file]
-            spans = self.colours.spans(file, file.hunks[row.hunk], line)
-            code.spans = [
-                Span(
-                    places[min(one.start, len(places) - 1)], places[min(one.end, len(places) - 1)], one.style
-                )
-                for one in spans
-            ]
-        for first, last in line.marks:
-            code.stylize(
-                f"bold underline {style}",
-                places[min(first, len(places) - 1)],
-                places[min(last, len(places) - 1)],
-            )
+            for begin, end, kind in self.colours.tokens(file, file.hunks[row.hunk], line):
+                code.stylize(_KIND_STYLES[kind], places[min(begin, last)], places[min(end, last)])
+        for begin, end in line.marks:
+            code.stylize(f"bold underline {style}", places[min(begin, last)], places[min(end, last)])
         if line.read:
             code.stylize("dim")
         return code[self._left :] if self._left else code

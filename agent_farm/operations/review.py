@@ -194,6 +194,7 @@ class ReviewShow(Request):
     id: BuilderId
     whole: Annotated[bool, Meta(description="Answer with all of it, what was read before as well")] = False
     file: Annotated[str | None, Meta(description="Of this file only, and all of its lines")] = None
+    tokens: Annotated[bool, Meta(description="Say of each line which parts are keywords, strings …")] = False
     most: Annotated[
         int, Meta(ge=1, le=_MOST_LINES, description="Lines to answer with; later files come without theirs")
     ] = _MOST_LINES
@@ -218,6 +219,10 @@ def _show(context: Context, request: ReviewShow) -> ReviewShown:
         elif not request.whole:
             files = only_unread(files)
         shown, cut = _bounded(files, request.most)
+        if request.tokens:
+            from agent_farm.review.syntax import with_tokens  # Pygments, which few callers ask for
+
+            shown = tuple(map(with_tokens, shown))
         states = {record.id: read_status(farm, record).state}
         proof = _proofs(farm, [result]).get(record.id)
         facts = _facts(result, proof, states)

@@ -33,6 +33,9 @@ class LineRead(Struct, frozen=True, omit_defaults=True):
     ] = False
     moved: Annotated[str, Meta(description="Where the same lines were before, or are now")] = ""
     space: Annotated[bool, Meta(description="Only white space differs")] = False
+    tokens: Annotated[
+        tuple[tuple[int, int, str], ...], Meta(description="Parts of code: where each is, and its kind")
+    ] = ()
     marks: Annotated[
         tuple[tuple[int, int], ...], Meta(description="Characters that differ from the line's counterpart")
     ] = ()

@@ -1,4 +1,4 @@
-"""Writes the documents that are generated from code: board.md, commands.md, json.md, settings.md.
+"""Writes the documents that are generated from code: board.md, commands.md, json.md, review.md, settings.md.
 
 With `--check` it writes nothing and exits with 1 when one of them differs.
 """
@@ -13,6 +13,7 @@ import click
 
 from agent_farm.board.key_table import KEYS as BOARD_KEYS
 from agent_farm.board.key_table import MOVES as BOARD_MOVES
+from agent_farm.board.review_keys import REVIEW_KEYS, REVIEW_MOVES
 from agent_farm.cli.main import cli
 from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from tools.json_page import json_page
@@ -108,6 +109,46 @@ def board() -> str:
     return "\n".join([NOTE, "# The board\n", BOARD + "\n".join(rows), f"\n{BOARD_MOVES}", BOARD_ENDS])
 
 
+REVIEW = """\
+`af review` shows what builders have made and nobody has landed yet, one result after the other, the riskiest
+first. Without a terminal, or with `--list`, it prints the list; its options do each step alone.
+
+How risky a result is follows from its proof, the flags in its diff, its size, and the files that it shares
+with other results. What was read, approved or rejected comes last. Above the diff is the evidence: what the
+checks said, flags, what is not committed.
+
+Only what is new since you read it is shown, also when the builder has added to its commits, amended them or
+moved them onto another base. A line stays read until it changes; a change that you read and that is gone is
+shown as `out again` or `back in`. `w` shows all of it.
+[Decision 140](decisions/0140-what-counts-as-read.md) says what counts as read.
+
+Moved lines, those where only other white space differs, and generated files are folded into one line that
+says so; `⏎` opens it. White space at the beginning of a line counts in languages where it means something.
+
+| key | does |
+| --- | --- |
+"""
+REVIEW_ENDS = """
+Marks, comments and decisions are kept, and go with the builder when it is removed and restored.
+
+- **comment** drafts a comment on the line under the cursor, or on the range that `v` began. **send** shows
+  all drafts as one message, and delivers it as `af send` does: where the builder cannot take it, they stay
+  drafts; what may have arrived is not sent again (`unconfirmed`). A sent comment is `open`, `answered` once
+  its lines have changed, or `outdated` when they cannot be found any more. It moves with its lines.
+- **approve** puts the result into the [landing queue](landing.md#af-land), unless its builder has made more
+  since you looked; its checks run before it lands. **reject** tells the builder why.
+- **undo** takes the last step back. An approval can be undone until the result lands.
+
+The page has the same under *Review* (`v`): a click on a line's number comments on it, with the shift key on
+all lines since the one clicked before. Images stand side by side.
+"""
+
+
+def review() -> str:
+    rows = [f"| `{key.shown}` {key.word} | {key.help} |" for key in REVIEW_KEYS]
+    return "\n".join([NOTE, "# The review\n", REVIEW + "\n".join(rows), f"\n{REVIEW_MOVES}", REVIEW_ENDS])
+
+
 FILES = """\
 Two files with the same keys, all of them optional:
 
@@ -179,6 +220,7 @@ def documents() -> dict[Path, str]:
         DOCS / "board.md": board(),
         DOCS / "commands.md": commands(),
         DOCS / "json.md": f"{NOTE}\n{json_page()}",
+        DOCS / "review.md": review(),
         DOCS / "settings.md": settings(),
     }
 

@@ -20,14 +20,11 @@ from agent_farm.review.kept import Comment, Decision, Kept, save_kept
 from agent_farm.review.reading import FileRead, counted, files_read, marked
 from agent_farm.review.rounds import Result
 
-_Tip = Annotated[
-    str,
-    Meta(
-        description="The commit that was looked at; by default the one that is there now",
-        pattern=rf"\A{OBJECT_NAME}\Z",
-    ),
+_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
+Tip: TypeAlias = Annotated[
+    _Commit | None,
+    Meta(description="The commit that was looked at; by default the one that is there now"),
 ]
-Tip: TypeAlias = _Tip | None
 
 
 class ReviewMark(Request):

@@ -29,6 +29,7 @@ MODULES = {
     "sync": "sync",
     "review": "review",
     "review_show": "review",
+    "review_image": "review_image",
     "review_mark": "review_mark",
     "review_comment": "review_comment",
     "review_send": "review_comment",

@@ -77,6 +77,9 @@ def examples(id: str) -> Iterator[tuple[str, dict[str, Any], list[str] | None]]:
     yield "logs", {"id": id}, ["logs", id]
     yield "path", {"id": id}, ["path", id]
     yield "diff", {"id": id}, ["diff", id]
+    yield "review", {}, ["review"]
+    yield "review_show", {"id": id}, ["review", id, "--show"]
+    yield "review_mark", {"id": id}, ["review", id, "--read"]
     yield "list_builders", {}, None
     yield "landing", {"id": id}, None
     yield "land_status", {}, ["land", "--status"]

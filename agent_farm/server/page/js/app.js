@@ -8,6 +8,8 @@ import { age } from "./format.js";
 import { connect, farm, follow, followConnection } from "./live.js";
 import { ask } from "./messages.js";
 import { removedView } from "./removed.js";
+import { reviewView } from "./review.js";
+import { resultView } from "./review_result.js";
 import { sessionView } from "./session.js";
 import { sessionsView } from "./sessions.js";
 import { spawnView } from "./spawn.js";
@@ -22,6 +24,8 @@ const ROUTES = [
   [/^#\/spawn$/, "spawn", spawnView],
   [/^#\/sessions$/, "sessions", sessionsView],
   [/^#\/session\/([^/]+)$/, "sessions", sessionView],
+  [/^#\/review$/, "review", reviewView],
+  [/^#\/review\/([^/]+)$/, "review", resultView],
   [/^#\/removed$/, "removed", removedView],
 ];
 /** @type {{ key: string, view: View, turn?: (...words: string[]) => void } | null} */
@@ -115,6 +119,7 @@ const KEYS = [
   ["n", "new builder"],
   ["b", "builders"],
   ["s", "sessions"],
+  ["v", "review"],
   ["Esc", "back to the builders"],
   ["1 2 3 4 5", "terminal, diff, conflicts, timeline, prompt"],
   ["t", "type into the terminal"],
@@ -182,6 +187,7 @@ addEventListener("keydown", (event) => {
     n: () => go("#/spawn"),
     b: () => go("#/"),
     s: () => go("#/sessions"),
+    v: () => go("#/review"),
     "?": help,
     t: () => byId("typing")?.click(),
     m: () => byId("message")?.focus(),

@@ -1,0 +1,68 @@
+"""`review_image`: an image as a result has it, or had it before."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.errors import NotFound
+from agent_farm.launch import as_command
+from agent_farm.operations.builders import BuilderId, choose
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.review import require_result
+from agent_farm.operations.review_mark import Tip
+from agent_farm.review.kept import Side
+from agent_farm.review.reading import shown_text
+
+_MOST_BYTES = 5_000_000
+# By their first bytes; what may hold a script is none of them.
+_KINDS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+
+
+class ReviewImageRequest(Request):
+    id: BuilderId
+    file: Annotated[str, Meta(description="A file that the result changes")]
+    side: Annotated[Side, Meta(description="As it is, or as it was before")] = "new"
+    tip: Tip = None
+
+
+class ReviewImage(Answer):
+    """`data` is null for what is no image that every browser shows, or is too large."""
+
+    type: str | None
+    size: int
+    data: Annotated[str | None, Meta(description="Its bytes in base64")]
+
+
+def _image(context: Context, request: ReviewImageRequest) -> ReviewImage:
+    farm = context.farm
+    result = require_result(farm, choose(context, request.id), request.tip)
+    new = request.side == "new"
+    paths = [file.path if new else file.former for file in result.files]
+    path = next((path for path in paths if shown_text(path) == request.file), None)
+    if path is None:
+        hint = as_command("af", "review", request.id)
+        raise NotFound(f"{request.id} changes no file {request.file}", hint=hint)
+    content = farm.repository.read_blob(result.round.tip if new else result.round.start, path)
+    kind = next((kind for start, kind in _KINDS.items() if content.startswith(start)), None)
+    fits = kind is not None and len(content) <= _MOST_BYTES
+    return ReviewImage(kind, len(content), base64.b64encode(content).decode() if fits else None)
+
+
+REVIEW_IMAGE = Operation(
+    "review_image",
+    "Show an image that a result changes, as it is or as it was",
+    ReviewImageRequest,
+    ReviewImage,
+    single(_image),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+)

@@ -1,0 +1,57 @@
+// @ts-check
+/* Results that wait for a person, riskiest first. */
+import { h, line, plain, replace } from "./dom.js";
+import { follow } from "./live.js";
+import { errorBox } from "./messages.js";
+import { proofMark } from "./proof.js";
+
+const LOOK_MILLISECONDS = 2000;
+
+export function reviewView(view) {
+  const read = view.newest();
+  const says = h("div", { "aria-live": "polite" }, h("p.loading", "Loading …"));
+  const body = h("tbody");
+  const heads = ["Risk", "Result", "Lines", "Read", "Why"].map((text) => h("th", { scope: "col" }, text));
+  const card = h("div.card.scroll", { hidden: true }, h("table.list", h("thead", h("tr", heads)), body));
+  view.show(h("div.sessions-head", h("h1", "Review")), card, says);
+
+  async function load() {
+    try {
+      const { items, failed } = await read("review");
+      card.hidden = !items.length;
+      replace(body, items.map(row));
+      const none = items.length ? null : h("p.empty", "Nothing waits: nobody has committed what has not landed.");
+      replace(says, none, failed.map(errorBox));
+    } catch (error) {
+      replace(says, errorBox(error));
+    }
+  }
+
+  load();
+  const soon = view.rarely(LOOK_MILLISECONDS, load);
+  view.onLeave(follow(soon));
+}
+
+export const progress = (item) => item.decision?.word || (item.unread ? `${item.unread} unread` : "read");
+
+export const addressOf = (id) => `#/review/${encodeURIComponent(id)}`;
+
+function row(item) {
+  return h(
+    "tr",
+    h("td.num", String(item.risk)),
+    h(
+      "td",
+      h("a.isolate", { href: addressOf(item.id) }, line(item.title) || plain(item.id)),
+      " ",
+      proofMark(item.proof),
+      h("div.small.dim.mono", plain(item.id), ` · ${item.state}`),
+    ),
+    h("td.nowrap", h("span.added", `+${item.added}`), " ", h("span.deleted", `−${item.removed}`)),
+    h("td.nowrap", progress(item)),
+    h(
+      "td",
+      item.reasons.map((reason) => h("div.small.isolate", line(reason))),
+    ),
+  );
+}

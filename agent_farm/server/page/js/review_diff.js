@@ -1,0 +1,190 @@
+// @ts-check
+/* A file of a result: hunks to be read and commented, what tells nobody much folded, images beside each other. */
+import { h, plain, replace } from "./dom.js";
+import { errorBox } from "./messages.js";
+
+const LEAST_FOLD = 3;
+const IMAGES = /\.(?:png|jpe?g|gif|webp)$/i;
+
+export function fileCard(file, make, isCut) {
+  const told = [
+    file.kind === "changed" ? "" : file.kind,
+    file.head.replaceAll("\n", ", "),
+    file.generated ? "generated" : "",
+  ];
+  const body = h("div.code", { tabindex: "0", role: "region", "aria-label": `Changes of ${plain(file.path)}` });
+  const read = h(
+    "button.quiet",
+    { type: "button", onclick: () => make.mark(file.path, null, !file.unread) },
+    file.unread ? "Read" : "Not read",
+  );
+  const card = h(
+    "details.file.card",
+    { open: !file.generated },
+    h(
+      "summary",
+      h("span.name.isolate", plain(file.path)),
+      h("span.kind", plain(told.filter(Boolean).join(" · ")).slice(0, 120)),
+      h("span.added", `+${file.added}`),
+      h("span.deleted", `−${file.removed}`),
+    ),
+    h("div.row", read),
+    isCut ? h("p", "Its lines are left out here: af review shows them.") : null,
+    body,
+  );
+  if (IMAGES.test(file.path)) images(body, file, make);
+  else
+    replace(
+      body,
+      h(
+        "table",
+        h(
+          "tbody",
+          file.hunks.map((hunk) => hunkRows(file, hunk, make)),
+        ),
+      ),
+    );
+  return card;
+}
+
+function hunkRows(file, hunk, make) {
+  const read = h(
+    "button.quiet",
+    { type: "button", onclick: () => make.mark(file.path, hunk.id, !hunk.unread) },
+    hunk.unread ? "Read" : "Not read",
+  );
+  const rows = [h("tr.hunk", h("td", { colspan: "3" }, `@ ${plain(hunk.heading)} `, read))];
+  for (const run of runs(hunk.lines)) {
+    const cells = run.lines.map((line) => lineRows(file, line, make));
+    rows.push(run.why && run.lines.length >= LEAST_FOLD ? fold(run, cells) : cells);
+  }
+  return rows.flat(3);
+}
+
+/* Lines that follow each other and have the same reason are one fold. */
+function runs(lines) {
+  const found = [];
+  for (const line of lines) {
+    const why = reason(line);
+    const last = found.at(-1);
+    if (last && last.why === why) last.lines.push(line);
+    else found.push({ why, lines: [line] });
+  }
+  return found;
+}
+
+function reason({ sign, gone, moved, space }) {
+  if (gone || !"+-".includes(sign)) return "";
+  if (moved) return `moved ${sign === "-" ? "to" : "from"} ${moved.replace(/:\d+$/, "")}`;
+  return space ? "with other white space only" : "";
+}
+
+function fold({ why, lines }, cells) {
+  const row = h("tr.hunk");
+  const open = () => {
+    for (const cell of cells.flat(3)) row.before(cell);
+    row.remove();
+  };
+  const button = h("button.quiet", { type: "button", onclick: open }, `▸ ${lines.length} lines ${plain(why)}`);
+  row.append(h("td", { colspan: "3" }, button));
+  return row;
+}
+
+function lineRows(file, line, make) {
+  if (line.sign === "…") return [h("tr.hunk", h("td", { colspan: "3" }, `⋯ ${plain(line.text)}`))];
+  const side = line.sign === "-" ? "old" : "new";
+  const number = side === "old" ? line.old : line.new;
+  const kind = line.gone
+    ? "gone"
+    : line.sign === " "
+      ? ""
+      : line.read
+        ? "was-read"
+        : line.sign === "+"
+          ? "plus"
+          : "minus";
+  const said = line.gone ? (line.sign === "+" ? "out again: " : "back in: ") : "";
+  const where = { file: side === "old" ? file.former : file.path, side };
+  const number_ = (value) =>
+    value && value === number && !line.gone
+      ? h(
+          "td.n",
+          h(
+            "button.line-number",
+            {
+              type: "button",
+              "aria-label": `Comment on line ${value}`,
+              onclick: (event) => make.comment(range(event, where, value)),
+            },
+            String(value),
+          ),
+        )
+      : h("td.n", value ? String(value) : "");
+  const rows = [
+    h(
+      "tr",
+      { class: kind },
+      number_(line.old),
+      number_(line.new),
+      h("td", line.gone ? "~ " : line.sign, said, code(line)),
+    ),
+  ];
+  for (const one of make.comments)
+    if (one.path === where.file && one.side === side && one.last === number && !line.gone)
+      rows.push(
+        h(
+          "tr.said",
+          h("td", { colspan: "2" }),
+          h("td.isolate", `▷ ${plain(one.text)} [${one.delivery === "submitted" ? one.fate : one.delivery}]`),
+        ),
+      );
+  return rows;
+}
+
+/* With the shift key: from the line that was clicked before. */
+let begun = { file: "", side: "", first: 0 };
+function range(event, where, value) {
+  const same = event.shiftKey && begun.file === where.file && begun.side === where.side;
+  const first = same ? Math.min(begun.first, value) : value;
+  const last = same ? Math.max(begun.first, value) : value;
+  begun = { ...where, first: value };
+  return { ...where, first, last };
+}
+
+/* Text with the kinds of its parts, and the words that differ marked. */
+function code({ text: whole, tokens = [], marks = [] }) {
+  const text = [...whole]; // places count whole characters
+  const places = new Set([0, text.length, ...[...tokens, ...marks].flatMap((span) => span.slice(0, 2))]);
+  const sorted = [...places].filter((place) => place <= text.length).sort((one, other) => one - other);
+  return sorted.slice(1).map((end, at) => {
+    const begin = sorted[at];
+    const within = ([first, last]) => first <= begin && end <= last;
+    const kind = tokens.find(within)?.[2];
+    const part = plain(text.slice(begin, end).join(""));
+    const coloured = kind ? h(`span.k-${kind}`, part) : part;
+    return marks.some(within) ? h("mark", coloured) : coloured;
+  });
+}
+
+async function images(body, file, make) {
+  const sides = [
+    ["before", "old"],
+    ["now", "new"],
+  ].filter(([, side]) => file.kind !== (side === "old" ? "new" : "deleted"));
+  try {
+    const found = await Promise.all(
+      sides.map(async ([word, side]) => {
+        const { type, data, size } = await make.image(side === "old" ? file.former : file.path, side);
+        const alt = `${file.path}, ${word}`;
+        return h(
+          "figure",
+          data ? h("img", { src: `data:${type};base64,${data}`, alt: plain(alt) }) : h("p", "It cannot be shown."),
+          h("figcaption.small.dim", `${word}, ${size} bytes`),
+        );
+      }),
+    );
+    replace(body, h("div.images", found));
+  } catch (error) {
+    replace(body, errorBox(error));
+  }
+}

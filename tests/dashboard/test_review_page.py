@@ -1,0 +1,94 @@
+"""The review in a real browser: read, commented, decided and undone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Af
+from tests.dashboard.browser import Visit
+from tests.dashboard.test_board import serious_findings
+from tests.gitrepo import commit_files, git
+from tests.waiting import wait_until
+
+Spawn = Callable[..., str]
+Open = Callable[..., Visit]
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+BODY = "".join(f"def number_{line}(): return {line}\n" for line in range(1, 31))
+
+
+def worked(shop: Path, spawn: Spawn, af: Af) -> str:
+    id = spawn("Work [[say:done]]")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    tree = shop / ".builders" / id
+    (tree / "dot.png").write_bytes(PIXEL)
+    git(tree, "add", "dot.png")
+    commit_files(tree, {"code.py": BODY, "<img src=x onerror=alert(1)>.txt": "<b>bold</b>\n"}, "work")
+    return id
+
+
+def kept(af: Af, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(af("review", id, "--json").stdout)["items"][0]
+    return found
+
+
+def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
+    id = worked(shop, spawn, af)
+    one = visit()
+    one.open("review")
+    one.page.click(f"a[href='#/review/{id}']")
+    one.page.wait_for_selector("text=No check has run on it.")
+    card = one.page.locator("details.file", has_text="code.py")
+    assert card.locator("span.k-keyword", has_text="def").count() == 30
+    assert one.page.locator("details.file img[src^='data:image/png']").count() == 1
+    assert one.page.locator("details.file b").count() == 0
+    card.get_by_label("Comment on line 2", exact=True).click()
+    one.page.fill("dialog textarea", "Why a function each?")
+    one.page.click("dialog [type=submit]")
+    one.page.wait_for_selector("tr.said >> text=[draft]")
+    one.page.click("[data-action=send]")
+    one.page.click("dialog .primary")
+    one.page.wait_for_selector("tr.said >> text=[open]", timeout=60000)
+    card.get_by_role("button", name="Read", exact=True).first.click()
+    wait_until(lambda: 0 < kept(af, id)["unread"] < 10, what="the file to be read")
+    one.page.wait_for_selector("details.file >> text=code.py", state="detached")
+    one.page.click("[data-action=undo]")
+    one.page.wait_for_selector("details.file >> text=code.py")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    one.page.click("[data-action=reject]")
+    one.page.fill("dialog textarea", "One function is enough")
+    one.page.click("dialog [type=submit]")
+    one.page.wait_for_selector("strong:text-is('rejected')", timeout=60000)
+    assert kept(af, id)["decision"]["reason"] == "One function is enough"
+
+
+def test_approving_lands_it(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
+    id = worked(shop, spawn, af)
+    commit_files(shop, {"agent-farm.toml": '[check]\ncommand = "true"\n'}, "checks")
+    one = visit()
+    one.expect("409")
+    one.expect("403")
+    one.open(f"review/{id}")
+    one.page.click("[data-action=approve]")
+    one.page.click("dialog .primary")
+    one.page.click("dialog >> text=Agree and approve")
+    wait_until(lambda: "code.py" in git(shop, "ls-tree", "--name-only", "main"), what="it to land")
+    one.open("review")
+    one.page.wait_for_selector("text=Nothing waits")
+
+
+def test_it_is_for_everybody(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
+    """Also on a phone, and for who cannot see it."""
+    id = worked(shop, spawn, af)
+    for dark, where in product((False, True), ("review", f"review/{id}")):
+        one = visit(width=390, height=800, dark=dark)
+        one.open(where)
+        one.page.wait_for_selector(f"text={id}" if where == "review" else "details.file")
+        assert not one.has_sideways_scrolling()
+        assert serious_findings(one) == []

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,15 +63,7 @@ class ForgeCli:
     def run(self, *args: str, what: str) -> str:
         argv = (self.program, *args)
         try:
-            done = subprocess.run(
-                argv,
-                cwd=self.root,
-                env=_environment(os.environ),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-            )
+            done = _ended(argv, self.root)
         except subprocess.TimeoutExpired:
             raise TimedOut(
                 f"{self.name} could not {what}", why=f"It did not answer within {SECONDS:g} s."
@@ -83,6 +77,26 @@ class ForgeCli:
         if len(done.stdout) > _MOST_BYTES:
             raise ForgeError(f"{self.name} could not {what}", why=f"It printed {len(done.stdout)} bytes.")
         return done.stdout.decode("utf-8", "replace")
+
+
+def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """Once it has ended, or it and what it started has been ended after its time, or by Ctrl-C."""
+    with subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    ) as process:
+        try:
+            output, said = process.communicate(timeout=SECONDS)
+        except BaseException:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(argv, process.returncode, output, said)
 
 
 def choose_forge(root: Path, remote_url: str | None, *, setting: str | None) -> ForgeCli:

@@ -6,6 +6,7 @@ is to be checked; whoever holds the lock works through all such words, the oldes
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -64,7 +65,8 @@ def _waiting(farm: Farm) -> Iterator[Path]:
     found = []
     for word in _words(farm).glob("*"):
         with suppress(OSError):
-            found.append((word.stat().st_mtime, word))
+            if stat.S_ISREG((facts := word.lstat()).st_mode):  # what else lies there could not be taken away
+                found.append((facts.st_mtime, word))
     return (word for _, word in sorted(found))
 
 

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from agent_farm.errors import TimedOut
+from agent_farm.forge import forge_cli
 from tests.conftest import Af
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git
+from tests.waiting import wait_until
 
 GITHUB = {
     "number": 42,
@@ -160,3 +163,15 @@ def test_without_either_program_it_says_what_to_do(repo: Path, af: Af, shims: Pa
     assert done.returncode == 1
     assert "gh is not installed" in done.stderr
     assert traces(repo).left() == {}
+
+
+def test_what_a_program_that_hangs_has_started_ends_with_it(
+    repo: Path, shims: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = shims / "pids"
+    (shims / "gh").write_text(f'#!/bin/sh\nsleep 600 &\necho $! > "{pids}"\nsleep 600\n')
+    (shims / "gh").chmod(0o755)
+    monkeypatch.setattr(forge_cli, "SECONDS", 1.0)
+    with pytest.raises(TimedOut):
+        forge_cli.ForgeCli("gh", str(shims / "gh"), repo).run("issue", "view", "1", what="read issue 1")
+    wait_until(lambda: not Path(f"/proc/{int(pids.read_text())}").exists(), what="its child to end")

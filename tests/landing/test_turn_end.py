@@ -101,6 +101,7 @@ def test_many_that_end_at_once_are_checked_one_at_a_time_and_none_is_forgotten(
         leave_word(farm, builders[0].id)
         check_all(farm)
         assert proof(af, builders[0].id)["state"] == "stale"
+    (repo / ".agent-farm/checks/waiting/directory").mkdir()
     leave_word(farm, "nobody")
     check_all(farm)
     assert proof(af, builders[0].id)["state"] == "proven"

@@ -50,6 +50,7 @@ class RuntimeSettings:
     args: tuple[str, ...] = ()
     model: str | None = None
     permissions: str | None = None
+    unlock: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,7 @@ RUNTIME_KEYS = (
     Key("args", list, (), "Further arguments", asks=True),
     Key("model", str, None, "Model for this runtime"),
     Key("permissions", str, None, "Permissions for this runtime", choices=PERMISSIONS, asks=True),
+    Key("unlock", list, (), "What of your own its builders use: of claude-code settings, mcp", asks=True),
 )
 CHECK_KEYS = (Key("command", str, None, "Command of a further check, which has this name", asks=True),)
 # Tables that hold tables: of each runtime, of each named check.

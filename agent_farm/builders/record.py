@@ -63,6 +63,8 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stack: str | None = None
     # The item it was spawned from: the file or tracker, its key and its title, with # between them.
     source: str | None = None
+    # What of the user's own configuration it is not locked against.
+    unlocked: tuple[_Word, ...] = ()
     # Those of its protocol, and the one that it reported last.
     phases: tuple[_Word, ...] = ()
     phase: _Word | None = None

@@ -87,7 +87,7 @@ def _row(builder: Builder, now: float) -> _Row:
         status.source,
         age(now - status.at) if status.at else "",
         _git(builder, now),
-        record.runtime,
+        f"{record.runtime} unlocked" if record.unlocked else record.runtime,
         usage_words(builder.usage),
         "" if record.id in record.branch else record.branch,
         printable(unfinished + " ".join(record.title.split())),

@@ -39,6 +39,7 @@ class Chosen:
     permissions: Permissions
     command: tuple[str, ...] | None
     extra_args: tuple[str, ...]
+    unlock: tuple[str, ...]
     requests: tuple[Request, ...]
 
     @property
@@ -47,8 +48,9 @@ class Chosen:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        note = self.adapter.version_note(os.environ, self.command)
-        return (note,) if note else ()
+        version = self.adapter.version_note(os.environ, self.command)
+        unlocked = f"{self.name} is unlocked: {', '.join(self.unlock)}" if self.unlock else None
+        return tuple(note for note in (version, unlocked) if note)
 
     def require_usable(self) -> None:
         problem = self.adapter.problem(os.environ, command=self.command, model=self.model)
@@ -119,8 +121,22 @@ def _configured(farm: Farm, name: str, model: str | None, permissions: str | Non
         cast(Permissions, permissions or own.permissions or farm.settings.values["spawn.permissions"]),
         tuple(shlex.split(own.command)) if own.command else None,
         own.args,
+        _known_unlock(adapter, own.unlock),
         tuple(runtime_requests(farm.root, farm.settings, name, permissions=permissions)),
     )
+
+
+def _known_unlock(adapter: RuntimeAdapter, unlock: tuple[str, ...]) -> tuple[str, ...]:
+    """In the order of its description, so that the same words make the same record."""
+    known = adapter.cli.unlocks
+    for word in unlock:
+        if word not in known:
+            raise UsageError(
+                f"runtimes.{adapter.name}.unlock cannot be {word!r}",
+                why=f"It can be: {', '.join(known)}" if known else f"{adapter.name} has nothing to unlock.",
+                hint=f"af config unset runtimes.{adapter.name}.unlock",
+            )
+    return tuple(word for word in known if word in unlock)
 
 
 def agree_to_start(

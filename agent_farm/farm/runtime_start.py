@@ -156,6 +156,7 @@ def _start(
         resume=resume,
         server=_server(farm, record.id),
         extra_args=chosen.extra_args,
+        unlocked=chosen.unlock,
         command=chosen.command,
     )
 

@@ -251,6 +251,7 @@ def _readied(farm: Farm, record: BuilderRecord, chosen: Chosen) -> _Ready:
         conversation_id=conversation or chosen.adapter.new_conversation_id(),
         state="running",
         reason=None,
+        unlocked=chosen.unlock,
     )
     return _Ready(record, started, chosen, conversation is not None)
 

@@ -185,6 +185,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         run=draw_run(),
         socket=farm.tmux.path(os.environ),
         permissions=plan.chosen.permissions,
+        unlocked=plan.chosen.unlock,
         subdirectory=plan.subdirectory,
         new_branch=plan.start.existing_branch is None or plan.start.upstream is not None,
         ephemeral=plan.ephemeral,

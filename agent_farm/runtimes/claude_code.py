@@ -61,9 +61,15 @@ def _environment(start: Start) -> dict[str, str]:
 
 
 def _flags(start: Start) -> list[str]:
-    """The lock: our MCP file alone, no user or project settings, yet the project's CLAUDE.md."""
-    flags = ["--strict-mcp-config", "--mcp-config", str(_file(start, "mcp.json"))]
-    flags += ["--setting-sources", "", "--settings", str(_file(start, "settings.json"))]
+    """The lock: our MCP file alone, no user or project settings, yet the project's CLAUDE.md.
+
+    Unlocked, the user's own settings are used beside ours, the project's never; it finds the user's servers
+    only with them.
+    """
+    flags = [] if "mcp" in start.unlocked else ["--strict-mcp-config"]
+    flags += ["--mcp-config", str(_file(start, "mcp.json"))]
+    sources = "user" if start.unlocked else ""
+    flags += ["--setting-sources", sources, "--settings", str(_file(start, "settings.json"))]
     for directory in dict.fromkeys((start.top, start.cwd)):
         flags += ["--add-dir", str(directory)]
     if start.server:
@@ -90,7 +96,7 @@ def _files(start: Start) -> dict[Path, str]:
     }
     if start.role:  # as a file, since arguments are short and seen by all
         files[_file(start, "role.md")] = start.role
-    if has_key(start.env):
+    if has_key(start.env) and not start.unlocked:
         files[start.home / ".claude.json"] = json.dumps(_seeded_config(start))
     return files
 
@@ -167,6 +173,7 @@ CLAUDE_CODE = Cli(
     tried="2.1.326",
     keys=KEYS,
     variables=(*CLOUDS, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR"),
+    unlocks=("settings", "mcp"),
     login=_login,
     has_key=has_key,
     bundled=lambda: (str(found),) if (found := bundled_claude()) else None,

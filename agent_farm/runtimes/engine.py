@@ -67,7 +67,7 @@ def fill(cli: Cli, template: str, start: Start) -> tuple[str, ...]:
 def environment_of(cli: Cli, start: Start) -> dict[str, str]:
     """What it may have, where it finds its home, and the token of its server."""
     env = dict(start.env)
-    if cli.home and cli.is_at_home(start.env):
+    if cli.home and cli.is_at_home(start.env) and not start.unlocked:
         env[cli.home.variable] = str(start.home)
     if start.mode in cli.temporary:
         env[cli.temporary[start.mode]] = str(_scratch(start))

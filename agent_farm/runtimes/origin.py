@@ -18,7 +18,7 @@ def runtime_requests(
 ) -> list[Request]:
     """What to ask about before the runtime `name` is started; `permissions` are those of a flag."""
     own = f"runtimes.{name}.permissions"
-    keys = [f"runtimes.{name}.command", f"runtimes.{name}.args"]
+    keys = [f"runtimes.{name}.{key}" for key in ("command", "args", "unlock")]
     if permissions is None:
         keys.append(own if settings.runtime(name).permissions else "spawn.permissions")
     program = repository_program(root, name)

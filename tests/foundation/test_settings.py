@@ -30,7 +30,7 @@ def write(root: Path, text: str) -> None:
 
 def test_the_keys_are_those_of_the_design() -> None:
     assert {key.name for key in KEYS} >= DESIGN_KEYS
-    assert {key.name for key in RUNTIME_KEYS} == {"command", "args", "model", "permissions"}
+    assert {key.name for key in RUNTIME_KEYS} == {"command", "args", "model", "permissions", "unlock"}
 
 
 def test_without_a_file_everything_has_its_default(root: Path) -> None:

@@ -1,0 +1,36 @@
+"""What a verb costs is compared with what it cost when that was recorded: `make bench` says how."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.ratios import RECORDED, Ratio, measure
+from benchmarks.stage import stage
+
+pytestmark = pytest.mark.slow
+
+# Runs on a busy machine differ by a tenth, other processors and Pythons by a third.
+MARGIN, SMALL = 1.6, 0.5
+
+
+def worse(found: dict[str, Ratio]) -> dict[str, tuple[float, float]]:
+    """Verbs that take clearly more processor time than recorded: what was recorded, and what it is now."""
+    recorded = {name: Ratio(**one) for name, one in json.loads(RECORDED.read_text())["ratios"].items()}
+    both = {name: (recorded[name].median, one.low) for name, one in found.items() if name in recorded}
+    assert len(both) > 10, both
+    return {name: (was, now) for name, (was, now) in both.items() if now > MARGIN * was + SMALL}
+
+
+def test_no_verb_costs_clearly_more_than_recorded() -> None:
+    with stage() as on:
+        found = measure(on, 10)
+    assert worse(found) == {}
+
+
+def test_a_verb_that_costs_twice_as_much_is_found() -> None:
+    recorded = {name: Ratio(**one) for name, one in json.loads(RECORDED.read_text())["ratios"].items()}
+    twice = {name: Ratio(2 * one.median, 2 * one.low, 2 * one.high, 0) for name, one in recorded.items()}
+    assert "af status, 10 builders" in worse(twice)
+    assert worse(recorded) == {}

@@ -29,6 +29,7 @@ from agent_farm.landing.train.joining import (
     joined,
     new_queue,
     place_of,
+    told_of_newer,
 )
 from agent_farm.landing.train.landing_journal import Queue, Store, under_commands
 from agent_farm.landing.work import find_work
@@ -42,10 +43,7 @@ from agent_farm.operations.land_steps import (
     sifted,
     work_off,
 )
-from agent_farm.operations.landing_queue import (
-    LandingQueue,
-    shown,
-)
+from agent_farm.operations.landing_queue import LandingQueue, shown
 from agent_farm.operations.merge import Here, How
 from agent_farm.operations.operation import Context, Nothing, Operation, Request
 
@@ -102,6 +100,8 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
     def queue_of(before: Queue | None) -> Queue:
         if before is None or before.closed:
             before = new_queue(checkout, head, strategy, checks)
+        for text in told_of_newer(before, entries):
+            context.tell(text)
         return joined(before, entries, guesses)
 
     for record in records:

@@ -30,7 +30,7 @@ from agent_farm.operations.landing_queue import (
     shown,
 )
 from agent_farm.operations.operation import Context
-from agent_farm.operations.send import deliver_all
+from agent_farm.operations.send import deliver_all, was_submitted
 
 _MANY_CORES = 4
 _BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will
@@ -124,6 +124,13 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
 
 
 def _give_back(farm: Farm, record: BuilderRecord, queue: Queue, one: Returned) -> str:
-    """The same builder mends it; its commits are still its own."""
+    """The same builder mends it; its commits are still its own.
+
+    Where somebody was killed while sending it, it is not sent again: its runtime says whether it came.
+    """
+    if one.sent_at is not None:
+        if was_submitted(farm, record, message_of(queue, one), since=one.sent_at):
+            return "submitted"
+        return "failed: af was killed while sending it, and nothing confirms that it arrived"
     (delivered,) = deliver_all(farm, [record], message_of(queue, one))
     return f"{delivered.outcome}: {delivered.reason}" if delivered.reason else delivered.outcome

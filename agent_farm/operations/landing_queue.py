@@ -107,6 +107,8 @@ def came_back(one: Returned) -> CameBack:
         hint = as_command(
             "af", "resume", one.id, "--continue", f"Your work did not land: {one.what[:_SHORT]}"
         )
+    elif one.told is not None and one.told.startswith("failed"):
+        hint = as_command("af", "send", one.id, f"Your work did not land: {one.what[:_SHORT]}")
     return CameBack(one.id, one.kind, one.what, one.evidence, one.log, one.told, hint)
 
 

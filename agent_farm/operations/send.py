@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from agent_farm.builders.events import read_report
+from agent_farm.builders.events import load_events, read_report
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError, DamagedFile, NotDelivered
@@ -252,6 +252,17 @@ def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
             except (ValueError, KeyError, TypeError, RecursionError):  # being written, or no event
                 continue
     return False
+
+
+def was_submitted(farm: Farm, record: BuilderRecord, text: str, *, since: float) -> bool:
+    """Whether its runtime said so; one that has no event for it says nothing."""
+    try:
+        own_words = get_adapter(record.runtime, farm.root).cli.own_words
+    except ValueError:
+        return False
+    said = digest_of_prompt(as_text(text, own_words))
+    events = load_events(farm.run(record.id).events)
+    return any(one.is_submission and one.detail["said"] == said and one.at >= since for one in events)
 
 
 def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> Hesitate:

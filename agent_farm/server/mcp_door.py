@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from agent_farm.sessions.tool_calls import ServedCall, record_served_call
 
 MOST_BYTES = 16 * 1024 * 1024
 PROGRESS_SECONDS = 5.0
+_MOST_NOTES = 50
 INSTRUCTIONS = (
     "The server of an agent-farm. Architects: spawn builders, wait for them, see their status, screen and "
     "diff, send them messages, merge what is done, stop and prune those whose work has landed; trigger runs "
@@ -66,11 +67,19 @@ def mcp_server(butlers: RunningButlers) -> Server[Any]:
     async def call(asked: RequestContext, params: CallToolRequestParams) -> CallToolResult:
         caller, began = caller_in(asked), time.monotonic()
         arguments = params.arguments or {}
+        told: list[str] = []
         async with _telling(asked, params.name) as tell:
-            result = await call_tool(params.name, arguments, caller, context_for(butlers, caller, tell))
+
+            def hear(text: str) -> None:
+                told.append(text)
+                tell(text)
+
+            result = await call_tool(params.name, arguments, caller, context_for(butlers, caller, hear))
         if caller.kind == "session":
             await _record(butlers, caller, params.name, arguments, result, time.monotonic() - began)
-        return result
+        hears = (asked.meta or {}).get("progress_token") is not None
+        wants = caller.kind == "architect" and not hears  # a session's programs read the answer alone
+        return _with_notes(result, told) if told and wants else result
 
     return Server(
         butlers.own.name,
@@ -117,6 +126,12 @@ async def _telling(asked: RequestContext, name: str) -> AsyncIterator[Tell]:
     finally:
         reporting.cancel()
         await asyncio.wait([reporting])
+
+
+def _with_notes(result: CallToolResult, told: Sequence[str]) -> CallToolResult:
+    """For a client that hears nothing meanwhile, what was told comes behind the answer."""
+    notes = TextContent(type="text", text="\n".join(["notes:", *told[-_MOST_NOTES:]]))
+    return result.model_copy(update={"content": [*result.content, notes]})
 
 
 async def _record(

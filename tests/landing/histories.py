@@ -44,6 +44,7 @@ class Memory:
     reds: dict[tuple[str, ...], int] = field(default_factory=dict)
     by_persons: list[str] = field(default_factory=list)
     given_back: list[str] = field(default_factory=list)
+    doubted: list[str] = field(default_factory=list)
     queue: Queue | None = None
     steps: int = 0
 
@@ -79,7 +80,7 @@ class Memory:
         known = [pair for pair in self.clashing if id in pair and self.chance.random() < 0.5]
         clashes = tuple(sorted({other for pair in known for other in pair if other != id}))
         line = with_added(queue.line, [Waiting(id, queue.next_age, risk, clashes)])
-        entries = {**queue.entries, id: Entry(id, "0" * 40, id, id, "")}
+        entries = {**queue.entries, id: Entry(id, "0" * 40, id, id, "", "")}
         self.queue = structs.replace(
             queue, line=line, entries=entries, next_age=queue.next_age + 1, sifted=False
         )
@@ -169,7 +170,11 @@ class Memory:
 
     def give_back(self, queue: Queue, one: Returned) -> str:
         self.step()
-        self.given_back.append(one.id)
+        if one.sent_at is None:
+            self.given_back.append(one.id)
+        else:  # killed before it was known whether it was sent
+            self.doubted.append(one.id)
+        self.step()
         return "submitted"
 
 
@@ -196,7 +201,8 @@ def require_sound(memory: Memory, ids: Sequence[str], *, ended: bool) -> None:
     back = [one.id for one in queue.returned]
     assert sorted(landed) == sorted(set(content) & set(ids))
     assert len(set(landed + back)) == len(landed + back)
-    assert set(back) <= set(memory.given_back)
+    assert set(back) <= {*memory.given_back, *memory.doubted}
+    assert len(memory.given_back) == len(set(memory.given_back)), "told twice"
     if ended:
         assert sorted(landed + back) == sorted(set(ids) - set(memory.later))
         assert queue.closed

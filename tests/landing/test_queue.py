@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -471,3 +472,65 @@ def test_work_that_was_discarded_does_not_land(committed: Committed, af: Af, rep
     found = json.loads(af("land", "--status", "--json").stdout)
     assert (ids(found["landed"]), ids(found["returned"])) == ([two.id], [one.id])
     assert not (repo / "one.txt").exists()
+
+
+@pytest.mark.slow
+def test_another_builder_of_the_same_name_does_not_land_for_it(
+    spawn: Spawn, af: Af, repo: Path, ran: Path
+) -> None:
+    old = spawn("--shell", "--name", "same")
+    commit_files(old.worktree, {"old.txt": "1\n"})
+    write_files(repo, {"old.txt": "in the way\n"})
+    assert af("land", old.id, "--yes").returncode == 1
+    (repo / "old.txt").unlink()
+    assert af("prune", "--stop", "--discard-commits", old.id).returncode == 0
+    new = spawn("--shell", "--name", "same")
+    assert new.id == old.id
+    done = af("land", "--continue", "--yes")
+    assert f"{old.id} did not land: it was removed" in done.stdout
+    assert not (repo / "old.txt").exists()
+    commit_files(new.worktree, {"new.txt": "1\n"})
+    assert ids(land(af, new.id)["landed"]) == [new.id]
+    assert not (repo / "old.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_newer_commit_takes_the_place_of_the_one_that_waits(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one, go = committed(one="1\n"), repo.parent / "go"
+    set_check(repo, ran, f"while ! test -e '{go}'; do sleep 0.1; done")
+    assert af("land", one.id, "--background", "--yes").returncode == 0
+    wait_until(lambda: ran.read_text() != "", what="its check to begin")
+    old = one.tip
+    new = commit_files(one.worktree, {"two.txt": "2\n"})
+    done = af("land", one.id, "--yes")
+    assert f"{one.id} waits with {old[:10]}; {new[:10]} takes its place" in done.stderr
+    go.touch()
+    wait_until(lambda: (repo / "two.txt").exists(), what="the newer one to land")
+    found = json.loads(af("land", "--status", "--json").stdout)
+    assert ids(found["landed"]) == [one.id]
+    assert found["returned"] == []
+
+
+@pytest.mark.slow
+def test_what_may_have_been_sent_is_not_sent_again(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    bad, file = committed(bad="x\n"), repo / ".agent-farm/landing.json"
+    before = time.time()
+    land(af, bad.id)
+
+    def killed(sent_at: float) -> dict[str, Any]:
+        queue = json.loads(file.read_text())
+        queue["closed"] = False
+        queue["returned"][0] |= {"told": None, "sent_at": sent_at}
+        file.write_text(json.dumps(queue))
+        (back,) = land(af, "--continue")["returned"]
+        return dict(back)
+
+    assert killed(before)["told"] == "submitted"
+    doubted = killed(time.time() + 60)
+    assert doubted["told"].startswith("failed: af was killed while sending it")
+    assert doubted["hint"].startswith(f"af send {bad.id} ")
+    assert af("capture", bad.id).stdout.count("Your work did not land on main") == 1

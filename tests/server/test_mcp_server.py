@@ -463,6 +463,28 @@ async def test_a_long_call_tells_that_it_goes_on(repo: Path, monkeypatch: pytest
 
 
 @in_loop
+async def test_who_hears_nothing_meanwhile_reads_it_behind_the_answer(repo: Path) -> None:
+    asked = {"ids": ["@idle"], "text": "hello"}
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        pass
+
+    async with serving(repo) as served:
+        answer, notes = (await served.call("send", asked))["content"]
+        assert json.loads(answer["text"]) == {"version": 1, "deliveries": []}
+        assert notes["text"] == "notes:\nNo builder is idle"
+        headers = {"Authorization": f"Bearer {ARCHITECT}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            streamable_http_client(served.url(), http_client=http) as (read, write, *_),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            heard = await session.call_tool("send", asked, progress_callback=hear)
+            assert len(heard.content) == 1
+
+
+@in_loop
 async def test_a_call_ends_that_tells_something_at_its_end(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

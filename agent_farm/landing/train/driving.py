@@ -6,7 +6,8 @@ Each step is written down before the next. A move of the target is written down 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from agent_farm.landing.train.landing_journal import (
     Returned,
     after_move,
     at_new_head,
+    being_told,
     closed,
     found_present,
     returned,
@@ -93,7 +95,7 @@ class World(Protocol):
         """Whose files the target's way to `head` touches."""
 
     def give_back(self, queue: Queue, one: Returned) -> str:
-        """Tell its builder; how that went."""
+        """Tell its builder; how that went. With `sent_at` somebody may have done it, and was killed."""
 
 
 class Book(Protocol):
@@ -150,6 +152,8 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
             continue
         untold = next((one for one in queue.returned if one.told is None), None)
         if untold is not None:
+            if untold.sent_at is None:
+                book.update(partial(being_told, id=untold.id, at=time.time()))
             outcome = world.give_back(queue, untold)
             book.update(partial(told, id=untold.id, outcome=outcome))
             yield structs.replace(untold, told=outcome)
@@ -169,7 +173,7 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
         elif isinstance(step, Check):
             yield from _check(world, book, queue, step, width)
         elif isinstance(step, Blame):
-            book.update(partial(returned, one=world.blame(queue, step.id)))
+            _take_out(book, queue, world.blame(queue, step.id))
         else:
             raise TargetIsRed(
                 f"The check fails on {queue.into} itself, at {queue.head[:12]}",
@@ -181,16 +185,32 @@ def drive(world: World, book: Book, width: int = 1) -> Iterator[Event]:
 def _sift(world: World, book: Book, queue: Queue) -> Iterator[Event]:
     for id, found in world.sift(queue).items():
         if found is not None:
-            book.update(partial(returned, one=found))
-        else:
+            _take_out(book, queue, found)
+        elif _are_same(book.require(), queue, [id]):
             book.update(partial(found_present, id=id))
             yield Present(id)
     seen = queue.line.ids()
 
     def sifted(now: Queue) -> Queue:
-        return structs.replace(now, sifted=now.head == queue.head and set(now.line.ids()) <= set(seen))
+        same = now.head == queue.head and set(now.line.ids()) <= set(seen) and _are_same(now, queue, seen)
+        return structs.replace(now, sifted=same)
 
     book.update(sifted)
+
+
+def _are_same(now: Queue, queue: Queue, ids: Iterable[str]) -> bool:
+    """Nobody has put in another commit of theirs since `queue` was read."""
+    return all(now.entries[id] == queue.entries[id] for id in ids)
+
+
+def _take_out(book: Book, queue: Queue, one: Returned) -> None:
+    """Unless it is another commit that waits there by now, or it was withdrawn."""
+
+    def out(now: Queue) -> Queue:
+        waits = one.id in (*now.line.ids(), *now.line.held_ids())
+        return returned(now, one) if waits and _are_same(now, queue, [one.id]) else now
+
+    book.update(out)
 
 
 def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> Iterator[Event]:
@@ -202,18 +222,20 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
         elif asked:
             continue  # it would have been a check beside another
         elif isinstance(made, Returned):
-            book.update(partial(returned, one=made))
+            _take_out(book, queue, made)
             return
         else:
-            book.update(partial(_with_clash, clash=made, content=ahead.content))
+            _note_clash(book, queue, made, ahead.content)
             return
     yield step
     green = world.judge(asked)
     tree = asked[0].at.tree
 
     def learned(now: Queue) -> Queue:
-        if now.head != queue.head or not set(step.group) <= set(now.line.ids()):
-            return now  # it was said of another target, or with one that was withdrawn meanwhile
+        held = queue.line.held_ids()
+        same = now.head == queue.head and now.line.held_ids() == held and _are_same(now, queue, held)
+        if not same or not set(step.group) <= set(now.line.ids()) or not _are_same(now, queue, step.group):
+            return now  # it was said of another target, or with one that was withdrawn or is another by now
         now = structs.replace(now, checks=now.checks + (not step.again), repeats=now.repeats + step.again)
         line = (with_green if green else with_red)(now.line, step.group)
         passed = (*now.passed, tree) if green and step.group else now.passed
@@ -223,11 +245,18 @@ def _check(world: World, book: Book, queue: Queue, step: Check, width: int) -> I
     yield Checked(step.group, step.again, green)
 
 
-def _with_clash(now: Queue, clash: Clash, content: Sequence[str]) -> Queue:
+def _note_clash(book: Book, queue: Queue, clash: Clash, content: Sequence[str]) -> None:
     before = content[: content.index(clash.id)]
-    if before:
-        return structs.replace(now, line=with_clash(now.line, clash.id, before))
-    return returned(now, Returned(clash.id, "conflict", f"It conflicts with {now.into}", clash.files))
+    if not before:
+        what = f"It conflicts with {queue.into}"
+        _take_out(book, queue, Returned(clash.id, "conflict", what, clash.files))
+        return
+
+    def clashing(now: Queue) -> Queue:
+        same = _are_same(now, queue, (clash.id, *before))
+        return structs.replace(now, line=with_clash(now.line, clash.id, before)) if same else now
+
+    book.update(clashing)
 
 
 def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]:
@@ -236,13 +265,14 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
         groups += 1
     sealed = world.seal(queue, step.ids, queue.passed[groups - 1])
     if isinstance(sealed, Returned):
-        book.update(partial(returned, one=sealed))
+        _take_out(book, queue, sealed)
         return
     move = Move(queue.head, sealed.commit, step.ids)
 
     def begun(now: Queue) -> Queue:
-        """Unless one of them was withdrawn at the last moment."""
-        return structs.replace(now, moving=move) if set(move.ids) <= set(now.line.held_ids()) else now
+        """Unless one of them was withdrawn, or is another commit, at the last moment."""
+        same = set(move.ids) <= set(now.line.held_ids()) and _are_same(now, queue, move.ids)
+        return structs.replace(now, moving=move) if same else now
 
     if book.update(begun).moving is None:
         return

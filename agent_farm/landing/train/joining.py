@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +21,7 @@ from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot
-from agent_farm.landing.train.landing_journal import Entry, Queue
+from agent_farm.landing.train.landing_journal import Entry, Queue, with_newer
 from agent_farm.landing.train.line import Line, Waiting, with_added
 from agent_farm.landing.train.risk import Facts, load_record, risks_of
 from agent_farm.landing.train.world import files_of
@@ -66,7 +66,7 @@ def entry_of(farm: Farm, record: BuilderRecord, found: FoundWork, *, whole: bool
     work, tip = found.work, found.work.tip
     if whole and found.left_behind:
         tip = _with_uncommitted(farm, record, tip)
-    return Entry(record.id, tip, work.name, work.subject, work.trailer)
+    return Entry(record.id, tip, work.name, work.subject, work.trailer, record.created_at)
 
 
 def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
@@ -93,7 +93,12 @@ class Guess:
 
 
 def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess]) -> Queue:
-    """At the end, in this order. One that came back may try again with other commits."""
+    """At the end, in this order. One that came back may try again with other commits.
+
+    One that waits keeps its place, with its newer commit.
+    """
+    for one in newer_than_in(queue, entries):
+        queue = with_newer(queue, one, guesses[one.id].risk, guesses[one.id].clashes)
     inside = {*queue.line.ids(), *queue.line.held_ids()}
     new = [one for one in entries if one.id not in inside]
     waiting = [
@@ -109,6 +114,18 @@ def joined(queue: Queue, entries: Collection[Entry], guesses: Mapping[str, Guess
         next_age=queue.next_age + len(new),
         sifted=queue.sifted and not new,
     )
+
+
+def newer_than_in(queue: Queue, entries: Collection[Entry]) -> list[Entry]:
+    """Those that wait with another commit; what is landing at this moment is what it is."""
+    landing = queue.moving.ids if queue.moving else ()
+    inside = {*queue.line.ids(), *queue.line.held_ids()}.difference(landing)
+    return [one for one in entries if one.id in inside and one != queue.entries[one.id]]
+
+
+def told_of_newer(queue: Queue, entries: Collection[Entry]) -> Iterator[str]:
+    for one in newer_than_in(queue, entries):
+        yield f"{one.id} waits with {queue.entries[one.id].tip[:10]}; {one.tip[:10]} takes its place"
 
 
 def guesses_of(

@@ -29,13 +29,17 @@ _Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One branch as it was put into the queue: later commits of its builder are another landing."""
+    """One branch as it was put into the queue: later commits of its builder are another landing.
+
+    `made_at` tells the builder from another one that has its id by now.
+    """
 
     id: str
     tip: _Commit
     name: str
     subject: str
     trailer: str
+    made_at: str
 
 
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +59,10 @@ class Landed(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Returned(Struct, frozen=True, forbid_unknown_fields=True):
-    """What did not land, and goes back to its builder. `told` is how the message was delivered."""
+    """What did not land, and goes back to its builder. `told` is how the message was delivered.
+
+    `sent_at` is when somebody began to send it, who may have been killed before that was known.
+    """
 
     id: str
     kind: Literal["conflict", "red", "refused"]
@@ -63,6 +70,7 @@ class Returned(Struct, frozen=True, forbid_unknown_fields=True):
     evidence: tuple[str, ...] = ()
     log: str | None = None
     told: str | None = None
+    sent_at: float | None = None
 
 
 class Queue(Struct, frozen=True, forbid_unknown_fields=True):
@@ -218,6 +226,21 @@ def _without(queue: Queue, id: str) -> Queue:
     return structs.replace(queue, line=without(line, id), passed=passed)
 
 
+def with_newer(queue: Queue, entry: Entry, risk: float, clashes: tuple[str, ...]) -> Queue:
+    """Another commit of one that is in the line, at the same place of it; nothing is known of it yet."""
+    line = queue.line
+    known = [*line.waiting, *(one for group in line.held for one in group)]
+    place = next(one for one in known if one.id == entry.id)
+    queue = _without(queue, entry.id)
+    waiting = (*queue.line.waiting, structs.replace(place, risk=risk, clashes=clashes))
+    return structs.replace(
+        queue,
+        line=structs.replace(queue.line, waiting=tuple(sorted(waiting, key=lambda one: one.age))),
+        entries={**queue.entries, entry.id: entry},
+        sifted=False,
+    )
+
+
 def withdrawn(queue: Queue, id: str) -> Queue:
     """Whoever put it in wants it out again."""
     landed = any(one.id == id for one in queue.landed)
@@ -233,12 +256,17 @@ def closed(queue: Queue) -> Queue:
     return queue if waits else structs.replace(queue, closed=True)
 
 
+def being_told(queue: Queue, id: str, at: float) -> Queue:
+    return _of_untold(queue, id, lambda one: structs.replace(one, sent_at=at))
+
+
 def told(queue: Queue, id: str, outcome: str) -> Queue:
-    some = tuple(
-        structs.replace(one, told=outcome) if one.id == id and one.told is None else one
-        for one in queue.returned
-    )
-    return structs.replace(queue, returned=some)
+    return _of_untold(queue, id, lambda one: structs.replace(one, told=outcome))
+
+
+def _of_untold(queue: Queue, id: str, change: Callable[[Returned], Returned]) -> Queue:
+    some = (change(one) if one.id == id and one.told is None else one for one in queue.returned)
+    return structs.replace(queue, returned=tuple(some))
 
 
 def found_present(queue: Queue, id: str) -> Queue:

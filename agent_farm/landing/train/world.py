@@ -74,7 +74,7 @@ class FarmWorld:
         results = merged_trees(repository, [(queue.head, entry.tip) for entry in entries])
         own = commit_trees(repository, [queue.head])[queue.head]
         for entry, result in zip(entries, results, strict=True):
-            record = records.get(entry.id)
+            record = _builder_of(entry, records)
             if record is None:
                 found[entry.id] = _removed(entry.id)
             elif result.conflicts:
@@ -163,9 +163,9 @@ class FarmWorld:
         with self._review(hooks if hooks.directory else None) as review:
             records = self.farm.registry.read()
             for id in ids:
-                if id not in records:  # whoever removed it may have discarded its commits
-                    return _removed(id)
                 entry = queue.entries[id]
+                if _builder_of(entry, records) is None:  # whoever removed it may have discarded its commits
+                    return _removed(id)
                 work = _work(entry, entry.trailer + proof)
                 making = Making(self.farm.repository, work, queue.strategy, None, review, hooks.signs)
                 last = id
@@ -210,9 +210,9 @@ class FarmWorld:
         records = self.farm.registry.read()
         for id in move.ids:
             self._note_end(queue, id, failed=False)
-            if id in records:
-                note(self.farm, records[id], "merged", f"into {queue.into}, now {move.after[:12]}")
-                self.notes += mark_landed(self.farm, records[id], self.checkout.path)
+            if record := _builder_of(queue.entries[id], records):
+                note(self.farm, record, "merged", f"into {queue.into}, now {move.after[:12]}")
+                self.notes += mark_landed(self.farm, record, self.checkout.path)
         try:
             self.notes += hooks.run("post-merge", "1" if queue.strategy == "squash" else "0")
         except HookRefused as error:  # it has landed, whatever this hook says
@@ -233,14 +233,15 @@ class FarmWorld:
         return tuple(id for id in ids if files[id] & theirs)
 
     def give_back(self, queue: Queue, one: Returned) -> str:
-        record = self.farm.registry.read().get(one.id)
+        record = _builder_of(queue.entries[one.id], self.farm.registry.read())
         if record is None:
             return "nobody is there"
-        note(self.farm, record, "returned", one.what)
+        if one.sent_at is None:
+            note(self.farm, record, "returned", one.what)
         return self.give_back_to(record, queue, one)
 
     def _note_end(self, queue: Queue, id: str, *, failed: bool) -> None:
-        record = self.farm.registry.read().get(id)
+        record = _builder_of(queue.entries[id], self.farm.registry.read())
         if record is not None:
             tip = queue.entries[id].tip if failed else None
             note_end(self.farm.paths.landing_record, id, record.runtime, failed_tip=tip)
@@ -253,6 +254,12 @@ def files_of(farm: Farm, head: str, tips: Mapping[str, str]) -> dict[str, frozen
     changes = {id: (trees[base], trees[tips[id]]) for id, base in bases.items() if base}
     paths = changed_paths(farm.repository, set(changes.values()))
     return {id: paths.get(changes[id], frozenset()) if id in changes else frozenset() for id in tips}
+
+
+def _builder_of(entry: Entry, records: Mapping[str, BuilderRecord]) -> BuilderRecord | None:
+    """None where it was removed, also when another one has its id by now."""
+    record = records.get(entry.id)
+    return record if record is not None and record.created_at == entry.made_at else None
 
 
 def _work(entry: Entry, trailer: str | None = None) -> Work:

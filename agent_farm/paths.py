@@ -192,6 +192,11 @@ class RunPaths:
         return self.directory / "usage.json"
 
     @property
+    def spending(self) -> Path:
+        """What its runtime said of that after each turn."""
+        return self.directory / "usage.jsonl"
+
+    @property
     def answer(self) -> Path:
         return self.directory / "answer.json"
 

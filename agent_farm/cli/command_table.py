@@ -34,6 +34,7 @@ COMMANDS = {
     "wait": Entry("talk", "wait", "Builders", "Wait until builders are idle, waiting or ended"),
     "capture": Entry("look", "capture", "Builders", "Print a builder's screen"),
     "logs": Entry("look", "logs", "Builders", "Print what happened to a builder"),
+    "costs": Entry("costs", "costs", "Builders", "Sum up the tokens and the cost of builders"),
     "path": Entry("look", "path", "Builders", "Print a builder's worktree path"),
     "stop": Entry("life", "stop", "Builders", "End runtimes and keep the work"),
     "serve": Entry("serve", "serve", "Builders", "Pass a fixed port on to one builder at a time"),

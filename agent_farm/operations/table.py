@@ -78,6 +78,7 @@ MODULES = {
     "sessions_stop": "sessions",
     "sessions_prune": "sessions",
     "usage": "sessions",
+    "costs": "costs",
     "state_get": "state",
     "state_set": "state",
     "state_list": "state",

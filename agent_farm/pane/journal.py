@@ -27,6 +27,17 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
     return before
 
 
+def append_line(directory: str, name: str, document: Mapping[str, object]) -> None:
+    """In one write, so that two that come at once stay two lines."""
+    line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
+    path = os.path.join(directory, name)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
 def digest_of_prompt(text: str) -> str:
     """Of what an input line leaves as it is: it may turn a tab into blanks, trim, drop what has no width."""
     import hashlib

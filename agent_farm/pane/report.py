@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from agent_farm.pane.journal import current_state, digest_of_prompt, record_event, write_json
+from agent_farm.pane.journal import append_line, current_state, digest_of_prompt, record_event, write_json
 from agent_farm.usage_limits import limit_in
 
 TYPE_CHECKING = False
@@ -53,19 +53,21 @@ def main(argv: list[str]) -> None:
         _record_answer(directory, run, payload)  # first: who hears that the turn has ended looks for it
     before = record_event(directory, event)
     if event["state"] == "idle":
-        _record_usage(directory, run, payload)
+        _record_usage(directory, event, payload)
     if event["state"] in ("waiting", "limited", "idle") and before != event["state"]:
         for name in ("notify", "tell", "check"):
             if launch.get(name):
                 _start(directory, launch, name, event)
 
 
-def _record_usage(directory: str, run: str, payload: Mapping[str, object]) -> None:
+def _record_usage(directory: str, event: Mapping[str, object], payload: Mapping[str, object]) -> None:
     from agent_farm.pane.usage import usage_of
 
     usage = usage_of(payload)
     if usage:
-        write_json(directory, "usage.json", {"version": 1, "run": run, **usage})
+        write_json(directory, "usage.json", {"version": 1, "run": event["run"], **usage})
+        step = {"at": event["at"], "run": event["run"], "conversation": event["conversation_id"], **usage}
+        append_line(directory, "usage.jsonl", step)
 
 
 def _record_answer(directory: str, run: str, payload: Mapping[str, object]) -> None:

@@ -167,6 +167,7 @@ HOOKS = Hooks(
 CLAUDE_CODE = Cli(
     name="claude-code",
     title="Claude Code",
+    provider="anthropic",
     binary="claude",
     install="npm install -g @anthropic-ai/claude-code",
     oldest="2.1.326",

@@ -217,6 +217,7 @@ class Cli:
     `until` for the time or `after` for the duration that it names (usage_limits.py).
     `interrupt` are the keys that end a turn in its pane; without any nobody can. `unlocks` are words for what
     of the user's own a pane can be let use.
+    `provider` is whose models it uses, in OpenTelemetry's words, where that is one.
     `hides_git_identity`: its commands do not see who the user is to git. `reads_beside`: headless it can be
     let read a directory without being let write there. `worker` is a program of ours around it, headless,
     with what goes to its standard input; without one it gets the prompt there.
@@ -224,6 +225,7 @@ class Cli:
 
     name: str
     title: str = ""
+    provider: str = ""
     binary: str = ""
     install: str = ""
     oldest: str = ""

@@ -184,6 +184,7 @@ _LOCK = (
 CODEX = Cli(
     name="codex",
     title="OpenAI Codex",
+    provider="openai",
     binary="codex",
     install="npm install -g @openai/codex",
     oldest="0.166.0",

@@ -213,6 +213,7 @@ HOOKS = Hooks(
 GEMINI = Cli(
     name="gemini",
     title="Gemini CLI",
+    provider="gcp.gemini",
     binary="gemini",
     install="npm install -g @google/gemini-cli",
     oldest="0.53.0",

@@ -94,6 +94,15 @@ class SessionRunner:
                 self.database, self.butler.name, session.id, session.prompt, result.output
             )
 
+    def _asked(self, session: Session, worker: RuntimeAdapter) -> dict[str, str | None]:
+        """In the words of OpenTelemetry for an agent that is invoked."""
+        return {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": self.butler.name,
+            "gen_ai.provider.name": worker.cli.provider or worker.name,
+            "gen_ai.request.model": session.model,
+        }
+
     async def _invoke(self, session: Session, choice: Choice, worker: RuntimeAdapter) -> RuntimeResult:
         recalled = None
         if self.butler.memory:
@@ -106,9 +115,10 @@ class SessionRunner:
         cwd = Path(session.cwd or self.butler.directory)
         try:
             with telemetry.span("runtime.invoke", runtime=worker.name, session_id=session.id):
+                telemetry.note(self._asked(session, worker))
                 env = await self.database.run(self.environment, session, choice, telemetry.current_trace())
                 async with self._reporting(session) as on_progress:
-                    return await worker.invoke(
+                    result = await worker.invoke(
                         session.whole_prompt,
                         system_prompt,
                         self.endpoint.servers(self.butler.name, session.id, token),
@@ -126,6 +136,8 @@ class SessionRunner:
                         bounds=choice.bounds or session_bounds(self.butler, cwd),
                         on_progress=on_progress,
                     )
+                telemetry.note(_used(result))
+                return result
         finally:
             with suppress(OSError):  # most runtimes keep their conversations elsewhere
                 home.rmdir()
@@ -191,6 +203,17 @@ class SessionRunner:
             writer.cancel()
             with suppress(asyncio.CancelledError):
                 await writer
+
+
+def _used(result: RuntimeResult) -> dict[str, str | int | None]:
+    """OpenTelemetry counts what came from or went into a cache as input."""
+    told: dict[str, str | int | None] = {"gen_ai.conversation.id": result.conversation_id}
+    if usage := result.usage:
+        cached = usage.cache_read_tokens + usage.cache_write_tokens
+        told["gen_ai.usage.input_tokens"] = usage.input_tokens + cached
+        told["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
+        told["gen_ai.usage.output_tokens"] = usage.output_tokens
+    return told
 
 
 def ended(session: Session, result: RuntimeResult) -> Session:

@@ -60,6 +60,15 @@ def span(name: str, **attributes: str | int | bool) -> Iterator[None]:
         yield
 
 
+def note(attributes: Mapping[str, str | int | float | None]) -> None:
+    """On the current span; None is left out."""
+    if _in_use():
+        from opentelemetry import trace
+
+        known = {name: value for name, value in attributes.items() if value is not None}
+        trace.get_current_span().set_attributes(known)
+
+
 def mark_failed(reason: str) -> None:
     if _in_use():
         from opentelemetry import trace

@@ -43,6 +43,7 @@ WORDS = {
     "config": ["config", "list"],
     "pool": ["pool", "fill"],
     "notify": ["notify"],
+    "costs": ["costs"],
     "tmux": ["tmux"],
     "completion": ["completion", "bash"],
     "runtimes": ["runtimes"],

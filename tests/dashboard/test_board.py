@@ -203,6 +203,7 @@ def test_every_view_is_accessible_and_fits(four: dict[str, str], visit: Open, wi
         "prompt": (f"builder/{four['spec']}/prompt", ".prose"),
         "spawn": ("spawn", ".modes"),
         "sessions": ("sessions", ".plot"),
+        "costs": ("costs", ".plot"),
         "removed": ("removed", ".empty"),
     }
     for name, (where, selector) in views.items():
@@ -256,6 +257,22 @@ def test_the_landing_queue_is_in_view_and_goes_on_from_the_page(
     one.page.click("[data-action=land_continue]")
     one.page.wait_for_selector(f'[data-landing=landed]:has-text("{id}")', timeout=60000)
     assert "good.txt" in git(shop, "ls-tree", "--name-only", "HEAD")
+
+
+def test_what_builders_cost_is_plotted(spawn: Spawn, af: Af, visit: Open) -> None:
+    id = spawn("[[write:one.txt]]")
+    assert af("wait", id, "--timeout", "300").returncode == 0
+    one = visit()
+    one.open("costs")
+    one.page.wait_for_selector(f'[data-cost="{id}"]', timeout=60000)
+    labels = one.page.eval_on_selector_all(
+        ".plot svg", "all => all.map(one => one.getAttribute('aria-label'))"
+    )
+    names = [f"{what} by {word}" for word in ("day", "runtime", "builder") for what in ("Tokens", "Cost")]
+    assert [label.split(":")[0] for label in labels] == names
+    assert id in labels[-1]
+    assert serious_findings(one) == []
+    assert not one.has_sideways_scrolling()
 
 
 def test_five_hundred_builders(shop: Path, spawn: Spawn, visit: Open) -> None:

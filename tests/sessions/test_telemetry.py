@@ -75,6 +75,12 @@ async def test_a_session_inside_a_trace_gets_traceparent_and_records_the_trace(
     assert by_name["butler.trigger"].parent.span_id == caller.get_span_context().span_id
     assert by_name["runtime.invoke"].parent.span_id == by_name["butler.trigger"].context.span_id
     assert parent.split("-")[2] == f"{by_name['runtime.invoke'].context.span_id:016x}"
+    told = by_name["runtime.invoke"].attributes
+    assert told["gen_ai.operation.name"] == "invoke_agent"
+    assert told["gen_ai.agent.name"] == by_name["butler.trigger"].attributes["butler"]
+    assert told["gen_ai.provider.name"]
+    record = stage.only_record()
+    assert told["gen_ai.usage.output_tokens"] == record["output_tokens"]
 
 
 def test_without_a_trace_nothing_is_imported_and_no_variable_set(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import { watchAttention } from "./attention.js";
 import { boardView } from "./board.js";
 import { builderView } from "./builder.js";
+import { costsView } from "./costs.js";
 import { byId, focused, h, plain, replace } from "./dom.js";
 import { age } from "./format.js";
 import { connect, farm, follow, followConnection } from "./live.js";
@@ -26,6 +27,7 @@ const ROUTES = [
   [/^#\/session\/([^/]+)$/, "sessions", sessionView],
   [/^#\/review$/, "review", reviewView],
   [/^#\/review\/([^/]+)$/, "review", resultView],
+  [/^#\/costs$/, "costs", costsView],
   [/^#\/removed$/, "removed", removedView],
 ];
 /** @type {{ key: string, view: View, turn?: (...words: string[]) => void } | null} */

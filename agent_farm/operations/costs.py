@@ -1,0 +1,169 @@
+"""`costs`: tokens and money of builders: of each, each of its starts, each day, and each landed change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, NamedTuple, Self
+
+from msgspec import Meta
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.spending import Spent, load_spending
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.git_state import git_states
+from agent_farm.farm.trash import list_kept
+from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+
+
+class CostsAsked(Request):
+    days: Annotated[int, Meta(ge=1, le=400, description="How far back")] = 30
+
+
+class Sum(Answer):
+    """`cost` is in US dollars, as far as runtimes say it; null where none did."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+
+    @classmethod
+    def of(cls, parts: Iterable[Spent], **more: str) -> Self:
+        parts = list(parts)
+        costs = [part.cost for part in parts if part.cost is not None]
+        return cls(
+            sum(part.input_tokens for part in parts),
+            sum(part.output_tokens for part in parts),
+            sum(part.cached_tokens for part in parts),
+            sum(costs) if costs else None,
+            **more,
+        )
+
+
+class OfRun(Sum):
+    """One start of a builder: the first, or a resume."""
+
+    run: str = ""
+
+
+class OfDay(Sum):
+    day: str = ""
+    runtime: str = ""
+
+
+class OfBuilder(Sum):
+    """`landed` is null where it is not known."""
+
+    id: str = ""
+    title: str = ""
+    runtime: str = ""
+    landed: bool | None = None
+    removed: bool = False
+    runs: tuple[OfRun, ...] = ()
+
+
+class Costs(Answer):
+    """`per_landed` is all that was used, what never landed included, for each change that has landed."""
+
+    total: Sum
+    landed: int
+    per_landed: Sum | None
+    builders: tuple[OfBuilder, ...]
+    days: tuple[OfDay, ...]
+
+
+class _Known(NamedTuple):
+    record: BuilderRecord
+    spent: list[Spent]
+    landed: bool | None
+    removed: bool
+
+
+def _sum_up(context: Context, request: CostsAsked) -> Costs:
+    since = time.time() - request.days * 86400
+    found = [_since(one, since) for one in (*_living(context.farm), *_removed(context.farm))]
+    found = [one for one in found if one.spent]
+    total = Sum.of(part for one in found for part in one.spent)
+    landed = sum(one.landed is True for one in found)
+    return Costs(
+        total=total,
+        landed=landed,
+        per_landed=_share(total, landed) if landed else None,
+        builders=tuple(map(_of_builder, found)),
+        days=tuple(_days(found)),
+    )
+
+
+def _since(one: _Known, since: float) -> _Known:
+    return one._replace(spent=[part for part in one.spent if part.at >= since])
+
+
+def _living(farm: Farm) -> Iterator[_Known]:
+    records = list(farm.records().values())
+    states = git_states(farm, records)
+    for record in records:
+        state = states.get(record.id)
+        landed = bool(state.landed and state.has_commits) if state and state.landed is not None else None
+        yield _Known(record, load_spending(farm.run(record.id).spending), landed, removed=False)
+
+
+def _removed(farm: Farm) -> Iterator[_Known]:
+    """What was removed without a ref that saves it had landed."""
+    for kept in list_kept(farm):
+        had_commits = kept.head is not None and kept.head != kept.record.base_commit
+        yield _Known(
+            kept.record,
+            load_spending(kept.run / farm.run(kept.record.id).spending.name),
+            had_commits and kept.salvage is None,
+            removed=True,
+        )
+
+
+def _of_builder(one: _Known) -> OfBuilder:
+    runs = dict.fromkeys(part.run for part in one.spent)
+    whole = Sum.of(one.spent)
+    return OfBuilder(
+        whole.input_tokens,
+        whole.output_tokens,
+        whole.cached_tokens,
+        whole.cost,
+        id=one.record.id,
+        title=one.record.title,
+        runtime=one.record.runtime,
+        landed=one.landed,
+        removed=one.removed,
+        runs=tuple(OfRun.of((part for part in one.spent if part.run == run), run=run) for run in runs),
+    )
+
+
+def _days(found: Sequence[_Known]) -> Iterator[OfDay]:
+    parts: dict[tuple[str, str], list[Spent]] = {}
+    for one in found:
+        for part in one.spent:
+            day = time.strftime("%Y-%m-%d", time.localtime(part.at))
+            parts.setdefault((day, one.record.runtime), []).append(part)
+    return (OfDay.of(some, day=day, runtime=runtime) for (day, runtime), some in sorted(parts.items()))
+
+
+def _share(total: Sum, number: int) -> Sum:
+    return Sum(
+        round(total.input_tokens / number),
+        round(total.output_tokens / number),
+        round(total.cached_tokens / number),
+        None if total.cost is None else total.cost / number,
+    )
+
+
+COSTS = Operation(
+    "costs",
+    "Sum up the tokens and the cost of builders",
+    CostsAsked,
+    Costs,
+    single(_sum_up),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+    details="The numbers are those that each runtime tells after a turn. Cost is only known of runtimes that"
+    " tell it.",
+)

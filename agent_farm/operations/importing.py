@@ -223,6 +223,7 @@ IMPORT = Operation(
     _run,
     _collect,
     effect="changes",
+    doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
     details="A worktree is moved to .builders, with everything in it, and its branch stays yours: pruning "
     "the builder keeps it. Nothing is started; af resume does.",
 )

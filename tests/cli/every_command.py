@@ -28,11 +28,16 @@ WORDS = {
     "compare": ["compare", ID, f"{ID}-2"],
     "keep": ["keep", ID],
     "land": ["land", ID],
+    "review": ["review", ID],
     "conflicts": ["conflicts"],
     "sync": ["sync", ID],
     "pr": ["pr", ID],
     "prune": ["prune"],
     "restore": ["restore", ID],
+    "setup": ["setup", ID],
+    "eject": ["eject", ID],
+    "import": ["import"],
+    "uninstall": ["uninstall"],
     "sessions": ["sessions"],
     "butler": ["butler", "status"],
     "schedule": ["schedule", "list"],
@@ -50,7 +55,7 @@ WORDS = {
     "trigger": ["trigger", "hello"],
 }
 # These start runtimes or serve until they are ended; their own tests look at them.
-ELSEWHERE = {"run", "acp", "mcp", "ask", "chat", "dash", "adapter", "board"}
+ELSEWHERE = {"run", "acp", "mcp", "ask", "chat", "dash", "adapter", "board", "serve", "man"}
 # These need no farm.
 ANYWHERE = {"tmux", "completion", "sources", "runtimes"}
 

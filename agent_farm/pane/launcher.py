@@ -8,42 +8,32 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import NoReturn
 
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+from agent_farm.pane.plain_start import FROM_THE_PANE, start_plainly
+
+if __name__ == "__main__":  # before anything is loaded that this can do without
+    start_plainly(__file__)
+
+from pathlib import Path
+from typing import NoReturn
 
 from agent_farm.pane.builder_run import run_builder
 from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
 from agent_farm.pane.pane_terminal import say
 from agent_farm.pane.shell import become_shell
 
-# What only the pane knows; everything else comes from launch.json.
-_FROM_THE_PANE = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE")
-# What the launcher itself lives under: keys and tokens are for the runtime, and for nobody's /proc before.
-_FOR_ITSELF = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", *_FROM_THE_PANE)
-
 
 def main(argv: list[str]) -> None:
-    session, directory, *stage = argv
     try:
-        plan = load_plan(Path(os.fsdecode(bytes.fromhex(directory))))
+        plan = load_plan(Path(os.fsdecode(bytes.fromhex(argv[1]))))
     except (NotLaunchable, ValueError) as error:
         _end(str(error), None)
     if plan.env is None:
         _end(f"{plan.builder} was started from here already.", plan)
-    env = plan.env | {name: os.environ[name] for name in _FROM_THE_PANE if name in os.environ}
-    if not stage:
-        own = {name: value for name, value in env.items() if name in _FOR_ITSELF}
-        _start_again(own, session, directory)
-    run_builder(plan, env)
-
-
-def _start_again(env: dict[str, str], session: str, directory: str) -> None:
-    """Under a few plain names, so that not even /proc/<launcher>/environ holds a key."""
-    again = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(__file__), session, directory, "clean"]
-    os.execve(again[0], again, env)
+    run_builder(plan, plan.env | {name: os.environ[name] for name in FROM_THE_PANE if name in os.environ})
 
 
 def _end(message: str, plan: Plan | None) -> NoReturn:

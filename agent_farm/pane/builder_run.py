@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,6 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from agent_farm.descendants import end_children
-from agent_farm.pane.copies import copy_files
 from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
@@ -116,6 +114,10 @@ class _Builder:
 
     def copy(self) -> None:
         """Only here a Ctrl-C is meant for the launcher itself."""
+        if not self.plan.copies:
+            return
+        from agent_farm.pane.copies import copy_files  # with shutil: most builders need neither
+
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for line in copy_files(self.plan.copies, self.plan.worktree):
@@ -165,6 +167,8 @@ class _Builder:
     def empty_scratch(self) -> None:
         """The directory stays: the environment of the shell may name it."""
         if self.plan.scratch:
+            import shutil
+
             shutil.rmtree(self.plan.scratch, ignore_errors=True)
             with suppress(OSError):
                 self.plan.scratch.mkdir(0o700)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Mapping
 
@@ -24,6 +23,8 @@ def last_words(env: Mapping[str, str]) -> str | None:
 
 
 def _last_line(server: str, pane: str) -> str | None:
+    import subprocess  # only for a runtime that ended at once
+
     argv = ("tmux", "-u", "-S", server, "capture-pane", "-p", "-t", pane)
     try:
         done = subprocess.run(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_farm.pane.journal import write_json
 from agent_farm.pane.notify import Notice
@@ -19,8 +18,7 @@ class NotLaunchable(Exception):
     """The message says why nothing can be started from this run directory."""
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """With `is_link` a link to the source, which builders share."""
 
     source: Path
@@ -28,8 +26,7 @@ class Copy:
     is_link: bool = False
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     directory: Path
     builder: str
     run: str

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(NamedTuple):
     """What launch.json says of it: the command, the states it is for, and what it may see.
 
     `env` is what a desktop needs, `names` are variables to take over from the runtime's environment: neither
@@ -40,6 +38,8 @@ def start_detached(
     argv: Sequence[str], env: Mapping[str, str], cwd: str, log: str = os.devnull
 ) -> str | None:
     """None, or why it could not be started. It outlives this process; `log` gets its errors."""
+    import subprocess  # it is rare, and one process for each builder would hold it in memory
+
     try:
         with open(log, "ab") as errors:
             subprocess.Popen(

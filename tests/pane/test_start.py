@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -159,3 +160,16 @@ def test_a_launch_file_that_cannot_be_used_is_said_in_the_pane(stage: Stage, con
     wait_until(lambda: "[agent-farm]" in stage.server.capture(pane, history=50), what="the word")
     assert "Traceback" not in stage.server.capture(pane, history=50)
     wait_until(lambda: stage.server.panes().panes[SESSION].dead, what="the end")
+
+
+def test_what_stays_with_each_builder_loads_little() -> None:
+    """Two processes of it live as long as a builder does, and it is started twice."""
+    heavy = "{'dataclasses', 'inspect', 'subprocess', 'shutil', 'urllib.request', 'tempfile'}"
+    code = (
+        f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); import agent_farm.pane.launcher;"
+        f"print(sorted({heavy} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

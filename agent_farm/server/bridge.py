@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.server.client import post
+from agent_farm.server.client import begun, post
 from agent_farm.server.launching import running_server
 
 _ACCEPT = "application/json, text/event-stream"
@@ -85,7 +85,7 @@ class Bridge:
         connection = post(self._root, "/mcp", line, {"Accept": _ACCEPT})
         if key != "null":
             self._open[key] = connection
-        return connection.getresponse()
+        return begun(connection)
 
     def _give_up(self, key: str) -> None:
         """The server learns of it by the end of the connection."""
@@ -106,5 +106,5 @@ class Bridge:
 
 def _words(error: Exception) -> str:
     if not isinstance(error, AgentFarmError):
-        return f"The farm's server does not answer: {error}"
+        return f"The farm's server does not answer: {error}\nhint: af butler logs"
     return "\n".join([error.sentence, *([f"hint: {error.hint}"] if error.hint else [])])

@@ -17,6 +17,7 @@ from agent_farm.server.variables import SHELL_HEADER, header_of, own_shell
 from agent_farm.sessions.telemetry import parse_traceparent
 
 LINES = "application/x-ndjson"
+BEGIN_SECONDS = 60.0
 _HINT = "af sessions"
 
 
@@ -57,11 +58,19 @@ def caller_headers(root: Path, address: ServerAddress) -> dict[str, str]:
 
 
 def post(root: Path, path: str, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPConnection:
-    """A connection on which that was asked; `getresponse` has the answer."""
+    """A connection on which that was asked; `begun` has the answer."""
     address = ensure_server(root)
-    connection = http.client.HTTPConnection("localhost", address.port)
+    connection = http.client.HTTPConnection("localhost", address.port, timeout=BEGIN_SECONDS)
     connection.request("POST", path, body, {**caller_headers(root, address), **headers})
     return connection
+
+
+def begun(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+    """Its head comes at once from a server that is not stuck; the answer itself may take long."""
+    response = connection.getresponse()
+    if connection.sock is not None:
+        connection.sock.settimeout(None)
+    return response
 
 
 @contextmanager
@@ -73,14 +82,20 @@ def _answered(root: Path, verb: str, request: object) -> Iterator[http.client.HT
     try:
         try:
             connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
-            response = connection.getresponse()
+            response = begun(connection)
         except ConnectionError:
             if running_server(root) is not None:
                 raise
             # it ended itself, having had nothing to do, at the very moment it was asked
             connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
-            response = connection.getresponse()
+            response = begun(connection)
         yield response
+    except TimeoutError as error:
+        raise AgentFarmError(
+            "The farm's server does not answer",
+            why=f"It has said nothing for {BEGIN_SECONDS:g} s.",
+            hint="af butler stop --now",
+        ) from error
     except (OSError, http.client.HTTPException) as error:
         raise AgentFarmError(
             "The connection to the farm's server was lost", why=str(error) or type(error).__name__, hint=_HINT

@@ -51,6 +51,7 @@ async def call_tool(
 ) -> CallToolResult:
     operation = next((one for one in offered("mcp", caller.kind) if one.name == name), None)
     if operation is None:
+        name = name[:80]
         _log.warning("Refused %s %s the tool %r", caller.kind, caller.id, name)
         article = "an" if caller.kind == "architect" else "a"
         return _failed(AgentFarmError(f"{name!r} is not a tool for {article} {caller.kind}"))

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
+import pytest
+
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError
+from agent_farm.operations.operation import Nothing
+from agent_farm.server import client
+from agent_farm.server.address import ServerAddress, require_token, server_files, store_address
 from agent_farm.server.api import MOST_BYTES
 from tests.conftest import Af
 from tests.server.serving import ARCHITECT, Served, serving
@@ -52,6 +61,19 @@ async def test_null_is_a_value_like_others(repo: Path) -> None:
 def test_a_time_without_end_is_no_number_of_seconds(repo: Path, af: Af) -> None:
     endless = af("run", "--runtime", "demo", "--timeout", "inf", "x")
     assert (endless.returncode, "infinite" in endless.stderr) == (2, True)
+
+
+def test_a_server_that_is_stuck_holds_up_no_command_for_ever(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "BEGIN_SECONDS", 0.2)
+    files = server_files(repo)
+    with file_lock(files.lock), socket.create_server(("127.0.0.1", 0)) as stuck:
+        require_token(files)
+        address = ServerAddress(stuck.getsockname()[1], files.token, 0.0, pid=os.getpid())
+        store_address(files, address)
+        with pytest.raises(AgentFarmError, match="does not answer"):
+            client.ask_server(repo, "tick", Nothing(), print)
 
 
 def test_a_prompt_that_is_too_large_is_refused_in_words(repo: Path, af: Af) -> None:

@@ -68,6 +68,7 @@ MODULES = {
     "runtimes": "runtimes",
     "runtimes_check": "runtimes",
     "list_builders": "status",
+    "farms": "farms",
     "report": "from_builders",
     "ask_architect": "from_builders",
     "message_builder": "send",

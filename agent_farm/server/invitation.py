@@ -27,12 +27,17 @@ class Invitation:
     page: str | None
 
 
-def invite(root: Path, *, with_page: bool) -> Invitation:
-    """Starts the server when it does not run. The ticket is in the fragment: no request, no log has it."""
+def invite(root: Path, *, with_page: bool, view: str = "") -> Invitation:
+    """Starts the server when it does not run. The ticket is in the fragment: no request, no log has it.
+
+    `view` is the part of the page that it leads to.
+    """
     address = ensure_server(root)
-    document = _ask(address, {"page": with_page})
+    document = _ask(address, {"page": with_page, "view": view})
     page = Path(document["page"]).as_uri() if with_page else None
-    return Invitation(f"http://localhost:{address.port}/login#{document['ticket']}", page)
+    return Invitation(
+        f"http://localhost:{address.port}/login#{document['ticket']}{view and f'/{view}'}", page
+    )
 
 
 def _ask(address: ServerAddress, body: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,9 +27,12 @@ def login_routes(logins: Logins, pages: LoginPages) -> list[Route]:
             return refuse(403, "foreign", "Refused: only the architect's token gives tickets", hint="af dash")
         ticket = logins.issue_ticket()
         document: dict[str, object] = {"ticket": ticket, "seconds": TICKET_SECONDS}
-        if (await _document(request)).get("page") is True:
+        asked = await _document(request)
+        if asked.get("page") is True:
+            view = asked.get("view")
+            leads_to = f"/{view}" if isinstance(view, str) and re.fullmatch("[a-z]+", view) else ""
             try:
-                page = pages.write(ticket, f"http://{request.headers['host']}/login#{ticket}")
+                page = pages.write(ticket, f"http://{request.headers['host']}/login#{ticket}{leads_to}")
             except AgentFarmError as error:
                 return answer_error(error)
             asyncio.get_running_loop().call_later(TICKET_SECONDS, pages.remove, ticket)

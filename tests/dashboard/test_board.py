@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from tests.conftest import Af
 from tests.dashboard.browser import Visit
 from tests.dashboard.conftest import AXE, report
 from tests.dashboard.stage import Dashboard
-from tests.gitrepo import git
+from tests.gitrepo import git, make_repo
 from tests.waiting import wait_until
 
 Spawn = Callable[..., str]
@@ -203,6 +206,7 @@ def test_every_view_is_accessible_and_fits(four: dict[str, str], visit: Open, wi
         "prompt": (f"builder/{four['spec']}/prompt", ".prose"),
         "spawn": ("spawn", ".modes"),
         "sessions": ("sessions", ".plot"),
+        "farms": ("farms", "[data-farm]"),
         "costs": ("costs", ".plot"),
         "removed": ("removed", ".empty"),
     }
@@ -257,6 +261,35 @@ def test_the_landing_queue_is_in_view_and_goes_on_from_the_page(
     one.page.click("[data-action=land_continue]")
     one.page.wait_for_selector(f'[data-landing=landed]:has-text("{id}")', timeout=60000)
     assert "good.txt" in git(shop, "ls-tree", "--name-only", "HEAD")
+
+
+def test_several_farms_are_in_one_page(shop: Path, idle: str, visit: Open) -> None:
+    other = make_repo(shop.parent / "mill")
+
+    def run(*words: str) -> str:
+        argv = [sys.executable, "-m", "agent_farm", *words]
+        return subprocess.run(argv, cwd=other, check=True, capture_output=True, text=True).stdout
+
+    id = run("spawn", "--runtime", "demo", "[[ask:Grind it?]]").strip()
+    try:
+        run("wait", id, "--for", "waiting", "--timeout", "300")
+        one = visit()
+        one.open("farms")
+        mill, here = (f'[data-farm="{root}"]' for root in (other, shop))
+        one.page.wait_for_selector(f"{mill} >> text=Grind it?", timeout=60000)
+        assert one.page.inner_text(f"{mill} .badge") == "1"
+        assert one.page.locator(f"{mill} a").count() == 0  # its server does not run
+        assert serious_findings(one) == []
+        one.page.click(f"{here} li a")
+        one.page.wait_for_selector(".builder-head")
+        addresses = json.loads(run("dash", "--all", "--json"))
+        assert addresses["address"].endswith("/farms")
+        assert str(shop) in addresses["farms"]
+        one.open("farms")
+        one.page.wait_for_selector(f"{mill} a >> text=Grind it?", timeout=60000)
+    finally:
+        run("prune", id, "--stop", "--discard-changes")
+        run("butler", "stop", "--now")
 
 
 def test_what_builders_cost_is_plotted(spawn: Spawn, af: Af, visit: Open) -> None:

@@ -5,6 +5,7 @@ import { boardView } from "./board.js";
 import { builderView } from "./builder.js";
 import { costsView } from "./costs.js";
 import { byId, focused, h, plain, replace } from "./dom.js";
+import { farmsView } from "./farms.js";
 import { age } from "./format.js";
 import { connect, farm, follow, followConnection } from "./live.js";
 import { ask } from "./messages.js";
@@ -27,6 +28,7 @@ const ROUTES = [
   [/^#\/session\/([^/]+)$/, "sessions", sessionView],
   [/^#\/review$/, "review", reviewView],
   [/^#\/review\/([^/]+)$/, "review", resultView],
+  [/^#\/farms$/, "farms", farmsView],
   [/^#\/costs$/, "costs", costsView],
   [/^#\/removed$/, "removed", removedView],
 ];

@@ -4,7 +4,7 @@ import { authorization, keepLogin } from "./login_store.js";
 
 /* The ticket comes in the fragment, which is sent to no server and is out of the address bar at once. */
 
-const ticket = location.hash.slice(1);
+const [ticket, view = ""] = location.hash.slice(1).split("/");
 history.replaceState(null, "", "/login");
 
 async function enter() {
@@ -17,7 +17,7 @@ async function enter() {
     const answer = await response.json();
     if (response.ok) {
       keepLogin(answer.login);
-      return location.replace("/");
+      return location.replace(/^[a-z]+$/.test(view) ? `/#/${view}` : "/");
     }
     byId("message").textContent = `${answer.error.what}. Run this for a new one:`;
   }

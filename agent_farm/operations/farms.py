@@ -1,0 +1,70 @@
+"""`farms`: the builders of all farms of this user, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.builders.status import NEEDS_YOU
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.listing import list_builders
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
+from agent_farm.operations.status import Colleague
+from agent_farm.ports import reserved_ports
+from agent_farm.server.launching import running_server
+
+
+class FarmShown(Answer):
+    """`port` is that of its server, null where none runs. `problem` is why its builders cannot be listed."""
+
+    name: str
+    root: str
+    is_here: bool
+    port: int | None
+    needing: Annotated[int, Meta(description="How many of its builders need you")]
+    builders: tuple[Colleague, ...]
+    problem: str | None = None
+
+
+class AllFarms(Answer):
+    farms: tuple[FarmShown, ...]
+
+
+def known_farms(here: Path) -> list[Path]:
+    """That here, and all that have a builder with ports."""
+    return sorted({here, *(Path(root) for root in reserved_ports())})
+
+
+def _list(context: Context, request: Nothing) -> AllFarms:
+    return AllFarms(tuple(_shown(context.farm.root)))
+
+
+def _shown(here: Path) -> Iterator[FarmShown]:
+    for root in known_farms(here):
+        builders: list[Colleague] = []
+        port = problem = None
+        try:
+            builders = [Colleague.of(one) for one in list_builders(open_farm(root), with_git=False)]
+            address = running_server(root)
+            port = address.port if address else None
+        except (AgentFarmError, OSError) as error:
+            problem = error.sentence if isinstance(error, AgentFarmError) else str(error)
+        needing = sum(one.state in NEEDS_YOU for one in builders)
+        yield FarmShown(root.name, str(root), root == here, port, needing, tuple(builders), problem)
+
+
+FARMS = Operation(
+    "farms",
+    "List the builders of all farms of this user",
+    Nothing,
+    AllFarms,
+    single(_list),
+    effect="reads",
+    tolerant=True,
+    pool="look",
+    details="A farm is known by the ports of its builders.",
+)

@@ -31,7 +31,7 @@ from agent_farm.landing.train.joining import (
     place_of,
     told_of_newer,
 )
-from agent_farm.landing.train.landing_journal import Queue, Store, under_commands
+from agent_farm.landing.train.landing_journal import Move, Queue, Store, under_commands
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
@@ -262,13 +262,32 @@ def _abort(context: Context, request: Nothing) -> Iterator[Part]:
     queue = store.read()
     if queue is None:
         raise AgentFarmError("There is no landing to abort", hint="af land")
+    running = is_locked(farm.paths.landing_lock)
     store.remove()
-    if queue.moving is not None and not is_locked(farm.paths.landing_lock):
-        with suppress(WorktreeMismatch):  # where it was to land is gone
-            checkout = checkout_of(farm, queue)
-            with landing_lock(farm, checkout, tell=context.tell):
-                settle_interrupted(checkout)
-    yield shown(queue, "none")
+    gone = set[str]()
+    if queue.moving is not None:
+        ids = ", ".join(queue.moving.ids)
+        if running:
+            context.tell(f"In the middle of landing: {ids}; af status says whether they have")
+            gone = set(queue.moving.ids)
+        elif _has_moved(context, queue, queue.moving):
+            context.tell(f"It had been cut short when these had landed: {ids}")
+            gone = set(queue.moving.ids)
+    emptied = shown(queue, "none")
+    yield structs.replace(emptied, waiting=tuple(one for one in emptied.waiting if one.id not in gone))
+
+
+def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
+    """Of one that was cut short, once what was half done has been settled."""
+    farm = context.farm
+    with suppress(WorktreeMismatch):  # where it was to land is gone
+        checkout = checkout_of(farm, queue)
+        with landing_lock(farm, checkout, tell=context.tell):
+            settle_interrupted(checkout)
+            return (
+                have_landed(farm.repository, [move.after], [checkout.head().commit], timeout=_SECONDS) is True
+            )
+    return False
 
 
 def _last(parts: Sequence[Part]) -> LandingQueue:

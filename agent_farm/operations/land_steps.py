@@ -16,6 +16,7 @@ from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.farm.declared_checks import Check, settings_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_another, start_later
+from agent_farm.git.landed import commit_trees
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned
@@ -110,8 +111,8 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
     if isinstance(event, Returned):
         yield came_back(event)
     elif isinstance(event, Came):
-        landed = store.require().landed[-len(event.ids) :]
-        yield from (HasLanded(one.id, one.commit, one.tree) for one in landed)
+        tree = commit_trees(context.farm.repository, [event.commit])[event.commit]
+        yield from (HasLanded(id, event.commit, tree) for id in event.ids)
     elif isinstance(event, CheckStep):
         what = ", ".join(event.group) or "the branch itself"
         context.tell(f"Checking {what}{' once more' if event.again else ''}")

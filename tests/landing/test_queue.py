@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -290,6 +291,31 @@ def test_a_dry_run_says_what_the_landing_then_does(
         assert "A landing on main was cut short" in af(*words).stderr
     both = af("land", "--status", "--continue")
     assert (both.returncode, "--status does not go with --continue" in both.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_what_lands_while_the_queue_is_emptied_is_told(
+    committed: Committed, af: Af, repo: Path, ran: Path
+) -> None:
+    one, two = committed(one="1\n"), committed(bad="2\n")
+    aborted = repo.parent / "aborted"
+    hook = repo / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    package = Path(__file__).parents[2]
+    abort = f"cd '{repo}' && PYTHONPATH='{package}' '{sys.executable}' -m agent_farm land --abort"
+    hook.write_text(
+        f'#!/bin/sh\n[ "$1" = committed ] && grep -q refs/heads/main || exit 0\n'
+        f"test -e '{aborted}' && exit 0; touch '{aborted}'; unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE\n"
+        f"({abort}) > '{aborted}' 2>&1\n"
+    )
+    hook.chmod(0o755)
+    done = af("land", one.id, two.id, "--yes")
+    assert f"{one.id} landed, checked as tree" in done.stdout
+    assert "The landing was aborted meanwhile" in done.stderr
+    told = aborted.read_text()
+    assert f"In the middle of landing: {one.id}; af status says" in told
+    assert f"Not landed: {two.id}" in told
+    assert (repo / "one.txt").exists()
 
 
 @pytest.mark.slow

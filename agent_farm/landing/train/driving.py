@@ -277,7 +277,12 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
     if book.update(begun).moving is None:
         return
     landed = world.advance(queue, move)
-    book.update(partial(after_move, landed=landed))
+    try:
+        book.update(partial(after_move, landed=landed))
+    except AgentFarmError:  # the queue was emptied meanwhile; what has landed has landed
+        if landed:
+            yield Came(move.ids, move.after)
+        raise
     if landed:
         yield Came(move.ids, move.after)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Annotated, cast
 
 from msgspec import Meta, structs
@@ -15,11 +15,10 @@ from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
-from agent_farm.git.checkout import Checkout, Head, WorktreeMismatch
+from agent_farm.git.checkout import Checkout, Head
 from agent_farm.git.landed import have_landed
 from agent_farm.git.merging import Strategy
-from agent_farm.git.settling import settle_interrupted
-from agent_farm.landing.place import landing_lock, landing_place, require_base
+from agent_farm.landing.place import landing_place, require_base
 from agent_farm.landing.proving import require_checks
 from agent_farm.landing.train.joining import (
     checkout_of,
@@ -31,7 +30,7 @@ from agent_farm.landing.train.joining import (
     place_of,
     told_of_newer,
 )
-from agent_farm.landing.train.landing_journal import Move, Queue, Store, under_commands
+from agent_farm.landing.train.landing_journal import Queue, Store, under_commands
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
@@ -255,41 +254,6 @@ def _hold(held: ExitStack, farm: Farm) -> None:
         raise LockTaken("A landing is under way", hint="af land --status") from error
 
 
-def _abort(context: Context, request: Nothing) -> Iterator[Part]:
-    """What has landed has landed; where another af works the queue off, that ends at its next step."""
-    farm = context.farm
-    store = Store(farm.paths.landing)
-    queue = store.read()
-    if queue is None:
-        raise AgentFarmError("There is no landing to abort", hint="af land")
-    running = is_locked(farm.paths.landing_lock)
-    store.remove()
-    gone = set[str]()
-    if queue.moving is not None:
-        ids = ", ".join(queue.moving.ids)
-        if running:
-            context.tell(f"In the middle of landing: {ids}; af status says whether they have")
-            gone = set(queue.moving.ids)
-        elif _has_moved(context, queue, queue.moving):
-            context.tell(f"It had been cut short when these had landed: {ids}")
-            gone = set(queue.moving.ids)
-    emptied = shown(queue, "none")
-    yield structs.replace(emptied, waiting=tuple(one for one in emptied.waiting if one.id not in gone))
-
-
-def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
-    """Of one that was cut short, once what was half done has been settled."""
-    farm = context.farm
-    with suppress(WorktreeMismatch):  # where it was to land is gone
-        checkout = checkout_of(farm, queue)
-        with landing_lock(farm, checkout, tell=context.tell):
-            settle_interrupted(checkout)
-            return (
-                have_landed(farm.repository, [move.after], [checkout.head().commit], timeout=_SECONDS) is True
-            )
-    return False
-
-
 def _last(parts: Sequence[Part]) -> LandingQueue:
     return [part for part in parts if isinstance(part, LandingQueue)][-1]
 
@@ -327,13 +291,4 @@ LAND_CONTINUE = Operation(
     _last,
     effect="changes",
     outside=True,
-)
-LAND_ABORT = Operation(
-    "land_abort",
-    "Empty the landing queue: what has landed stays, nothing else lands",
-    Nothing,
-    LandingQueue,
-    _abort,
-    _last,
-    effect="changes",
 )

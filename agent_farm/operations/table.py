@@ -24,7 +24,7 @@ MODULES = {
     "land": "land",
     "land_status": "land",
     "land_continue": "land",
-    "land_abort": "land",
+    "land_abort": "land_abort",
     "conflicts": "conflicts",
     "sync": "sync",
     "review": "review",

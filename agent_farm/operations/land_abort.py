@@ -1,0 +1,65 @@
+"""`land_abort`: the landing queue is emptied."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from msgspec import structs
+
+from agent_farm.disk import is_locked
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.checkout import WorktreeMismatch
+from agent_farm.git.landed import have_landed
+from agent_farm.git.settling import settle_interrupted
+from agent_farm.landing.place import landing_lock
+from agent_farm.landing.train.joining import checkout_of
+from agent_farm.landing.train.landing_journal import Move, Queue, Store
+from agent_farm.operations.landing_queue import LandingQueue, shown
+from agent_farm.operations.operation import Context, Nothing, Operation, single
+
+_SECONDS = 20.0
+
+
+def _abort(context: Context, request: Nothing) -> LandingQueue:
+    """What has landed has landed; where another af works the queue off, that ends at its next step."""
+    farm = context.farm
+    store = Store(farm.paths.landing)
+    queue = store.read()
+    if queue is None:
+        raise AgentFarmError("There is no landing to abort", hint="af land")
+    running = is_locked(farm.paths.landing_lock)
+    store.remove()
+    gone = set[str]()
+    if queue.moving is not None:
+        ids = ", ".join(queue.moving.ids)
+        if running:
+            context.tell(f"In the middle of landing: {ids}; af status says whether they have")
+            gone = set(queue.moving.ids)
+        elif _has_moved(context, queue, queue.moving):
+            context.tell(f"It had been cut short when these had landed: {ids}")
+            gone = set(queue.moving.ids)
+    emptied = shown(queue, "none")
+    return structs.replace(emptied, waiting=tuple(one for one in emptied.waiting if one.id not in gone))
+
+
+def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
+    """Of one that was cut short, once what was half done has been settled."""
+    farm = context.farm
+    with suppress(WorktreeMismatch):  # where it was to land is gone
+        checkout = checkout_of(farm, queue)
+        with landing_lock(farm, checkout, tell=context.tell):
+            settle_interrupted(checkout)
+            return (
+                have_landed(farm.repository, [move.after], [checkout.head().commit], timeout=_SECONDS) is True
+            )
+    return False
+
+
+LAND_ABORT = Operation(
+    "land_abort",
+    "Empty the landing queue: what has landed stays, nothing else lands",
+    Nothing,
+    LandingQueue,
+    single(_abort),
+    effect="changes",
+)

@@ -14,10 +14,11 @@ from agent_farm.operations.served import database_of, running, served, whose
 from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
 from agent_farm.sessions.agreement import may_fire
+from agent_farm.sessions.butler_file import require_schedule
 from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
 from agent_farm.sessions.cron import CATCH_UP_SECONDS
 from agent_farm.sessions.runtime_choice import most_permissions, narrower, usual_permissions
-from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore
+from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore, schedule_directory
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
@@ -115,6 +116,8 @@ class ScheduleCreate(Request):
 def _create(context: Context, request: ScheduleCreate) -> OneSchedule:
     _require_modest(context, request.butler, request.cwd)
     entry = ScheduleEntry(**{name: getattr(request, name) for name in ScheduleEntry.__struct_fields__})
+    require_schedule(entry)
+    schedule_directory(context.farm.root, entry)
     store = _store(context, request.butler)
     return OneSchedule(_shown(context, store, store.create(entry)))
 

@@ -49,15 +49,7 @@ class Schedule:
         return last is not None and due > last
 
     def directory(self, root: Path) -> Path | None:
-        """Where its sessions run; what is named from the top of the checkout has to lie in it."""
-        if self.cwd is None:
-            return None
-        place = (root / self.cwd).resolve()
-        if not Path(self.cwd).is_absolute() and not place.is_relative_to(root.resolve()):
-            raise UsageError(f"Schedule {self.name}: cwd {self.cwd} leads out of {root}")
-        if not place.is_dir():
-            raise UsageError(f"Schedule {self.name}: there is no directory {place}")
-        return place
+        return schedule_directory(root, self.entry)
 
 
 class Fire(msgspec.Struct, frozen=True):
@@ -210,6 +202,18 @@ class ScheduleStore:
     def _forget(self, name: str) -> None:
         with self.database.transaction() as connection:
             connection.execute("DELETE FROM schedules WHERE butler = ? AND name = ?", (self.butler, name))
+
+
+def schedule_directory(root: Path, entry: ScheduleEntry) -> Path | None:
+    """Where its sessions run; what is named from the top of the checkout has to lie in it."""
+    if entry.cwd is None:
+        return None
+    place = (root / entry.cwd).resolve()
+    if not Path(entry.cwd).is_absolute() and not place.is_relative_to(root.resolve()):
+        raise UsageError(f"Schedule {entry.name}: cwd {entry.cwd} leads out of {root}")
+    if not place.is_dir():
+        raise UsageError(f"Schedule {entry.name}: there is no directory {place}")
+    return place
 
 
 def _schedule(row: Row) -> Schedule:

@@ -37,6 +37,8 @@ async def test_what_no_record_can_hold_is_refused(repo: Path) -> None:
             ("schedule_create", f'{{{SCHEDULE}, "prompt": "{HALF}"}}'),
             ("schedule_create", f'{{{SCHEDULE}, "prompt": "x", "late": 1e400}}'),
             ("schedule_create", '{"name": "often", "cron": "* * * * * *", "prompt": "x"}'),
+            ("schedule_create", f'{{{SCHEDULE}, "prompt": "x", "cwd": "../.."}}'),
+            ("schedule_create", f'{{{SCHEDULE}, "prompt": "x", "cwd": "nowhere"}}'),
             ("credentials_set", f'{{"name": "A_KEY", "value": "{HALF}"}}'),
             ("sessions_stop", f'{{"session_ids": ["{HALF}"]}}'),
             ("sessions_prune", f'{{"keep": {1 << 70}}}'),

@@ -119,7 +119,7 @@ checks said, flags, what is not committed.
 
 Only what is new since you read it is shown, also when the builder has added to its commits, amended them or
 moved them onto another base. A line stays read until it changes; a change that you read and that is gone is
-shown as `out again` or `back in`. `w` shows all of it.
+shown as `out again`, `back in` or `in its base`. `w` shows all of it.
 [Decision 140](decisions/0140-what-counts-as-read.md) says what counts as read.
 
 Moved lines, those where only other white space differs, and generated files are folded into one line that

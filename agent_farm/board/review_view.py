@@ -141,7 +141,7 @@ class ReviewView(ScrollView, can_focus=True):
         style = "yellow" if line.gone else "dim" if line.read else _SIGN_STYLES.get(line.sign, "")
         text = Text(f"{number or '':>{_NUMBER}} {sign} ", style=style)
         if line.gone:
-            text.append("out again: " if line.sign == "+" else "back in: ", "yellow italic")
+            text.append(f"{line.fate}: ", "yellow italic")
         text.append_text(self._code(row, line, style))
         return text
 

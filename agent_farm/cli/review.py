@@ -111,9 +111,7 @@ def _line(line: LineRead | Fold) -> str:
     if isinstance(line, Fold):
         return style(printable(f"  … {line.text}"), "dim")
     if line.gone:
-        return style(
-            printable(f"  ~ {'out again' if line.sign == '+' else 'back in'}: {line.text}"), "yellow"
-        )
+        return style(printable(f"  ~ {line.fate}: {line.text}"), "yellow")
     number = line.new if line.new is not None else line.old
     text = printable(f"  {number or '':>5} {line.sign} {line.text}".rstrip())
     return style(text, "dim" if line.read else _STYLES.get(line.sign))
@@ -241,7 +239,7 @@ review = command_of(
         click.Option(["--yes", "-y"], is_flag=True, help="Approve the checks that the repository declares."),
     ],
     epilog="""\b
-~ lines that were read and have changed since: out again, or back in
+~ changes that were read and are none any more: out again, back in, in its base
 … lines folded: as before, moved, generated, other white space
 """,
 )

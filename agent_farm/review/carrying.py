@@ -93,6 +93,8 @@ class Step:
             lines = self.tips.lines(path)
             anchors = self._anchors(path, now)
             kept = []
+            if now not in (None, path):
+                gone.append(Gone(now or path, 1, "+", f"(the file's name) {path}"))
             for line in lines_in(ranges):
                 there = lines.carry(line) if now else None
                 if now is None or there is None:
@@ -102,7 +104,7 @@ class Step:
                     if anchors is None or anchors.hold(line, there):
                         kept.append(there)
                 else:  # its base has it too, or git now calls another one of two like lines new
-                    gone.append(Gone(now, there, "+", self._text(now, there)))
+                    gone.append(Gone(now, there, "+", self._text(now, there), there=True))
             if kept:
                 found[now or path] = ranges_of(kept)
         return found

@@ -36,13 +36,14 @@ class Round(Struct, frozen=True):
 class Gone(Struct, frozen=True):
     """A change that was read and is there no more: `+` a line that went again, `-` one that is back.
 
-    `line` is where it would stand in the file now.
+    `line` is where it would stand in the file now, or stands: `there`, since its base has it too.
     """
 
     path: str
     line: int
     sign: Literal["+", "-"]
     text: str
+    there: bool = False
 
 
 class Marks(Struct, frozen=True):

@@ -29,7 +29,11 @@ class LineRead(Struct, frozen=True, omit_defaults=True):
     new: int | None = None
     read: Annotated[bool, Meta(description="It was read, and has not changed since")] = False
     gone: Annotated[
-        bool, Meta(description="A change that was read and has gone again: + is out, - is back in")
+        bool,
+        Meta(
+            description="A change that was read and is none any more: + is out again, or in its base where it"
+            " has a number; - is back in"
+        ),
     ] = False
     moved: Annotated[str, Meta(description="Where the same lines were before, or are now")] = ""
     space: Annotated[bool, Meta(description="Only white space differs")] = False
@@ -39,6 +43,11 @@ class LineRead(Struct, frozen=True, omit_defaults=True):
     marks: Annotated[
         tuple[tuple[int, int], ...], Meta(description="Characters that differ from the line's counterpart")
     ] = ()
+
+    @property
+    def fate(self) -> str:
+        """What became of a change that is none any more."""
+        return "back in" if self.sign == "-" else "in its base" if self.new else "out again"
 
     @property
     def unread(self) -> bool:
@@ -181,7 +190,7 @@ def _identified(file: FileChange, heading: str, lines: list[LineRead], seen: Cou
 
 
 def _gone(one: Gone) -> LineRead:
-    number = one.line if one.sign == "-" else None
+    number = one.line if one.sign == "-" or one.there else None
     return LineRead(one.sign, shown_text(one.text), new=number, gone=True)
 
 

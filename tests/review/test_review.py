@@ -193,3 +193,40 @@ def test_a_damaged_file_is_refused_by_name(af: Af, builder: Spawned, repo: Path)
     assert "review.json is damaged" in refused.stderr
     file.write_text('{"version": 99}')
     assert "newer version" in af("review").stderr
+
+
+def test_what_may_have_arrived_is_not_sent_again(af: Af, builder: Spawned, repo: Path) -> None:
+    """As after a kill in the midst of the delivery."""
+    af("review", builder.id, "--comment", "hello")
+    file = repo / ".agent-farm/runs" / builder.id / "review.json"
+    file.write_text(file.read_text().replace('"draft"', '"sending"'))
+    assert "No comment" in af("review", builder.id, "--send").stderr
+    assert states(af, builder.id) == [("unconfirmed", "open", 0)]
+
+
+def test_what_was_read_comes_back_with_its_builder(af: Af, builder: Spawned) -> None:
+    af("review", builder.id, "--read")
+    builder.stop()
+    assert af("prune", builder.id, "--discard-commits").returncode == 0
+    assert af("restore", builder.id).returncode == 0
+    assert queue(af)[0]["unread"] == 0
+
+
+@pytest.mark.slow
+def test_an_approval_is_taken_back_before_it_lands(af: Af, builder: Spawned, repo: Path) -> None:
+    gate = repo.parent / "gate"
+    assert af("config", "set", "check.command", f"until [ -e {gate} ]; do sleep 0.1; done").returncode == 0
+    assert af("review", builder.id, "--approve", "--yes").returncode == 0
+    assert queue(af)[0]["decision"]["word"] == "approved"
+    done = af("review", builder.id, "--undo")
+    assert "undone: approved" in done.stdout, done.stderr
+    gate.touch()
+    wait_until(lambda: landing(af)["state"] == "done", what="the queue to be empty")
+    assert landing(af)["landed"] == []
+    assert queue(af)[0]["decision"] is None
+    assert "new.py" not in git(repo, "ls-tree", "--name-only", "main")
+
+
+def landing(af: Af) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(af("land", "--status", "--json").stdout)
+    return found

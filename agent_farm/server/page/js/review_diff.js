@@ -103,7 +103,7 @@ function lineRows(file, line, make) {
         : line.sign === "+"
           ? "plus"
           : "minus";
-  const said = line.gone ? (line.sign === "+" ? "out again: " : "back in: ") : "";
+  const said = line.gone ? `${line.sign === "-" ? "back in" : line.new ? "in its base" : "out again"}: ` : "";
   const where = { file: side === "old" ? file.former : file.path, side };
   const number_ = (value) =>
     value && value === number && !line.gone

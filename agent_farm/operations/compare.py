@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -17,10 +17,11 @@ from agent_farm.errors import UsageError
 from agent_farm.farm.declared_checks import settings_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder, list_builders
-from agent_farm.git.git_process import run_git
+from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.landing.contest.comparisons import remember
 from agent_farm.landing.contest.cross_tests import Candidate, CrossTest, cross_tests, new_tests
 from agent_farm.landing.contest.ranking import MOST, Standing, ranked
+from agent_farm.landing.flags.languages import is_test
 from agent_farm.landing.proving import prove, require_checks
 from agent_farm.landing.train.risk import Tally, load_record
 from agent_farm.landing.verdicts import Reuse
@@ -138,7 +139,7 @@ def _comparison(
     record = load_record(farm.paths.landing_record)
     found = []
     for place in places:
-        one, (files, added, deleted) = builders[place.id], sizes[place.id]
+        one, size = builders[place.id], sizes[place.id]
         tally = record.runtimes.get(one.record.runtime, Tally())
         found.append(
             Compared(
@@ -149,9 +150,9 @@ def _comparison(
                 runtime=one.record.runtime,
                 model=one.record.model,
                 proof=proofs[place.id],
-                files=files,
-                added=added,
-                deleted=deleted,
+                files=size.files,
+                added=size.added,
+                deleted=size.deleted,
                 tests=tests.get(place.id, ()),
                 usage=one.usage,
                 seconds=_seconds(one),
@@ -164,21 +165,31 @@ def _comparison(
     return Comparison(proofs[found[0].id].into, tuple(found), rows, chances[0] > chances[1])
 
 
-def _standing(proof: Proof, size: tuple[int, int, int], usage: Usage | None, id: str) -> Standing:
+class Size(NamedTuple):
+    """`lines` are those that changed outside of tests: nobody is to be ranked lower for testing more."""
+
+    files: int
+    added: int
+    deleted: int
+    lines: int
+
+
+def _standing(proof: Proof, size: Size, usage: Usage | None, id: str) -> Standing:
     flags = tuple(dict.fromkeys(flag.kind for flag in proof.flags if flag.kind in _GRAVE))
     against = None if proof.state == "proven" else proof.reason or proof.state
-    _, added, deleted = size
-    return Standing(id, against, flags, added + deleted, (usage and usage.cost) or math.inf)
+    return Standing(id, against, flags, size.lines, (usage and usage.cost) or math.inf)
 
 
-def _size(farm: Farm, proof: Proof) -> tuple[int, int, int]:
-    """Files, and lines added and deleted, since it left its target; of a binary file no lines."""
-    rows = run_git(
-        farm.root, "diff", "--numstat", "-z", "--no-renames", f"{proof.target}...{proof.work}", "--"
-    )
-    counts = [row.split("\t")[:2] for row in rows.split("\0") if row]
-    added, deleted = (sum(int(row[side]) for row in counts if row[side] != "-") for side in (0, 1))
-    return len(counts), added, deleted
+def _size(farm: Farm, proof: Proof) -> Size:
+    """Since it left its target; a binary file has no lines."""
+    span = f"{proof.target}...{proof.work}"
+    rows = paths_of(run_git(farm.root, "diff", "--numstat", "-z", "--no-renames", span, "--"))
+    counts = [
+        (int(added), int(deleted), path)
+        for added, deleted, path in (row.replace("-\t-\t", "0\t0\t", 1).split("\t", 2) for row in rows)
+    ]
+    outside = sum(added + deleted for added, deleted, path in counts if not is_test(path))
+    return Size(len(counts), sum(one[0] for one in counts), sum(one[1] for one in counts), outside)
 
 
 def _seconds(one: Builder) -> float | None:

@@ -56,6 +56,7 @@ def left(af: Af) -> list[str]:
     return [one["id"] for one in json.loads(af("status", "--json").stdout)["builders"]]
 
 
+@pytest.mark.slow
 def test_everybodys_new_tests_run_on_everybodys_code(three: list[Spawned], af: Af) -> None:
     tested, untested, wrong = three
     found = compare([wrong, untested, tested])
@@ -83,11 +84,17 @@ def test_everybodys_new_tests_run_on_everybodys_code(three: list[Spawned], af: A
     logs = {row["log"]: os.stat(row["log"]).st_mtime_ns for row in found["tests"]}
     assert {row["log"] for row in compare(three)["tests"]} == set(logs)
     assert {log: os.stat(log).st_mtime_ns for log in logs} == logs  # nothing ran a second time
+    write_files(untested.worktree, {"tests/test_more": "true\n" * 20})
+    untested.git("add", ".")
+    untested.git("commit", "-q", "-m", "more tests")
+    alike = compare([tested, untested])["builders"]  # more lines, but of tests
+    assert [one["id"] for one in alike] == [untested.id, tested.id]
     told = af("compare", tested.id, untested.id, wrong.id)
     assert told.stdout.startswith(f"1  {untested.id}  right: ")
     assert f"hint: af keep --land {untested.id}\n" in told.stderr
 
 
+@pytest.mark.slow
 def test_what_is_not_proven_comes_last_and_says_why(three: list[Spawned], af: Af) -> None:
     tested, untested, wrong = three
     write_files(tested.worktree, {"left": "x\n"})
@@ -127,6 +134,7 @@ def test_keep_lands_one_and_the_others_can_come_back(three: list[Spawned], af: A
     assert load_record(repo / ".agent-farm/landing-record.json").runtimes["demo"].lost == 2
 
 
+@pytest.mark.slow
 def test_nobody_goes_when_it_does_not_land(three: list[Spawned], af: Af, repo: Path) -> None:
     compare(three)
     commit_files(repo, {"tests/test_new": "false\n"})
@@ -141,6 +149,7 @@ def test_nobody_goes_when_it_does_not_land(three: list[Spawned], af: Af, repo: P
     assert len(left(af)) == 3
 
 
+@pytest.mark.slow
 def test_one_that_has_moved_on_or_is_refused_stays_and_is_named(three: list[Spawned], af: Af) -> None:
     tested, untested, wrong = three
     compare(three)
@@ -156,6 +165,7 @@ def test_one_that_has_moved_on_or_is_refused_stays_and_is_named(three: list[Spaw
     assert left(af) == [tested.id, untested.id]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_or_kept(three: list[Spawned], af: Af, repo: Path) -> None:
     one, other, _ = three
     assert "was not compared with anybody" in af("keep", one.id).stderr

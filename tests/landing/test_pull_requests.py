@@ -82,7 +82,7 @@ def builder(spawn: Spawn, forge: Forge) -> Spawned:
     return builder
 
 
-@pytest.mark.parametrize("name", ["gh", "glab"])
+@pytest.mark.parametrize("name", ["gh", pytest.param("glab", marks=pytest.mark.slow)])
 def test_it_is_pushed_opened_and_later_updated(
     name: str, tmp_path: Path, repo: Path, af: Af, spawn: Spawn
 ) -> None:
@@ -114,6 +114,7 @@ def test_it_is_pushed_opened_and_later_updated(
     assert len(forge.requests) == 1
 
 
+@pytest.mark.slow
 def test_what_somebody_else_pushed_is_never_overwritten(
     builder: Spawned, forge: Forge, tmp_path: Path
 ) -> None:
@@ -130,12 +131,14 @@ def test_what_somebody_else_pushed_is_never_overwritten(
     assert forge.tip(builder.branch) == theirs
 
 
+@pytest.mark.slow
 def test_a_branch_that_was_there_before_stays(builder: Spawned, forge: Forge, repo: Path) -> None:
     git(repo, "push", "-q", "origin", f"main:{builder.branch}")
     assert forge("pr", builder.id).returncode == 1
     assert forge.tip(builder.branch) == git(repo, "rev-parse", "main")
 
 
+@pytest.mark.slow
 def test_a_rejected_push_and_a_hook_that_refuses_say_so(builder: Spawned, forge: Forge, repo: Path) -> None:
     write_files(repo, {".git/hooks/pre-push": "#!/bin/sh\necho not today >&2\nexit 1\n"})
     (repo / ".git/hooks/pre-push").chmod(0o755)
@@ -154,6 +157,7 @@ def test_a_rejected_push_and_a_hook_that_refuses_say_so(builder: Spawned, forge:
     assert forge.told(builder.id)[0]["did"] == "opened"
 
 
+@pytest.mark.slow
 def test_a_push_that_was_not_written_down_to_its_end_is_still_afs(builder: Spawned, forge: Forge) -> None:
     (forge.place / "broken").write_text("HTTP 502")
     assert "HTTP 502" in forge("pr", builder.id).stderr
@@ -170,6 +174,7 @@ def test_a_push_that_was_not_written_down_to_its_end_is_still_afs(builder: Spawn
     assert forge.tip(builder.branch) == builder.tip
 
 
+@pytest.mark.slow
 def test_squashed_there_is_landed_here_and_only_what_was_merged(
     builder: Spawned, forge: Forge, af: Af
 ) -> None:
@@ -200,6 +205,7 @@ def test_squashed_there_is_landed_here_and_only_what_was_merged(
     assert af("prune", builder.id).returncode == 0
 
 
+@pytest.mark.slow
 def test_closed_there_is_shown_and_has_not_landed(builder: Spawned, forge: Forge, af: Af) -> None:
     forge.told(builder.id)
     forge.change(state="closed")
@@ -212,6 +218,7 @@ def test_closed_there_is_shown_and_has_not_landed(builder: Spawned, forge: Forge
     assert forge.told(builder.id)[0]["pull_request"]["number"] == 2
 
 
+@pytest.mark.slow
 def test_a_fork_with_a_branch_of_that_name_is_somebody_elses(builder: Spawned, forge: Forge) -> None:
     theirs = {"number": 1, "state": "open", "branch": builder.branch, "into": "main", "head": builder.tip,
               "fork": True, "title": "", "body": ""}  # fmt: skip
@@ -219,6 +226,7 @@ def test_a_fork_with_a_branch_of_that_name_is_somebody_elses(builder: Spawned, f
     assert forge.told(builder.id)[0]["pull_request"]["number"] == 2
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_for(builder: Spawned, forge: Forge, spawn: Spawn, af: Af, repo: Path) -> None:
     empty = spawn("--shell")
     assert f"{empty.id} has committed nothing" in forge("pr", empty.id).stderr

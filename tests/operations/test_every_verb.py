@@ -83,6 +83,7 @@ def examples(id: str) -> Iterator[tuple[str, dict[str, Any], list[str] | None]]:
     yield "list_builders", {}, None
     yield "landing", {"id": id}, None
     yield "land_status", {}, ["land", "--status"]
+    yield "pr_refresh", {}, ["pr", "--refresh"]
     yield "prompt", {"id": id}, None
     yield "choices", {}, None
     yield "recover", {}, ["recover"]

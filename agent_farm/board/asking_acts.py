@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rich.text import Text
 from textual.screen import ModalScreen
 
-from agent_farm.board.dialogs import Confirm
+from agent_farm.board.dialogs import TEXT_BOXES, Confirm
 from agent_farm.board.verbs_on_a_thread import ask
 from agent_farm.errors import ConsentNeeded
 from agent_farm.printable import printable
@@ -25,8 +26,9 @@ class AskingActs:
         self.app = app
 
     async def _shown(self, box: ModalScreen[T]) -> T | None:
-        """What is typed from now on is for the box."""
-        self.app.is_opening = False
+        """What is typed from now on is for the box; a question is answered only once it can be read."""
+        self.app.is_opening = True
+        box.call_after_refresh(partial(self.app.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
         return await self.app.push_screen_wait(box)
 
     async def _ask(self, verb: str, **fields: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.events import Click, Resize
 from textual.widgets import Input, Static
@@ -17,7 +17,7 @@ from agent_farm.board.board_order import NEEDED, SORTINGS, arrange, group_of, ne
 from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
 from agent_farm.board.key_table import KEYS
-from agent_farm.board.keyed_app import KeyedApp, KeyLine, bindings_of
+from agent_farm.board.keyed_app import KeyedApp, KeyLine, at_once, bindings_of
 from agent_farm.board.landing_text import landing_line, landing_marks, news
 from agent_farm.board.view import View
 from agent_farm.cli.cells import counted
@@ -31,13 +31,13 @@ class BoardApp(KeyedApp):
     keys = KEYS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings_of(KEYS),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("home,g", "go_to(0)", show=False),
-        Binding("end,G", "go_to(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("escape", "back", show=False),
+        at_once("up,k", "move(-1)"),
+        at_once("down,j", "move(1)"),
+        at_once("home,g", "go_to(0)"),
+        at_once("end,G", "go_to(-1)"),
+        at_once("pagedown", "scroll(1)"),
+        at_once("pageup", "scroll(-1)"),
+        at_once("escape", "back"),
     ]
 
     def __init__(self, root: Path) -> None:

@@ -137,6 +137,8 @@ class Spawn(ModalScreen[dict[str, str] | None]):
             self.notify(str(error), severity="error")
 
 
+TEXT_BOXES = (Line, Spawn)
+
 _PRESSED = {"enter": "Enter", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "tab": "Tab"}
 
 

@@ -10,12 +10,15 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Event
+from textual.events import Key as KeyPress
 from textual.widgets import Input, Static
 
 from agent_farm.board.key_table import Key
 from agent_farm.errors import AgentFarmError
 
 _MARGINS = 2
+_OWN = ("press", "move", "go_to", "scroll", "shift", "page")
 
 
 class KeyLine(Static):
@@ -39,10 +42,13 @@ def _part(key: Key[Any], *, enabled: bool) -> Text:
     return part
 
 
+def at_once(keys: str, action: str) -> Binding:
+    """Before any widget has a look, so that keys do in their order what they do, however fast they come."""
+    return Binding(keys, action, show=False, priority=True)
+
+
 def bindings_of(keys: Sequence[Key[Any]]) -> list[BindingType]:
-    """Tab would go to the next widget first."""
-    own = (Binding(key.keys, f"press('{key.keys}')", show=False, priority=key.keys == "tab") for key in keys)
-    return [Binding("ctrl+c", "quit", show=False, priority=True), *own]
+    return [at_once("ctrl+c", "quit"), *(at_once(key.keys, f"press('{key.keys}')") for key in keys)]
 
 
 class KeyedApp(App[None]):
@@ -58,6 +64,7 @@ class KeyedApp(App[None]):
         self.root = root
         self.failure: Exception | None = None
         self.is_opening = False
+        self._early: list[KeyPress] = []
 
     @property
     def chosen(self) -> Any:
@@ -73,6 +80,21 @@ class KeyedApp(App[None]):
             self.say(error.what, error.why, *error.evidence[:3], hint)
         finally:
             self.is_opening = False
+            self._early.clear()
+
+    async def on_event(self, event: Event) -> None:
+        """What is typed while a box is about to open is typed into the box."""
+        if self.is_opening and isinstance(event, KeyPress) and not event.is_forwarded:
+            self._early.append(event)
+        else:
+            await super().on_event(event)
+
+    def has_opened(self, *, takes_early: bool) -> None:
+        """A box is there, and takes keys."""
+        self.is_opening = False
+        for event in self._early if takes_early else ():
+            self.post_message(event)
+        self._early.clear()
 
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the screen; who started it tells of it as of every other."""
@@ -90,9 +112,11 @@ class KeyedApp(App[None]):
         self.query_one(KeyLine).show(self.keys, self.chosen, self.size.width - _MARGINS)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a box or a line asks for text, or is about to, the keys are its own."""
-        typing = self.is_opening or len(self.screen_stack) > 1 or isinstance(self.focused, Input)
-        return not (typing and action == "press")
+        """While a box or a line asks for text the keys are its own; Esc leaves a line."""
+        boxed = len(self.screen_stack) > 1
+        if action in ("back", "drop"):
+            return not boxed
+        return not (action in _OWN and (boxed or isinstance(self.focused, Input)))
 
     def action_press(self, keys: str) -> None:
         key = next(key for key in self.keys if key.keys == keys)

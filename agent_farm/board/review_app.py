@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.widgets import Static
 
-from agent_farm.board.keyed_app import KeyedApp, KeyLine, bindings_of
+from agent_farm.board.keyed_app import KeyedApp, KeyLine, at_once, bindings_of
 from agent_farm.board.review_acts import ReviewActs
 from agent_farm.board.review_keys import REVIEW_KEYS, Here
 from agent_farm.board.review_rows import rows_of
@@ -35,15 +35,15 @@ class ReviewApp(KeyedApp):
     keys = REVIEW_KEYS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings_of(REVIEW_KEYS),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("left", "shift(-1)", show=False),
-        Binding("right", "shift(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home,g", "go_to(0)", show=False),
-        Binding("end,G", "go_to(-1)", show=False),
-        Binding("escape", "drop", show=False),
+        at_once("up,k", "move(-1)"),
+        at_once("down,j", "move(1)"),
+        at_once("left", "shift(-1)"),
+        at_once("right", "shift(1)"),
+        at_once("pageup", "page(-1)"),
+        at_once("pagedown", "page(1)"),
+        at_once("home,g", "go_to(0)"),
+        at_once("end,G", "go_to(-1)"),
+        at_once("escape", "drop"),
     ]
 
     def __init__(self, root: Path, ids: tuple[str, ...], first: First) -> None:

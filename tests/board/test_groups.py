@@ -25,6 +25,7 @@ def a_builder(id: str, state: str = "idle", reason: str | None = None, **more: A
         "created_at": f"2026-01-01T00:00:0{len(id) % 10}+00:00", "state": "running", "reason": None,
         "run": "0" * 16, "socket": "/tmp/s", "permissions": "edit", "subdirectory": "", "new_branch": True,
         "ephemeral": False, "title": f"Task of {id}", "git": None, "usage": None, "proof": None,
+        "pull_request": None,
     }  # fmt: skip
     status = {
         "state": state,

@@ -339,7 +339,9 @@ def test_a_kill_before_the_last_step_leaves_nothing_that_doctor_does_not_remove(
     assert killed(repo, "os.rename ('" + str(repo / ".git"), "merge", builder.id).returncode == -9
     assert list((repo / ".git").glob(".agent-farm-merge.json.*.tmp"))
     assert _signalled_in_the_check(builder, signal.SIGKILL)[0] == -9
-    assert list((repo / ".agent-farm/trials").iterdir())
+    for trial in list((repo / ".agent-farm/trials").iterdir()):
+        lock = FarmPaths(repo).locks / f"{trial.name}.lock"
+        wait_until(lambda lock=lock: not is_locked(lock), what="the check, which holds the lock")
     found = builder.af("doctor", "--fix").stdout
     assert found.count("its writer was killed") == 1
     assert found.count("is from an interrupted merge or check") == 1

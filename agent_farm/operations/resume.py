@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.events import last_conversation, load_events
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.registry import Records
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
 from agent_farm.errors import AgentFarmError, UsageError
@@ -198,7 +199,9 @@ def _start_all(
     found |= end_processes(farm, [one.before for one in ready.values()])
     ready = {id: one for id, one in ready.items() if id not in found}
     started = set[str]()
-    with farm.registry.edit() as now:
+    with farm.registry.edit() as now:  # under the lock once more: the queue may have taken the room meanwhile
+        found |= _without_room(farm, now, ready)
+        ready = {id: one for id, one in ready.items() if id not in found}
         now.update({id: one.record for id, one in ready.items()})
 
     def start(id: str) -> _Started:
@@ -214,6 +217,19 @@ def _start_all(
         if failed := {id: one.before for id, one in ready.items() if id not in started}:
             with farm.registry.edit() as now:
                 now.update(failed)
+    return found
+
+
+def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> dict[str, _Started | AgentFarmError]:
+    """The last of them, as many as are too many."""
+    found = dict[str, _Started | AgentFarmError]()
+    for id in reversed(list(ids)):
+        try:
+            require_room(farm, records, starting=len(ids) - len(found) - 1)
+        except AgentFarmError as error:
+            found[id] = error
+        else:
+            break
     return found
 
 

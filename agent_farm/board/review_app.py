@@ -134,20 +134,23 @@ class ReviewApp(KeyedApp):
             cursor = next(there, cursor)
         self.view.show(shown, rows, cursor)
         self._say_where()
-        self.run_worker(self._colour(shown), group="colours", exclusive=True)
+        # what takes longer waits until there is something to read
+        self.call_after_refresh(self.run_worker, self._coloured, group="colours", exclusive=True)
 
     def redraw(self) -> None:
         if self.shown:
             self._draw(self.shown, self.view.cursor)
 
-    async def _colour(self, shown: ReviewShown) -> None:
-        await asyncio.to_thread(self.view.colours.read, shown.files)
-        self.view.refresh()
+    async def _coloured(self) -> None:
+        if self.shown:
+            await asyncio.to_thread(self.view.colours.read, self.shown.files)
+            self.view.refresh()
 
     def _look_ahead(self) -> None:
-        self.run_worker(self._read_ahead(self.place + 1), group="ahead", exclusive=True)
+        self.call_after_refresh(self.run_worker, self._read_ahead, group="ahead", exclusive=True)
 
-    async def _read_ahead(self, place: int) -> None:
+    async def _read_ahead(self) -> None:
+        place = self.place + 1
         if place < len(self.items):
             item, whole = self.items[place], self.is_whole
             key = (item.id, item.tip, whole)

@@ -12,6 +12,7 @@ from pathlib import Path
 from agent_farm.errors import DamagedFile
 
 SETTINGS_NAME = "agent-farm.toml"
+DOOR = "door"  # of a run: where messages lie that are not typed
 STATE_NAME = ".agent-farm"
 WORKTREES_NAME = ".builders"
 IGNORED_BY_GIT = (f"/{STATE_NAME}/", f"/{WORKTREES_NAME}/")
@@ -199,6 +200,10 @@ class RunPaths:
     @property
     def answer(self) -> Path:
         return self.directory / "answer.json"
+
+    @property
+    def door(self) -> Path:
+        return self.directory / DOOR
 
     @property
     def proof(self) -> Path:

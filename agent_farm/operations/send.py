@@ -17,6 +17,7 @@ from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError, DamagedFile, NotDelivered
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.message_door import pass_in
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.operations.builders import BuilderId, SomeBuilders, choose, choose_all
@@ -206,6 +207,9 @@ def _deliver(farm: Farm, text: str, record: BuilderRecord, found: Found) -> Deli
     except ValueError as error:
         reason = f"{record.runtime}, its runtime, is not declared any more: {error}"
         return Delivered(record.id, "held", reason, hints=("$EDITOR agent_runtime.json",))
+    if adapter.cli.has_door and (taken := pass_in(farm.run(record.id).door, record.run, text)):
+        note(farm, record, "sent", f"{taken.outcome}, {len(text.encode())} bytes, beside its screen")
+        return Delivered(record.id, taken.outcome, taken.reason, taken.source)
     typed, patterns = as_text(text, adapter.cli.own_words), adapter.cli.screen
     delivery = deliver(
         found.server.socket,

@@ -216,8 +216,9 @@ class Cli:
     `limited` is how it says that a usage limit is reached that time lifts: a regular expression, with a group
     `until` for the time or `after` for the duration that it names (usage_limits.py).
     `interrupt` are the keys that end a turn in its pane; without any nobody can. `unlocks` are words for what
-    of the user's own a pane can be let use.
-    `provider` is whose models it uses, in OpenTelemetry's words, where that is one.
+    of the user's own a pane can be let use. `has_door`: in a pane it takes messages beside its screen, from
+    the directory `door` of the run. `provider` is whose models it uses, in OpenTelemetry's words, where that
+    is one.
     `hides_git_identity`: its commands do not see who the user is to git. `reads_beside`: headless it can be
     let read a directory without being let write there. `worker` is a program of ours around it, headless,
     with what goes to its standard input; without one it gets the prompt there.
@@ -265,6 +266,7 @@ class Cli:
     own_words: OwnWords = INPUT_LINE
     interrupt: str = "Escape"
     unlocks: tuple[str, ...] = ()
+    has_door: bool = False
     notices_dead_mcp: bool = True
     hides_git_identity: bool = False
     reads_beside: bool = True

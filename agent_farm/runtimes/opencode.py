@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent_farm.paths import DOOR
 from agent_farm.runtimes.cli import Ask, Cli, Environment, Hooks, Permissions, Screen, Start, Words
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
@@ -113,7 +114,8 @@ def _plugin_values(start: Start) -> dict[str, object]:
     resumed = None
     if start.resume and start.prompt is not None and start.prompt_file:
         resumed = {"session": start.conversation_id, "file": str(start.prompt_file)}
-    return {"argv": start.report, "resumed": resumed, "prompted": start.prompt is not None}
+    prompted, door = start.prompt is not None, str(start.place / DOOR)
+    return {"argv": start.report, "resumed": resumed, "prompted": prompted, "door": door}
 
 
 def _settings(start: Start) -> dict[str, Any]:
@@ -258,6 +260,7 @@ OPENCODE = Cli(
     ),
     limited=r"usage limit reached(?:.*?will reset in (?P<after>[^.]+))?|free usage exceeded",
     interrupt="Escape Escape",
+    has_door=True,
     notices_dead_mcp=False,
     hides_git_identity=True,  # git looks into the empty XDG_CONFIG_HOME, too
 )

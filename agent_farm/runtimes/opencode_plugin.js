@@ -1,7 +1,10 @@
 // opencode has no hook commands but plugins; this one hands its events to the report command of `af`.
 // What differs from start to start lies beside it: the command, the message to go on with, whether a prompt follows.
 // Only the main session counts: sub-agents are sessions with a parent.
-const { argv, resumed, prompted } = await Bun.file(new URL("report.json", import.meta.url)).json();
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, watch, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const { argv, resumed, prompted, door } = await Bun.file(new URL("report.json", import.meta.url)).json();
 const told = new Set([
   "session.created", "session.status", "session.idle", "session.error",
   "permission.asked", "permission.replied", "question.asked", "question.replied",
@@ -37,7 +40,58 @@ const resume = async (client) => {
   });
 };
 
+// Messages of `af send` lie in `door` as ID.json, until one of two renames or removes the file: this, which takes
+// it, or `af`, which then types it. ID.done says what came of one that was taken.
+let main = resumed?.session; // the session that was spoken in last
+let busy = false; // a turn was reported that has not ended
+const passed = []; // on their way: ID.done is written when the session has said that it has the text
+const HEARD_MS = 30_000;
+const taken = async (client, name) => {
+  const id = name.slice(0, -".json".length);
+  try {
+    renameSync(join(door, name), join(door, `${id}.taken`));
+  } catch {
+    return; // it was taken back
+  }
+  let error = null;
+  try {
+    const { text } = JSON.parse(readFileSync(join(door, `${id}.taken`), "utf8"));
+    const heard = new Promise((said, never) => {
+      passed.push({ text, said });
+      setTimeout(never, HEARD_MS, new Error("the session did not say that it has the message"));
+    });
+    heard.catch(() => {});
+    const answer = await client.session.promptAsync({ path: { id: main }, body: { parts: [{ type: "text", text }] } });
+    if (answer?.error) error = JSON.stringify(answer.error);
+    else await heard;
+  } catch (problem) {
+    error = String(problem);
+  }
+  writeFileSync(join(door, `${id}.tmp`), JSON.stringify({ error }));
+  renameSync(join(door, `${id}.tmp`), join(door, `${id}.done`));
+};
+
+// In the order of their names, one after the other.
+let passing = Promise.resolve();
+const open = (client) => {
+  if (watching || !main || !door) return;
+  watching = true;
+  rmSync(door, { recursive: true, force: true }); // of a run before
+  mkdirSync(door, { mode: 0o700 });
+  const look = () => {
+    passing = passing.then(async () => {
+      for (const name of readdirSync(door).filter((one) => one.endsWith(".json")).sort()) await taken(client, name);
+    }).catch(() => {});
+  };
+  watch(door, look);
+  writeFileSync(join(door, "open"), String(process.pid));
+  look();
+};
+let watching = false;
+let ours;
+
 export const AgentFarm = async ({ client }) => {
+  ours = client;
   if (resumed) setTimeout(() => resume(client), 1000);
   else if (!prompted) await report({ hook_event_name: "ready" });
   return hooks;
@@ -47,9 +101,17 @@ const hooks = {
   "chat.message": async (input, output) => {
     if (children.has(input.sessionID)) return;
     failing = failed = false;
+    main = input.sessionID;
+    open(ours);
     const said = (output?.parts ?? []).filter((part) => part.type === "text" && !part.synthetic);
     const prompt = said.map((part) => part.text).join("");
-    await report({ hook_event_name: "chat.message", session_id: input.sessionID, prompt });
+    const place = passed.findIndex((one) => one.text === prompt);
+    const [own] = place < 0 ? [] : passed.splice(place, 1);
+    if (!own || !busy) { // else nothing new, and a report takes longer than a message
+      busy = true;
+      await report({ hook_event_name: "chat.message", session_id: input.sessionID, prompt });
+    }
+    own?.said();
   },
   event: async ({ event }) => {
     const facts = event.properties ?? {};
@@ -67,6 +129,7 @@ const hooks = {
       if (facts.error?.name === "MessageAbortedError") return;
       failed = true;
     }
+    if (event.type === "session.idle" && !children.has(session)) busy = false;
     if (event.type === "session.idle" && failed) return;
     if (event.type === "session.status") {
       const again = failing;

@@ -95,6 +95,17 @@ def test_everybodys_new_tests_run_on_everybodys_code(three: list[Spawned], af: A
 
 
 @pytest.mark.slow
+def test_a_test_that_somebody_deleted_is_there_again(three: list[Spawned]) -> None:
+    asking, cheat, _ = three
+    git(asking.worktree, "checkout", "-q", "main", "--", "tests/test_first")
+    asking.git("commit", "-q", "-m", "the first test stays")
+    git(cheat.worktree, "rm", "-q", "tests/test_first")
+    commit_files(cheat.worktree, {"add.sh": "echo 7\n", "tests/test_own": asks(3, 4, 7)})
+    rows = {(row["tests_of"], row["on"]): row["passed"] for row in compare([asking, cheat])["tests"]}
+    assert rows == {(asking.id, cheat.id): False, (cheat.id, asking.id): True}
+
+
+@pytest.mark.slow
 def test_what_is_not_proven_comes_last_and_says_why(three: list[Spawned], af: Af) -> None:
     tested, untested, wrong = three
     write_files(tested.worktree, {"left": "x\n"})

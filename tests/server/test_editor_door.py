@@ -116,6 +116,7 @@ def _events(af: Af, id: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_cancelling_interrupts_it_and_it_goes_on(farm: Path, af: Af) -> None:
     editor = Editor()
 
@@ -197,6 +198,7 @@ def test_the_editors_person_is_asked_what_the_repository_wants(farm: Path, af: A
     assert len(states(af)) == int(agrees)
 
 
+@pytest.mark.slow
 def test_mistakes_are_said_with_what_to_do(farm: Path, tmp_path: Path) -> None:
     async def act(agent: Any) -> None:
         with pytest.raises(acp.RequestError, match="git repository"):

@@ -49,8 +49,9 @@ compare = command_of(
     Way("compare", _show_comparison),
     short={"yes": "-y"},
     epilog="""\b
-Each one's new tests run on the others' code. What comes first passes the tests of
-others, and finds mistakes by its own; below each stands what it is ranked by.
+Each one's new tests run on the others' code. What comes first passes the
+tests of others, and finds mistakes by its own; below each stands what it is
+ranked by.
 Exit code 0 when at least one is proven.
 """,
 )

@@ -27,7 +27,6 @@ def dash(no_browser: bool, all_farms: bool, as_json: bool) -> None:
     \b
       ssh -L 8123:localhost:8123 HOST
 
-    \b
     With --all the page lists the builders of every farm that has some. Each farm's server runs then, and
     an address that logs the browser in to it is printed.
     """

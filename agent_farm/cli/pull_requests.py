@@ -33,7 +33,7 @@ pr = command_of(
         click.Option(["--refresh"], is_flag=True, help="Ask what became of them; without ids, of all."),
     ],
     epilog="""\b
-af status shows the state of the last look. Merged there counts as landed here,
-also squashed, if the builder has committed nothing since.
+af status shows the state of the last look. Merged there counts as landed
+here, also squashed, if the builder has committed nothing since.
 """,
 )

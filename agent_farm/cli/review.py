@@ -239,7 +239,7 @@ review = command_of(
         click.Option(["--yes", "-y"], is_flag=True, help="Approve the checks that the repository declares."),
     ],
     epilog="""\b
-~ changes that were read and are none any more: out again, back in, in its base
+~ changes that were read and are none any more
 … lines folded: as before, moved, generated, other white space
 """,
 )

@@ -108,6 +108,7 @@ def test_the_record_has_every_field_that_others_rely_on() -> None:
     assert names[:21] == DESIGN_FIELDS.split()
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, unique_by=lambda record: record.id))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 def test_round_trip(registry: Registry, records: list[BuilderRecord]) -> None:

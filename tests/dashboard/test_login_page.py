@@ -28,6 +28,8 @@ from tests.waiting import wait_until
 # What everybody can see of it and of all others, and what it alone is shown.
 BROWSER = """#!{python}
 import json, pathlib, sys
+
+pytestmark = pytest.mark.slow
 lines = []
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
     try:

@@ -71,6 +71,7 @@ def test_a_record_of_which_nothing_is_left_is_dropped(af: Af, spawn: Spawn, repo
     assert (found.records, found.ports, found.worktrees) == (frozenset(), frozenset(), frozenset())
 
 
+@pytest.mark.slow
 def test_a_lost_registry_is_made_again(af: Af, spawn: Spawn, repo: Path) -> None:
     running, stopped = spawn("one"), spawn("two").stop()
     before = json.loads((repo / ".agent-farm/registry.json").read_text())["builders"]
@@ -84,6 +85,7 @@ def test_a_lost_registry_is_made_again(af: Af, spawn: Spawn, repo: Path) -> None
     assert stopped.worktree.is_dir()
 
 
+@pytest.mark.slow
 def test_a_damaged_registry_is_kept_aside_and_made_again(af: Af, spawn: Spawn, repo: Path) -> None:
     builder = spawn()
     file = repo / ".agent-farm/registry.json"
@@ -96,6 +98,7 @@ def test_a_damaged_registry_is_kept_aside_and_made_again(af: Af, spawn: Spawn, r
     assert len(aside.read_text()) == 200
 
 
+@pytest.mark.slow
 def test_one_record_that_cannot_be_read_leaves_the_others_usable(af: Af, spawn: Spawn, repo: Path) -> None:
     good, bad = spawn(), spawn()
     file = repo / ".agent-farm/registry.json"
@@ -139,6 +142,7 @@ def test_a_worktree_that_af_never_made_is_left_alone(af: Af, repo: Path) -> None
     assert traces(repo).records == frozenset()
 
 
+@pytest.mark.slow
 def test_a_deleted_worktree_comes_back_with_what_was_staged(af: Af, spawn: Spawn, repo: Path) -> None:
     """git still has its index, HEAD and reflog: they are not thrown away for a fresh checkout."""
     builder = spawn().stop()
@@ -155,6 +159,7 @@ def test_a_deleted_worktree_comes_back_with_what_was_staged(af: Af, spawn: Spawn
     assert builder.git("reflog") == reflog
 
 
+@pytest.mark.slow
 def test_a_worktree_that_a_person_moved_is_named_with_the_way_back(af: Af, spawn: Spawn, repo: Path) -> None:
     builder = spawn().stop()
     elsewhere = repo.parent / "elsewhere"
@@ -168,6 +173,7 @@ def test_a_worktree_that_a_person_moved_is_named_with_the_way_back(af: Af, spawn
     assert builder.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_gone_is_named(af: Af, spawn: Spawn, repo: Path) -> None:
     builder = spawn().stop()
     builder.git("switch", "-q", "--detach")
@@ -180,6 +186,7 @@ def test_a_branch_that_is_gone_is_named(af: Af, spawn: Spawn, repo: Path) -> Non
     assert af("doctor").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_worktree_whose_git_file_names_another_repository(af: Af, spawn: Spawn, repo: Path) -> None:
     builder = spawn().stop()
     (builder.worktree / ".git").write_text("gitdir: /nowhere\n")
@@ -190,6 +197,7 @@ def test_a_worktree_whose_git_file_names_another_repository(af: Af, spawn: Spawn
     assert "git worktree repair" in done.stderr
 
 
+@pytest.mark.slow
 def test_why_something_could_not_be_healed(af: Af, spawn: Spawn, repo: Path) -> None:
     """What and why, exit code 1, and no word of healing."""
     builder = spawn().stop()
@@ -273,6 +281,7 @@ def test_a_directory_that_is_no_worktree_is_left_alone(af: Af, repo: Path) -> No
     assert (repo / ".builders/mine/notes.txt").read_text() == "keep"
 
 
+@pytest.mark.slow
 def test_a_branch_left_behind(af: Af, spawn: Spawn, repo: Path) -> None:
     landed, working = spawn("one").stop(), spawn("two").stop()
     tip = working.tip

@@ -16,6 +16,8 @@ from tests.farm.stopping import killed
 from tests.farm.test_home import ports, unfinished
 from tests.gitrepo import git
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[..., Spawned]
 DISCARD = ("--discard-changes", "--discard-commits")
 # The worktree has its new place, and git has not been told.
@@ -74,7 +76,6 @@ def test_a_worktree_inside_one_that_is_on_its_way_comes_along(spawn: Spawn, af: 
     assert git(inner, "rev-parse", "--git-dir") == os.fspath(root / ".git/worktrees/inner")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("way", ["moved on", "moved back", "copied"])
 def test_a_farm_that_moves_on_before_it_has_followed(spawn: Spawn, af: Af, repo: Path, way: str) -> None:

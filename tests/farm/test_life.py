@@ -268,6 +268,7 @@ def test_resume_of_a_builder_to_which_nothing_was_said_starts_anew(spawn: Spawn,
     wait_until(lambda: builder.state == "idle", what="the builder to be back")
 
 
+@pytest.mark.slow
 def test_an_interruption_that_no_hook_tells_is_seen_on_the_screen(af: Af) -> None:
     id = af("spawn", "[[sleep:600]]", "--runtime", "demo").stdout.strip()
     wait_until(lambda: status_of(af, id)["status"]["source"] == "hook", what="the turn to run")
@@ -284,6 +285,7 @@ def test_an_interruption_that_no_hook_tells_is_seen_on_the_screen(af: Af) -> Non
     wait_until(lambda: told() == ("idle", "screen"), what="the screen to correct the state")
 
 
+@pytest.mark.slow
 def test_what_af_did_is_on_record_and_gives_a_stopped_builder_its_age(spawn: Spawn, af: Af) -> None:
     builder = spawn("[[nocommit]]")
     wait_until(lambda: builder.state == "idle", what="the turn to end")

@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import Af
 from tests.gitrepo import git, write_files
 
+pytestmark = pytest.mark.slow
+
 Loose = Callable[[], list[str]]
 
 # The demo agent's own git is its own affair; it runs with AF_RUN, and `af` without.

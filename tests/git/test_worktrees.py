@@ -93,6 +93,7 @@ def test_an_existing_branch_is_gone_on_with(repo: Path) -> None:
     assert (add(repo, "x", new_branch=False, branch="builder/old") / "old").exists()
 
 
+@pytest.mark.slow
 def test_forty_at_a_time(repo: Path) -> None:
     (repo / ".agent-farm").mkdir()
     running = [

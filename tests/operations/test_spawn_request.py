@@ -140,6 +140,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), JSON))
 def test_every_json_object_is_taken_as_it_is(value: dict[str, object]) -> None:
     assert parse_args(json.dumps(value)) == value

@@ -16,6 +16,8 @@ from tests.gitrepo import git
 from tests.runtimes.bench import BINARIES, KEYS, processes_that_see, write_stand_in
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bin_first(tmp_path: Path) -> dict[str, str]:

@@ -16,6 +16,8 @@ from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
 from tests.gitrepo import git
 from tests.runtimes.bench import BINARIES, Bench, made_bench
 
+pytestmark = pytest.mark.slow
+
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in sorted({*BINARIES} - {"codex-cli"})]
 
 

@@ -13,6 +13,8 @@ from tests.farm.conftest import status_of
 from tests.gitrepo import write_files
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Spawn = Callable[[str], str]
 
 

@@ -20,6 +20,8 @@ from tests.server.serving import serving
 from tests.sessions.loop import in_loop
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = '[spawn]\nruntime = "demo"\n[server]\nidle_seconds = {}\n'
 
 

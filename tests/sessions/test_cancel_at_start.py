@@ -15,6 +15,7 @@ from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
 
+@pytest.mark.slow
 def test_no_instant_of_the_start_leaves_an_orphan(repo: Path) -> None:
     async def cancel_at_many_instants() -> None:
         async with serving(repo) as served:

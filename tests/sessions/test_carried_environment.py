@@ -18,6 +18,8 @@ from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, document_of, serving
 from tests.sessions.loop import in_loop
 
+pytestmark = pytest.mark.slow
+
 TOML = '[butler]\nruntime = "demo"\n[butler.env]\nrequired = ["HEALTH_API"]\noptional = ["WANTED"]\n'
 
 

@@ -17,6 +17,8 @@ from tests.server.serving import tools_of
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs" / "butler.md"
 
 
@@ -160,7 +162,6 @@ def test_a_session_sees_none_of_fifty_undeclared_variables(farm: Path, af: Af, w
     assert [call["result"] for call in calls] == ["unset"] * 50 + ["set"]
 
 
-@pytest.mark.slow
 def test_the_server_fires_a_schedule(farm: Path, af: Af) -> None:
     assert af("butler", "start").returncode == 0
     assert af("schedule", "add", "minutely", "* * * * *", "[[say:tick]]").returncode == 0

@@ -22,6 +22,8 @@ from tests.waiting import wait_until
 # A runtime that SIGTERM does not end; the run after it says whether it still lived.
 STUBBORN = """#!{python}
 import json, os, pathlib, signal, sys, time
+
+pytestmark = pytest.mark.slow
 first = pathlib.Path({first!r})
 if "stay" in sys.stdin.read():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

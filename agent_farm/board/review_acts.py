@@ -12,7 +12,7 @@ from agent_farm.board.dialogs import Choose, Line
 from agent_farm.board.review_keys import REVIEW_MOVES, Here
 from agent_farm.operations.review_comment import message_of
 from agent_farm.printable import printable
-from agent_farm.review.reading import FileRead, LineRead
+from agent_farm.review.diff_as_read import FileRead, LineRead
 
 if TYPE_CHECKING:
     from agent_farm.board.review_app import ReviewApp

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from typing import Literal
 
 from agent_farm.operations.review import ReviewItem, ReviewShown
+from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment
-from agent_farm.review.reading import FileRead, HunkRead, LineRead
 
 Kind = Literal["told", "file", "hunk", "line", "fold", "comment"]
 

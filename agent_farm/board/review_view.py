@@ -16,7 +16,7 @@ from agent_farm.board.review_rows import Row
 from agent_farm.board.syntax_colours import SyntaxColours
 from agent_farm.operations.review import ReviewShown
 from agent_farm.printable import printable
-from agent_farm.review.reading import LineRead
+from agent_farm.review.diff_as_read import LineRead
 
 _SIGN_STYLES = {"+": "green", "-": "red"}
 _KIND_STYLES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agent_farm.review.reading import FileRead, HunkRead, LineRead
+from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
 
 if TYPE_CHECKING:
     from agent_farm.review.syntax import Tokens

@@ -52,7 +52,7 @@ COMMANDS = {
     "land": Entry("land", "land", "Landing", "Land builders' work in groups that pass the checks"),
     "conflicts": Entry("land", "conflicts", "Landing", "Preview merge conflicts between builders"),
     "sync": Entry("land", "sync", "Landing", "Move builders' commits onto what they are to land on"),
-    "pr": Entry("pull_requests", "pr", "Landing", "Push builders' work and open pull requests for it"),
+    "pr": Entry("pr", "pr", "Landing", "Push builders' work and open pull requests for it"),
     "prune": Entry("remove", "prune_command", "Landing", "Remove builders whose work has landed"),
     "restore": Entry("remove", "restore", "Landing", "Bring a pruned builder back"),
     "run": Entry("run", "run", "Headless", "Run a prompt headless and print what came of it"),

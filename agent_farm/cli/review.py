@@ -30,9 +30,9 @@ from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
 from agent_farm.operations.table import load
+from agent_farm.review.diff_as_read import FileRead, LineRead
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment
-from agent_farm.review.reading import FileRead, LineRead
 
 _STYLES = {"+": "green", "-": "red"}
 _PLACE = re.compile(r"(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")

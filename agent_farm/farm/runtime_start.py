@@ -194,7 +194,7 @@ def _launch_document(farm: Farm, record: BuilderRecord, launch: Launch) -> dict[
 
 
 def _notice(farm: Farm) -> dict[str, object] | None:
-    """As `pane/notify.py` reads it."""
+    """As `pane/notices.py` reads it."""
     command = farm.settings.text("notify.command")
     if not command:
         return None

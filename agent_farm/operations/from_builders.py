@@ -22,7 +22,7 @@ from agent_farm.farm.own_events import event_of
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.own_files import read_own
 from agent_farm.pane.journal import record_event
-from agent_farm.pane.notify import Notice, facts
+from agent_farm.pane.notices import Notice, facts
 
 _REASON_LENGTH = 2000
 _NEXT = "End your turn now. The answer arrives as a message."

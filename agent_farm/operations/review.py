@@ -20,9 +20,9 @@ from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderId, BuilderIds, choose, choose_each
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
+from agent_farm.review.diff_as_read import FileRead, counted, files_read, only_unread
 from agent_farm.review.kept import Comment, Decision
-from agent_farm.review.ranking import risk_of
-from agent_farm.review.reading import FileRead, counted, files_read, only_unread
+from agent_farm.review.risk_order import risk_of
 from agent_farm.review.rounds import Result, Trouble, results_of
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.

@@ -15,8 +15,8 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
 from agent_farm.operations.send import Delivered, deliver_all
+from agent_farm.review.diff_as_read import files_read
 from agent_farm.review.kept import Comment, Kept, Side, load_kept, save_kept
-from agent_farm.review.reading import files_read
 from agent_farm.review.rounds import Result
 
 _MOST_QUOTED = 6

@@ -13,8 +13,8 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
 from agent_farm.operations.review import require_result
 from agent_farm.operations.review_mark import Tip
+from agent_farm.review.diff_as_read import shown_text
 from agent_farm.review.kept import Side
-from agent_farm.review.reading import shown_text
 
 _MOST_BYTES = 5_000_000
 # By their first bytes; what may hold a script is none of them.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_farm.pane.journal import write_json
-from agent_farm.pane.notify import Notice
+from agent_farm.pane.notices import Notice
 
 VERSION = 1
 NOTICES = ("notify", "tell", "check")  # what is started when a state is entered

@@ -158,7 +158,7 @@ def _first(payload: Mapping[str, object], fields: Iterable[str]) -> str | None:
 
 
 def _start(directory: str, launch: Mapping[str, object], name: str, event: Mapping[str, object]) -> None:
-    from agent_farm.pane.notify import Notice, facts, start_detached
+    from agent_farm.pane.notices import Notice, facts, start_detached
 
     notice = Notice.load(launch[name])
     if notice is None or not notice.is_for(event["state"]):

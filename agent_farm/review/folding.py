@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from agent_farm.review.reading import FileRead, HunkRead, LineRead
+from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
 
 _LEAST = 3
 

@@ -1,6 +1,6 @@
 """What is kept of one builder's review: which lines were read, comments, the decision, and what came before.
 
-Line numbers hold in one round: a commit where the work starts, and its tip. `carrying.py` takes them to the
+Line numbers hold in one round: a commit where the work starts, and its tip. `next_round.py` takes them to the
 next one.
 """
 

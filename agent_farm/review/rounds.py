@@ -19,9 +19,9 @@ from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
 from agent_farm.git.showing import Asked, starts_of_work
 from agent_farm.landing.flags.parsed_diff import FileChange, parse_diff
-from agent_farm.review.carrying import Step
 from agent_farm.review.kept import Comment, Kept, Marks, Round, load_kept
 from agent_farm.review.line_map import TreeMap
+from agent_farm.review.next_round import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pygments.lexers import get_lexer_for_filename
 from pygments.token import Token
 from pygments.util import ClassNotFound
 
-from agent_farm.review.reading import FileRead, HunkRead, LineRead
+from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
 
 Tokens = tuple[tuple[int, int, str], ...]
 

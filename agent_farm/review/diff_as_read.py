@@ -11,9 +11,9 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm.landing.flags.of_files import is_made
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk
-from agent_farm.review.carrying import head_of, key_of
 from agent_farm.review.kept import Gone, Marks, lines_in, ranges_of
 from agent_farm.review.moved import moved_lines, only_spaces
+from agent_farm.review.next_round import head_of, key_of
 from agent_farm.review.word_marks import word_marks
 
 _AROUND = 2

@@ -117,7 +117,9 @@ def _commit(report: InitReport, here: Path) -> str:
         for name in report.created
         if name in SKILL_PLACES
     ]
-    codev = ["codev"] if any(name.startswith("codev/") for name in report.created) else []
+    # files that an earlier init wrote may not be committed yet
+    written = (*report.created, *report.kept)
+    codev = ["codev"] if any(name.startswith("codev/") for name in written) else []
     files = shlex.join([*codev, SETTINGS_NAME, *skills])
     command = f'git add {files} && git commit -m "Set up agent-farm"'
     is_here = here.resolve() == root

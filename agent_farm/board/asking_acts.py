@@ -28,7 +28,7 @@ class AskingActs:
     async def _shown(self, box: ModalScreen[T]) -> T | None:
         """What is typed from now on is for the box; a question is answered only once it can be read."""
         self.app.is_opening = True
-        box.call_after_refresh(partial(self.app.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
+        box.call_later(partial(self.app.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
         return await self.app.push_screen_wait(box)
 
     async def _ask(self, verb: str, **fields: Any) -> Any:

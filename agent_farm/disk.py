@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
 from agent_farm.own_files import read_own
 
@@ -44,6 +42,8 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
 
 def replace_document(path: Path, document: object) -> None:
     """The same with a document as JSON, in which bytes of a name that are no UTF-8 become question marks."""
+    import msgspec  # programs that have the standard library alone read files here, too
+
     try:
         content = msgspec.json.encode(document)
     except UnicodeEncodeError:

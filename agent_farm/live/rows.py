@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from agent_farm.farm.proofs import read_proofs
 from agent_farm.farm.renames import follow_renames
 from agent_farm.farm.waiting import in_order
 from agent_farm.operations.shown import BuilderShown
+from agent_farm.settings import open_settings
 
 Rows = dict[str, dict[str, Any]]
 
@@ -93,6 +94,8 @@ class Board:
         self._read_proofs(chosen)
 
     def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:
+        # checks may have been declared since the server began to look
+        self.farm = replace(self.farm, settings=open_settings(self.farm.root))
         self._proofs |= read_proofs(self.farm, records, self._git)
 
     def _builder(self, record: BuilderRecord) -> Builder:

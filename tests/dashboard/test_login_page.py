@@ -25,11 +25,12 @@ from tests.dashboard.stage import Dashboard, listening_at
 from tests.dashboard.test_farm_server import log_in
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # What everybody can see of it and of all others, and what it alone is shown.
 BROWSER = """#!{python}
 import json, pathlib, sys
 
-pytestmark = pytest.mark.slow
 lines = []
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
     try:

@@ -116,7 +116,7 @@ def test_what_is_not_proven_comes_last_and_says_why(three: list[Spawned], af: Af
     against = {one["id"]: one["reasons"] for one in found["builders"][1:]}
     assert against == {
         tested.id: ["not proven: not committed: left"],
-        untested.id: ["not proven: the check check failed with exit code 1"],
+        untested.id: ["not proven: the check failed with exit code 1"],
     }
     assert compare([tested, untested], code=1)["builders"][0]["chance"] is None
 

@@ -19,11 +19,12 @@ from tests.gitrepo import commit_files
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # A runtime that SIGTERM does not end; the run after it says whether it still lived.
 STUBBORN = """#!{python}
 import json, os, pathlib, signal, sys, time
 
-pytestmark = pytest.mark.slow
 first = pathlib.Path({first!r})
 if "stay" in sys.stdin.read():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -20,6 +20,7 @@ from tests.leftovers import CHECKOUT, files_of_the_user, processes_of
 # They wait for a condition, are the program that a test looks at, or (test_live) measure what idling costs.
 MAY_SLEEP = {
     "waiting.py", "fake_api/mcp.py", "fake_api/server.py", "pane/programs.py", "runtimes/lego.py",
+    "runtimes/acp_agent.py",
     "dashboard/test_live.py",
 }  # fmt: skip
 PRIVATE = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GIT_CONFIG_GLOBAL")

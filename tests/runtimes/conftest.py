@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_api import FakeApi, fake_api
-from tests.runtimes.subjects import EVERY, Subject, make_subject
+from tests.runtimes.subjects import HEADLESS, IN_A_PANE, Subject, make_subject
 
 
 @pytest.fixture
@@ -16,7 +16,13 @@ def api(tmp_path: Path) -> Iterator[FakeApi]:
         yield running
 
 
-@pytest.fixture(params=EVERY)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "subject" in metafunc.fixturenames:
+        subjects = IN_A_PANE if metafunc.module.__name__.endswith("_interactive") else HEADLESS
+        metafunc.parametrize("subject", subjects, indirect=True)
+
+
+@pytest.fixture
 def subject(request: pytest.FixtureRequest, repo: Path, tmp_path: Path, api: FakeApi) -> Iterator[Subject]:
     made = make_subject(request.param, tmp_path, repo, api)
     yield made

@@ -141,9 +141,6 @@ def declared_acp_agent(repo: Path, *words: str, **more: object) -> RuntimeAdapte
     return get_adapter("acp", repo)
 
 
-EVERY = [
-    "demo",
-    "lego",
-    pytest.param("acp", marks=pytest.mark.slow),  # its library takes a second to import, on both sides
-    *(pytest.param(name, marks=pytest.mark.runtimes) for name in CLIS),
-]
+IN_A_PANE = ["demo", "lego", *(pytest.param(name, marks=pytest.mark.runtimes) for name in CLIS)]
+# The library of ACP takes a second to import, on both sides; it has no screen.
+HEADLESS = [*IN_A_PANE, pytest.param("acp", marks=pytest.mark.slow)]

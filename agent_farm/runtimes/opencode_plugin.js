@@ -84,6 +84,7 @@ const open = (client) => {
     }).catch(() => {});
   };
   watch(door, look);
+  setInterval(look, 1000); // a change that the watch has missed
   writeFileSync(join(door, "open"), String(process.pid));
   look();
 };

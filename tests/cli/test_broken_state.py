@@ -24,7 +24,7 @@ DAMAGE = {
 }
 # These never look at the records.
 WITHOUT_RECORDS = {"init", "config", "completion", "sources", "runtimes", "schedule", "credentials", "butler"}
-WITHOUT_RECORDS |= {"tmux", "sessions", "pool", "trigger", "restore"}
+WITHOUT_RECORDS |= {"tmux", "sessions", "pool", "trigger", "restore", "notify"}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -165,7 +165,7 @@ def test_a_hostile_task_is_text(text: str, spawn: Spawn, visit: Open) -> None:
         one.page.wait_for_selector(".builder, .builder-head")
         one.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert one.page.locator("main script, main img").count() == 0
-        assert "owned" not in one.page.title()
+        assert one.page.title() != "owned"  # the task may be part of it, as text
         shown = one.page.inner_text("main")
         assert "\x1b" not in shown
         assert "\u202e" not in shown

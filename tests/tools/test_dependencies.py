@@ -16,6 +16,7 @@ OURS = {"agent_farm", "tests", "benchmarks", "tools"}
 # Distributions whose import name differs from their own.
 IMPORTED_AS = {
     "gitpython": {"git"},
+    "agent-client-protocol": {"acp"},
     "pytest-mock": {"pytest_mock"},
     "opentelemetry-api": {"opentelemetry"},
     "opentelemetry-sdk": {"opentelemetry.sdk"},

@@ -55,7 +55,9 @@ def test_the_lines_are_taken_and_run_nothing_of_a_directory_s_name(tmp_path: Pat
         line = shown("show-options", "-gv", "status-right").strip()
         wait_until(
             lambda: (
-                shown("display-message", "-p", "-t", "s", line) is not None and (tmp_path / "asked").exists()
+                shown("display-message", "-p", "-t", "s", line) is not None
+                and (tmp_path / "asked").exists()
+                and (tmp_path / "asked").read_text().endswith("\n")
             ),
             what="tmux to run the segment",
         )

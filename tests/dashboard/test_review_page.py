@@ -46,7 +46,7 @@ def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: A
     one.page.wait_for_selector("text=No check has run on it.")
     card = one.page.locator("details.file", has_text="code.py")
     assert card.locator("span.k-keyword", has_text="def").count() == 30
-    assert one.page.locator("details.file img[src^='data:image/png']").count() == 1
+    one.page.wait_for_selector("details.file img[src^='data:image/png']", timeout=120_000)
     assert one.page.locator("details.file b").count() == 0
     card.get_by_label("Comment on line 2", exact=True).click()
     one.page.fill("dialog textarea", "Why a function each?")

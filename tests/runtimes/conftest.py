@@ -17,8 +17,10 @@ def api(tmp_path: Path) -> Iterator[FakeApi]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "subject" in metafunc.fixturenames:
-        subjects = IN_A_PANE if metafunc.module.__name__.endswith("_interactive") else HEADLESS
+    """The contract: every subject for each of its tests."""
+    contracts = {"test_contract_interactive": IN_A_PANE, "test_contract_headless": HEADLESS}
+    subjects = contracts.get(metafunc.module.__name__.rpartition(".")[2])
+    if subjects and "subject" in metafunc.fixturenames:
         metafunc.parametrize("subject", subjects, indirect=True)
 
 

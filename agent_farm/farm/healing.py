@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
@@ -76,6 +78,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     if found.pane is not None:
         found.server.kill_session(found.pane.session_id)
     end_runs([record.run])
+    _bring_back(record.worktree_path)
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):
@@ -84,10 +87,10 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     if record.new_branch:
         drop_stale_ref_lock(farm.repository, record.branch)
     work = _own_work(farm, record)
-    if work:
+    kept = [] if work else _remove_tree(farm, record)
+    if work := work or _own_work(farm, record):
         farm.registry.put(record.with_state("failed", f"its start was cut short; it holds {work}"))
         return [f"{record.id} is kept, as failed: it holds {work}"]
-    kept = _remove_tree(farm, record)
     _remove_branch(farm, record)
     shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
     release_ports(farm.root, [record.id])
@@ -99,8 +102,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
 
 def _own_work(farm: Farm, record: BuilderRecord) -> str | None:
     """What a checkout does not explain: files of the worktree, commits of a branch that this spawn made."""
-    path = record.worktree_path
-    tip = farm.repository.branch_commit(record.branch) or record.base_commit
+    path, tip = record.worktree_path, _tip(farm, record)
     if record.new_branch and tip != record.base_commit:
         return f"commits on {record.branch}"
     if not belongs_here(farm.repository, path):
@@ -108,7 +110,12 @@ def _own_work(farm: Farm, record: BuilderRecord) -> str | None:
     return ", ".join(own_content(farm.repository, path, tip)[:_NAMED]) or None
 
 
+def _tip(farm: Farm, record: BuilderRecord) -> str:
+    return farm.repository.branch_commit(record.branch) or record.base_commit
+
+
 def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
+    """What somebody wrote into it after the look is found where nobody else does, and brought back."""
     path = record.worktree_path
     if not path.exists():
         drop_registration(farm.repository, path)
@@ -118,9 +125,23 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
             return [f"{path} is kept: it is not a worktree of this repository"]
         path.rmdir()
         return []
-    delete_tree(path)
+    os.rename(path, _aside(path))
+    if own_content(farm.repository, _aside(path), _tip(farm, record)):
+        _bring_back(path)
+        return []
+    delete_tree(_aside(path))
     drop_registration(farm.repository, path)
     return []
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.undone")
+
+
+def _bring_back(path: Path) -> None:
+    """Also after a kill between the two."""
+    if _aside(path).is_dir() and not os.path.lexists(path):
+        os.rename(_aside(path), path)
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord) -> None:

@@ -80,6 +80,23 @@ def test_what_a_person_put_into_a_half_made_builder_stays(tmp_path: Path, repo: 
     assert kept > 15
 
 
+def test_what_is_written_into_it_while_it_is_undone_stays(tmp_path: Path, af: Af) -> None:
+    """At each call of git, so between the look and the end, too."""
+    kept = 0
+    for number, farm in farms(tmp_path):
+        assert stopped_spawn(farm, "SIGKILL", "launch.json").returncode == -signal.SIGKILL
+        (worktree,) = (farm / ".builders").iterdir()
+        mine, place = worktree / "mine.txt", tmp_path / f"shim{number}"
+        writes = f"  if test -d '{worktree}'; then echo mine > '{mine}'; touch '{place}/written'; fi"
+        done = af("status", cwd=farm, env=shims.make(place, "git", number, writes))
+        assert done.returncode == 0, done.stderr
+        if not (place / "written").exists():
+            break
+        assert mine.read_text() == "mine\n", shims.calls(place, "git")[number - 1 :]
+        kept += 1
+    assert kept > 3
+
+
 def test_a_kept_builder_is_failed_and_says_what_it_holds(repo: Path, af: Af) -> None:
     assert stopped_spawn(repo, "SIGKILL", "launch.json").returncode == -signal.SIGKILL
     (worktree,) = (repo / ".builders").iterdir()

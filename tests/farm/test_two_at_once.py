@@ -301,7 +301,8 @@ class Actor(threading.Thread):
         """Whatever is done in a copy, the original does not notice."""
         with self.farm.calm(self.turn):
             copy = self.farm.root.with_name("copy")
-            shutil.copytree(self.farm.root, copy, symlinks=True)
+            unfinished = shutil.ignore_patterns(".*.tmp")  # of a keeper, which writes whenever it likes
+            shutil.copytree(self.farm.root, copy, symlinks=True, ignore=unfinished)
             before = live_sessions(), self.farm.ids(), git(self.farm.root, "worktree", "list", "--porcelain")
             for words in (("stop", "--all"), ("doctor", "--fix"), ("prune",)):
                 done = self.farm.af(*words, root=copy)

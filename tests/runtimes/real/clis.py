@@ -40,7 +40,7 @@ class Cli:
 
     def environment(self, api: FakeApi) -> dict[str, str]:
         own = {name: value.format(url=api.url) for name, value in self.keys.items()}
-        return {"PATH": f"{BIN}:{os.environ['PATH']}", **own}
+        return {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": os.environ["HOME"], **own}
 
     def account(self, api: FakeApi, home: Path, kind: str) -> dict[str, str]:
         """The environment of a `key`, or of a `login` that is then in the home."""

@@ -42,6 +42,7 @@ def test_wide_tasks_fit_their_terminal(af: Af) -> None:
         assert max(map(cells, lines)) <= int(columns)
         assert sum(line.endswith("…") for line in lines) == 4
     subprocess.run(["tmux", "kill-server"], check=True)
+    wait_until(lambda: af("status").stdout.count(" lost ") == 4, what="the loss to be seen")
     lost = af("recover", "--dry-run", env={"COLUMNS": "80"}).stderr.splitlines()
     ids = [line.split()[0] for line in lost]
     assert af("prune", *ids, "--discard-changes", "--discard-commits").returncode == 0

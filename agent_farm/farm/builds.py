@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.governor import build_shim
 from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
@@ -35,7 +36,7 @@ def stand_before_builds(farm: Farm, record: BuilderRecord) -> None:
     limits = build_limits(farm)
     if limits is None:
         return
-    make_places(limits)
+    _make_places(limits)
     place = farm.run(record.id).directory
     commands = farm.settings.items("limits.build_commands")
     document = {
@@ -58,6 +59,8 @@ def path_before_builds(farm: Farm, record: BuilderRecord, env: Mapping[str, str]
     if build_limits(farm) is None:
         return {}
     place = farm.run(record.id).directory / build_shim.BIN
+    if os.pathsep in str(place):  # it would be two entries, one of them below wherever a command stands
+        return {}
     return {"PATH": os.pathsep.join((str(place), env.get("PATH", os.defpath)))}
 
 
@@ -67,15 +70,27 @@ def before_setup(farm: Farm, record: BuilderRecord) -> list[str]:
 
 
 @contextmanager
-def build_slot(farm: Farm, *, waits: Callable[[], None]) -> Iterator[None]:
-    """Hold a slot for a check that this process runs."""
+def build_slot(farm: Farm, *, waits: Callable[[], None]) -> Iterator[dict[str, str]]:
+    """Hold a slot for a check that this process runs; yields what tells its builds that they have one."""
     limits = build_limits(farm)
     with ExitStack() as stack:
-        if limits is not None:
-            make_places(limits)
-            with suppress(NoSlots):
+        if limits is not None and not os.environ.get(build_shim.HELD):
+            with suppress(NoSlots, AgentFarmError):  # a sandbox, a full disk: no reason not to check
+                _make_places(limits)
                 stack.enter_context(slot(limits, "", waits=waits))
-        yield
+        yield {} if limits is None else {build_shim.HELD: "1"}
+
+
+def _make_places(limits: Limits) -> None:
+    make_directory(limits.directory)
+    try:
+        make_places(limits)
+    except (NoSlots, OSError) as error:
+        raise AgentFarmError(
+            "The slots of limits.builds cannot be used",
+            why=str(error),
+            hint=as_command("ls", "-l", limits.directory),
+        ) from error
 
 
 def queued_for_build(farm: Farm) -> frozenset[str]:

@@ -26,6 +26,7 @@ from agent_farm.governor.slots import Limits, NoSlots, slot
 
 FILE = "governor.json"
 BIN = "bin"
+HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of whatever runs in a slot
 
 _PR_SET_PDEATHSIG = 1
 _NICER = 10  # the person's own programs and the agents come first
@@ -49,14 +50,18 @@ def main(argv: Sequence[str]) -> None:
     if program is None:
         _say(f"{words[0]}: not found")
         sys.exit(127)
-    if config is None or not (name == "--" or is_build(words, config.commands)):
+    if config is None or env.get(HELD) or not (name == "--" or is_build(words, config.commands)):
         os.execve(program, words, env)
+    stops = signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # who is stopped at the door keeps all others out
     try:
         with slot(
             config.limits, config.run, waits=lambda: _say(f"{name} waits for its turn to build")
         ) as alone:
-            code = _run(program, words, env | shared_jobs(config.limits.directory, config.jobs, refill=alone))
+            signal.signal(signal.SIGTSTP, stops)
+            jobs = shared_jobs(config.limits.directory, config.jobs, refill=alone)
+            code = _run(program, words, env | jobs | {HELD: "1"})
     except NoSlots:  # its sandbox keeps it from the slots
+        signal.signal(signal.SIGTSTP, stops)
         os.execve(program, words, env)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
@@ -79,8 +84,9 @@ def _load(place: Path) -> Config | None:
 
 
 def _without(path: str, directory: Path) -> str:
-    """What a build starts in turn needs no slot of its own: it would wait for the one its parent holds."""
-    return os.pathsep.join(one for one in path.split(os.pathsep) if one != str(directory))
+    """The real programs are in what is left; relative entries stay what they are."""
+    own = os.path.realpath(directory)
+    return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.realpath(one) != own)
 
 
 def _run(program: str, words: list[str], env: dict[str, str]) -> int:

@@ -6,7 +6,9 @@ when a build begins beside which no other runs.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,9 +18,9 @@ _TOKEN = b"+"
 def shared_jobs(directory: Path, tokens: int, *, refill: bool) -> dict[str, str]:
     """The variable by which a build finds the jobserver; its descriptors are inherited. Nothing for 0 tokens.
 
-    A build that has a jobserver already keeps it.
+    A build that was given flags, or a jobserver, keeps them.
     """
-    if not tokens or "--jobserver" in os.environ.get("MAKEFLAGS", ""):
+    if not tokens or os.environ.get("MAKEFLAGS"):
         return {}
     try:
         read, write = _open(directory / "jobs"), _open(directory / "jobs")
@@ -36,7 +38,11 @@ def _open(path: Path) -> int:
     """For both: to open one side alone would wait for the other one."""
     with suppress(FileExistsError):
         os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a pipe", str(path))
+    return descriptor
 
 
 def _fill(read: int, write: int, tokens: int) -> None:

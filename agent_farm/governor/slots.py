@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -73,18 +74,26 @@ def waiting_runs(directory: Path) -> frozenset[str]:
 
 
 def make_places(limits: Limits) -> None:
-    """All files beforehand: a runtime's sandbox may let its builds read here, and not write."""
+    """All files beforehand: a runtime's sandbox may let its builds read here, and not write.
+
+    NoSlots where something else is in the place of one.
+    """
     (limits.directory / "waiting").mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name in ("door", *(f"slot-{number}" for number in range(limits.slots))):
-        os.close(os.open(limits.directory / name, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for path in (limits.directory / "door", *_own_slots(limits)):
+        os.close(_open(path, os.O_CREAT))
 
 
 def _free_slot(limits: Limits) -> tuple[int, int] | None:
     """A slot that is now held and how many others are, while the door is: nobody else counts meanwhile."""
-    own = [limits.directory / f"slot-{number}" for number in range(limits.slots)]
+    own = _own_slots(limits)
     mine, others = None, 0
     for path in dict.fromkeys((*own, *limits.directory.glob("slot-*"))):
-        descriptor = _open(path)
+        try:
+            descriptor = _open(path)
+        except NoSlots:
+            if path in own:
+                raise
+            continue  # whatever it is, no build holds it
         if not _try(descriptor):
             others += 1
         elif mine is None and path in own:
@@ -121,12 +130,20 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _open(path: Path) -> int:
-    """For reading: that is enough for a lock."""
+def _own_slots(limits: Limits) -> list[Path]:
+    return [limits.directory / f"slot-{number}" for number in range(limits.slots)]
+
+
+def _open(path: Path, flags: int = 0) -> int:
+    """For reading: that is enough for a lock. What is no plain file is waited for by nobody."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     except OSError as error:
         raise NoSlots(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NoSlots(f"{path}: not a plain file")
+    return descriptor
 
 
 def _try(descriptor: int) -> bool:

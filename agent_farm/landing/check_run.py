@@ -35,12 +35,8 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
 
     from agent_farm.runtimes.process import Command, held_by_guards, run_guarded
 
-    command = Command(
-        argv=("/bin/sh", "-c", 'exec 2>&1; exec /bin/sh -c "$1"', "sh", check.command),
-        cwd=place,
-        env=_environment(farm.settings.items("env.pass")),
-        timeout=check.seconds,
-    )
+    argv = ("/bin/sh", "-c", 'exec 2>&1; exec /bin/sh -c "$1"', "sh", check.command)
+    env = _environment(farm.settings.items("env.pass"))
     with _new_file(log) as file, held_by_guards(held):
         kept = _BoundedLog(file)
 
@@ -50,8 +46,8 @@ def run_check(farm: Farm, check: Check, place: Path, log: Path, *, held: int, te
                 tell(line.rstrip("\r\n"))
 
         try:
-            with build_slot(farm, waits=lambda: hear("queued for build\n")):
-                return asyncio.run(run_guarded(command, hear))
+            with build_slot(farm, waits=lambda: hear("queued for build\n")) as told:
+                return asyncio.run(run_guarded(Command(argv, place, env | told, timeout=check.seconds), hear))
         finally:
             kept.close()
 

@@ -53,6 +53,32 @@ def test_a_check_waits_for_its_turn(repo: Path, home: Path, af: Af) -> None:
         assert checked.result().returncode == 0
 
 
+def test_a_check_that_a_builder_asks_for_does_not_wait_for_itself(repo: Path, home: Path, af: Af) -> None:
+    settings = '[limits]\nbuilds = 1\n[check]\ncommand = "make"\n'
+    commit_files(repo, {"agent-farm.toml": settings, "Makefile": "all:\n\ttrue\n"})
+    assert af("spawn", "--runtime", "demo", "--yes", "--name", "one", "[[write:a]]").returncode == 0
+    assert af("wait", "one", "--timeout", "300").returncode == 0
+    path = variables(repo / ".agent-farm/runs/one")["PATH"]
+    done = af("check", "one", "--yes", env={"PATH": path}, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_slots_that_cannot_be_used_are_said_at_the_spawn_and_hold_up_no_check(
+    repo: Path, home: Path, af: Af
+) -> None:
+    commit_files(repo, {"agent-farm.toml": '[limits]\nbuilds = 1\n[check]\ncommand = "true"\n'})
+    assert af("spawn", "--runtime", "demo", "--yes", "--name", "one", "[[write:a]]").returncode == 0
+    assert af("wait", "one", "--timeout", "300").returncode == 0
+    door = home / ".local/state/agent-farm/builds/door"
+    door.unlink()
+    os.mkfifo(door)
+    done = af("spawn", "--runtime", "demo", "--yes", "--name", "two", "Work", timeout=120)
+    assert done.returncode == 1
+    assert "The slots of limits.builds cannot be used" in done.stderr
+    assert f"{door}: not a plain file" in done.stderr
+    assert af("check", "one", "--yes", timeout=120).returncode == 0
+
+
 def test_without_the_setting_nothing_changes(repo: Path, home: Path, af: Af) -> None:
     assert af("spawn", "--runtime", "demo", "--name", "one", "Work").returncode == 0
     assert af("wait", "one", "--timeout", "300").returncode == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.governor import build_shim, machine
-from agent_farm.governor.slots import Limits, make_places, slot, waiting_runs
+from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
 from tests.waiting import wait_until
 
 SHIM = Path(build_shim.__file__)
@@ -128,6 +128,53 @@ def test_what_counts_as_no_build_runs_at_once_and_what_it_is_called_with_stays(
     assert told == "--quiet\ntest\na b\n"
     assert warned == "[agent-farm] tool waits for its turn to build\n"
     assert build.returncode == 3
+
+
+def test_what_is_no_lock_of_ours_neither_holds_up_a_build_nor_ends_the_limit(
+    place: Path, start: Start
+) -> None:
+    first = start(configure(place, "one", slots=1))
+    wait_until(lambda: running(place) == 1, what="a build")
+    os.mkfifo(place / "builds/slot-pipe")
+    (place / "builds/slot-link").symlink_to(place / "nowhere")
+    (place / "builds/slot-directory").mkdir()
+    second = start(place / "one")
+    wait_until(lambda: waiting_runs(place / "builds") == {"one"}, what="a build that waits")
+    (place / "hold").unlink()
+    assert first.wait(timeout=60) == second.wait(timeout=60) == 0
+    assert not (place / "nowhere").exists()
+    (place / "builds/door").unlink()
+    os.mkfifo(place / "builds/door")
+    assert start(place / "one").wait(timeout=60) == 0
+    with pytest.raises(NoSlots, match="not a plain file"):
+        make_places(Limits(place / "builds", 1))
+
+
+def test_a_build_that_another_builders_build_starts_needs_no_slot_of_its_own(
+    place: Path, start: Start
+) -> None:
+    """The PATH of a builder that was spawned from another builder's pane begins with both."""
+    (place / "hold").unlink()
+    outer, inner = configure(place, "outer", slots=1), configure(place, "inner", slots=1)
+    for directory in (outer, inner):
+        (directory / build_shim.BIN).mkdir()
+        script = directory / build_shim.BIN / "make"
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {SHIM} {directory} make "$@"\n')
+        script.chmod(0o755)
+    tools = os.pathsep.join((str(place / "tools"), os.environ["PATH"]))
+    both = f"{outer / build_shim.BIN}/:{inner / build_shim.BIN}:{tools}"
+    assert start(outer, PATH=both).wait(timeout=60) == 0
+
+
+def test_one_that_waits_cannot_be_stopped_at_the_door(place: Path, start: Start) -> None:
+    start(configure(place, "one", slots=1))
+    wait_until(lambda: running(place) == 1, what="a build")
+    waiting = start(configure(place, "two", slots=1))
+    wait_until(lambda: waiting_runs(place / "builds") == {"two"}, what="a build that waits")
+    waiting.send_signal(signal.SIGTSTP)
+    third = start(configure(place, "three", slots=1))
+    (place / "hold").unlink()
+    assert waiting.wait(timeout=60) == third.wait(timeout=60) == 0
 
 
 def test_its_end_and_the_signals_it_gets_are_those_of_the_build(place: Path, start: Start) -> None:

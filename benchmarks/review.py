@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from agent_farm.board.review_app import ReviewApp
+from agent_farm.board.keyed_app import KeyedApp
+from agent_farm.board.review_screen import ReviewScreen
 from agent_farm.farm.farm import open_farm
 from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository, find_repository
@@ -112,27 +113,27 @@ async def paints(root: Path) -> tuple[float, list[float]]:
         first.set_result((found, load("review_show").answer_to(context, shown)))
 
     asking = asyncio.get_running_loop().run_in_executor(None, ask)
-    app = ReviewApp(root, (), first)  # type: ignore[arg-type]
-    async with app.run_test(size=(120, 40)):
-        await painted(app, 0)
+    screen = ReviewScreen(root, first=first)  # type: ignore[arg-type]
+    async with KeyedApp(screen).run_test(size=(120, 40)):
+        await painted(screen, 0)
         took = time.perf_counter() - begun
         rest = []
         for place in range(1, RESULTS):
             await asyncio.sleep(1.0)  # a person reads
             begun = time.perf_counter()
-            app.action_press("n")
-            await painted(app, place)
+            screen.action_press("n")
+            await painted(screen, place)
             rest.append(time.perf_counter() - begun)
     await asking
     return took, rest
 
 
-async def painted(app: ReviewApp, place: int) -> None:
+async def painted(screen: ReviewScreen, place: int) -> None:
     def there() -> bool:
-        return bool(app.shown and len(app.items) > place and app.shown.id == app.items[place].id)
+        return bool(screen.shown and len(screen.items) > place and screen.shown.id == screen.items[place].id)
 
     while not there():  # noqa: ASYNC110 - the screen tells nobody
         await asyncio.sleep(0.001)
     drawn = asyncio.Event()
-    app.call_after_refresh(drawn.set)
+    screen.call_after_refresh(drawn.set)
     await drawn.wait()

@@ -84,6 +84,8 @@ on all of them. A click on a line or a key does the same as moving there or pres
   queue is marked `to land`, `checking` or `passed`. A queue that stopped is gone on with, or emptied, by `l`.
   Where no check is declared, work is merged at once.
 - **prune** shows first what would be lost. What is removed can be brought back (`u`).
+- **review** opens the [review](review.md) at this builder, or of the marked ones alone; `Esc` or `q` comes
+  back to the board.
 - **attach** gives the terminal to the builder's own session; its status line says how to come back.
 - **create** takes a task; `Ctrl+E` writes it in `$EDITOR`. What the repository wants to run and nobody has
   agreed to yet is shown, and `Y` agrees.

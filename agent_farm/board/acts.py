@@ -19,7 +19,7 @@ from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
 
 if TYPE_CHECKING:
-    from agent_farm.board.board_app import BoardApp
+    from agent_farm.board.board_screen import BoardScreen
 
 Chosen = Sequence[BuilderShown]
 T = TypeVar("T")
@@ -27,38 +27,38 @@ Act = Callable[[Chosen], Coroutine[Any, Any, None]]
 
 
 class Acts(AskingActs):
-    app: BoardApp
+    screen: BoardScreen
     moves = MOVES
 
-    def __init__(self, app: BoardApp) -> None:
-        super().__init__(app)
+    def __init__(self, screen: BoardScreen) -> None:
+        super().__init__(screen)
         self.unsent = ""  # the task of a spawn that failed
         self.undelivered: dict[tuple[str, ...], str] = {}  # what a message that was not delivered said
 
     async def attach(self, chosen: Chosen) -> None:
-        self.app.say(leaving.attach(self.app, chosen[0]))
+        self.screen.say(leaving.attach(self.screen.app, chosen[0]))
 
     async def edit(self, chosen: Chosen) -> None:
-        leaving.edit(self.app, chosen[0].worktree)
+        leaving.edit(self.screen.app, chosen[0].worktree)
 
     async def shell(self, chosen: Chosen) -> None:
-        leaving.shell(self.app, chosen[0])
+        leaving.shell(self.screen.app, chosen[0])
 
     async def answer(self, chosen: Chosen) -> None:
         id = chosen[0].id
 
         def asks() -> str | None:
-            builder = self.app.builders.builders.get(id)
+            builder = self.screen.builders.builders.get(id)
             waits = builder is not None and builder.status.state == "waiting"
             return (builder.status.reason or "") if builder and waits else None
 
-        await self._shown(AnswerDialog(self.app.root, id, asks))
+        await self._shown(AnswerDialog(self.screen.root, id, asks))
 
     async def message(self, chosen: Chosen) -> None:
         ids = _ids(chosen)
         text = await self._shown(Line(f"Message to {_names(chosen)}", self.undelivered.get(ids, "")))
         if text and text.strip():
-            self.app.say("Sending …")
+            self.screen.say("Sending …")
             self.undelivered[ids] = text
             done = await self._ask("send", ids=ids, text=text)
             del self.undelivered[ids]
@@ -68,23 +68,23 @@ class Acts(AskingActs):
                 f"{one.id} {one.outcome}" + (f": {one.reason}" if one.reason else "")
                 for one in done.deliveries
             )
-            self.app.say(*told)
+            self.screen.say(*told)
 
     async def create(self, chosen: Chosen) -> None:
         asked = await self._shown(Spawn(await self._ask("choices"), self.unsent))
         if asked:
-            self.app.say("Spawning …")
+            self.screen.say("Spawning …")
             self.unsent = asked["task"]
             done = await self._ask("spawn", **asked)
             self.unsent = ""
-            self.app.say(f"{done.builder.id} starts on {done.builder.branch}", *done.notes)
-            self.app.builders.current = done.builder.id
+            self.screen.say(f"{done.builder.id} starts on {done.builder.branch}", *done.notes)
+            self.screen.builders.current = done.builder.id
 
     async def check(self, chosen: Chosen) -> None:
-        self.app.say(f"Checking {_names(chosen)} …")
+        self.screen.say(f"Checking {_names(chosen)} …")
         done = await self._ask("check", ids=_ids(chosen))
         told = (f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else "") for one in done.builders)
-        self.app.say(*told, *map(_told, done.failed))
+        self.screen.say(*told, *map(_told, done.failed))
 
     async def land(self, chosen: Chosen) -> None:
         if await self._goes_on_landing():
@@ -109,15 +109,15 @@ class Acts(AskingActs):
             return
         if checks:
             await self._ask("land", ids=_ids(ready), background=True)
-            self.app.say(f"{_names(ready)} put into the landing queue")
+            self.screen.say(f"{_names(ready)} put into the landing queue")
         else:
-            self.app.say("Landing …")
+            self.screen.say("Landing …")
             done = await self._ask("merge", ids=_ids(ready))
-            self.app.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
+            self.screen.say(*(f"{one.id} landed on {one.into}" for one in done.merged), _told(done.failed))
 
     async def _goes_on_landing(self) -> bool:
         """A landing that stopped comes first: nobody can be put into its queue."""
-        queue = self.app.known.landing if self.app.known else None
+        queue = self.screen.known.landing if self.screen.known else None
         if queue is None or queue.state != "stopped":
             return False
         text = Text("".join(f"{printable(line)}\n" for line in queue.problem))
@@ -126,24 +126,24 @@ class Acts(AskingActs):
         key = await self._confirmed(f"The landing on {queue.into} stopped", text, choices)
         if key == "enter":
             await self._ask("land_continue", background=True)
-            self.app.say("The landing goes on")
+            self.screen.say("The landing goes on")
         elif key == "E":
             await self._ask("land_abort")
-            self.app.say("The landing queue is empty; what has landed stays")
+            self.screen.say("The landing queue is empty; what has landed stays")
         return True
 
     async def stop(self, chosen: Chosen) -> None:
         text = Text("Worktree, branch and conversation stay; r goes on with it.")
         if await self._confirmed(f"Stop {_names(chosen)}", text, {"enter": "stop"}):
             done = await self._ask("stop", ids=_ids(chosen))
-            self.app.say(
+            self.screen.say(
                 f"{', '.join(done.stopped)} stopped" if done.stopped else None, *map(_told, done.failed)
             )
 
     async def resume(self, chosen: Chosen) -> None:
         for builder in chosen:
             await self._ask("resume", id=builder.id)
-            self.app.say(f"{builder.id} goes on")
+            self.screen.say(f"{builder.id} goes on")
 
     async def prune(self, chosen: Chosen) -> None:
         """What stands against it is shown first; whatever is removed can come back."""
@@ -167,11 +167,11 @@ class Acts(AskingActs):
         key = await self._confirmed(f"Remove {_names(chosen)}", text, choices)
         if key is None:
             return
-        self.app.say("Removing …")
+        self.screen.say("Removing …")
         told = await self._remove(found.would_remove)
         if key == "D":  # of those alone whose loss was shown
             told += await self._remove([one.id for one in found.refused], discard=True)
-        self.app.say(*told)
+        self.screen.say(*told)
 
     async def _remove(self, ids: Sequence[str], *, discard: bool = False) -> list[str | None]:
         if not ids:
@@ -192,15 +192,15 @@ class Acts(AskingActs):
     async def restore(self, chosen: Chosen) -> None:
         found = await self._ask("removed")
         if not found.removed:
-            self.app.say("Nothing was removed that could come back.")
+            self.screen.say("Nothing was removed that could come back.")
             return
         options = [(f"{one.id}@{one.epoch}", f"{one.id}  {printable(one.title)}") for one in found.removed]
         one = await self._shown(Choose("Bring back", options))
         if one:
             id, _, epoch = one.rpartition("@")
             done = await self._ask("restore", id=id, epoch=int(epoch))
-            self.app.say(f"{done.builder.id} is back; r goes on with it")
-            self.app.builders.current = id
+            self.screen.say(f"{done.builder.id} is back; r goes on with it")
+            self.screen.builders.current = id
 
     async def copy_path(self, chosen: Chosen) -> None:
         self._copy(chosen[0].worktree)
@@ -209,8 +209,8 @@ class Acts(AskingActs):
         self._copy(chosen[0].branch)
 
     def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.app.say(f"Copied: {text}")
+        self.screen.app.copy_to_clipboard(text)
+        self.screen.say(f"Copied: {text}")
 
 
 def _ids(chosen: Chosen) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from agent_farm.errors import ConsentNeeded
 from agent_farm.printable import printable
 
 if TYPE_CHECKING:
-    from agent_farm.board.keyed_app import KeyedApp
+    from agent_farm.board.keyed_screen import KeyedScreen
 
 T = TypeVar("T")
 
@@ -22,27 +22,27 @@ T = TypeVar("T")
 class AskingActs:
     moves: ClassVar[str] = ""
 
-    def __init__(self, app: KeyedApp) -> None:
-        self.app = app
+    def __init__(self, screen: KeyedScreen) -> None:
+        self.screen = screen
 
     async def _shown(self, box: ModalScreen[T]) -> T | None:
         """What is typed from now on is for the box; a question is answered only once it can be read."""
-        self.app.is_opening = True
-        box.call_later(partial(self.app.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
-        return await self.app.push_screen_wait(box)
+        self.screen.keyed.is_opening = True
+        box.call_later(partial(self.screen.keyed.has_opened, takes_early=isinstance(box, TEXT_BOXES)))
+        return await self.screen.app.push_screen_wait(box)
 
     async def _ask(self, verb: str, **fields: Any) -> Any:
         try:
-            return await ask(self.app.root, verb, **fields)
+            return await ask(self.screen.root, verb, **fields)
         except ConsentNeeded as error:
             evidence = Text("\n".join(printable(line) for line in ("Read it first:", *error.evidence)))
             if not await self._confirmed(error.what, evidence, {"Y": "agree to this"}):
                 raise
-            return await ask(self.app.root, verb, **fields, yes=True)
+            return await ask(self.screen.root, verb, **fields, yes=True)
 
     async def help(self, chosen: object) -> None:
         text = Text()
-        for key in self.app.keys:
+        for key in self.screen.keys:
             text.append(f"{key.shown:>3}  ", "bold")
             text.append(f"{key.word:<9}{key.help}\n")
         text.append(f"\n{self.moves}\n\nGuide: docs/builders.md · af COMMAND --help")

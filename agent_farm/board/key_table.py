@@ -71,6 +71,7 @@ KEYS: tuple[Key[Chosen], ...] = (
     Key("m", "m", "message", "message", "send it a message", _running, asks=True),
     Key("n", "n", "next", "next", "go to the next that needs you"),
     Key("c", "c", "create", "create", "spawn a builder", asks=True),
+    Key("R", "R", "review", "review", "review what it has committed, then the other results", _with_work),
     Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
     Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
     Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),

@@ -1,96 +1,55 @@
-"""A screen whose keys are a table: all of them shown, a disabled one says why, and each may ask in a box."""
+"""The program around a screen of keys: what is typed while a box opens, and a bug that ends it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rich.style import Style
-from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.events import Event
-from textual.events import Key as KeyPress
-from textual.widgets import Input, Static
-
-from agent_farm.board.key_table import Key
-from agent_farm.errors import AgentFarmError
-
-_MARGINS = 2
-_OWN = ("press", "move", "go_to", "scroll", "shift", "page")
-
-
-class KeyLine(Static):
-    """Every key; one that does nothing now stands in brackets and is dim."""
-
-    def show(self, keys: Sequence[Key[Any]], chosen: Any, width: int) -> None:
-        text, used = Text(no_wrap=True), 0
-        for key in keys:
-            part = _part(key, enabled=key.refuse(chosen) is None)
-            if used and used + part.cell_len > width:
-                text, used = text.append("\n"), 0
-            text.append_text(part).append("  ")
-            used += part.cell_len + 2
-        self.update(text)
-
-
-def _part(key: Key[Any], *, enabled: bool) -> Text:
-    part = Text(f"{key.shown} {key.word}" if enabled else f"({key.shown} {key.word})")
-    part.stylize("bold" if enabled else "dim", 0, len(key.shown) if enabled else None)
-    part.stylize(Style.from_meta({"@click": f"app.press('{key.keys}')"}))
-    return part
-
-
-def at_once(keys: str, action: str) -> Binding:
-    """Before any widget has a look, so that keys do in their order what they do, however fast they come."""
-    return Binding(keys, action, show=False, priority=True)
-
-
-def bindings_of(keys: Sequence[Key[Any]]) -> list[BindingType]:
-    return [at_once("ctrl+c", "quit"), *(at_once(key.keys, f"press('{key.keys}')") for key in keys)]
+from textual.events import Event, Key
+from textual.screen import Screen
 
 
 class KeyedApp(App[None]):
-    """`act_NAME` of a key's action is done at once; else the method of `acts` of that name, on the side."""
-
     CSS_PATH = "board.tcss"
     ENABLE_COMMAND_PALETTE = False
-    keys: ClassVar[Sequence[Key[Any]]] = ()
-    acts: Any
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, first: Screen[None]) -> None:
         super().__init__()
-        self.root = root
         self.failure: Exception | None = None
         self.is_opening = False
-        self._early: list[KeyPress] = []
+        self._first = first
+        self._early: list[Key] = []
 
-    @property
-    def chosen(self) -> Any:
-        """What the keys act on now."""
-        raise NotImplementedError
+    def get_default_screen(self) -> Screen[None]:
+        return self._first
 
-    async def guarded(self, act: Callable[[Any], Coroutine[Any, Any, None]], chosen: Any) -> None:
-        """What goes wrong in it is said."""
-        try:
-            await act(chosen)
-        except AgentFarmError as error:
-            hint = f"hint: {error.hint}" if error.hint else None
-            self.say(error.what, error.why, *error.evidence[:3], hint)
-        finally:
-            self.is_opening = False
-            self._early.clear()
+    def on_mount(self) -> None:
+        self.theme = "ansi-dark"  # the terminal's own colours, light or dark
+
+    def show(self) -> None:
+        """Until the person leaves; raises the bug that ended it."""
+        self.run()
+        if self.failure is not None:
+            raise self.failure
+
+    def leave(self) -> None:
+        """Back to the screen below, if there is one."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
 
     async def on_event(self, event: Event) -> None:
         """What is typed while a box is about to open is typed into the box."""
-        if self.is_opening and isinstance(event, KeyPress) and not event.is_forwarded:
+        if self.is_opening and isinstance(event, Key) and not event.is_forwarded:
             self._early.append(event)
         else:
             await super().on_event(event)
 
     def has_opened(self, *, takes_early: bool) -> None:
-        """A box is there, and takes keys."""
+        """A box is there, and takes keys; or none comes."""
         self.is_opening = False
         for event in self._early if takes_early else ():
             self.post_message(event)
@@ -99,37 +58,4 @@ class KeyedApp(App[None]):
     def _handle_exception(self, error: Exception) -> None:
         """A bug ends the screen; who started it tells of it as of every other."""
         self.failure = self.failure or error
-        self.exit()
-
-    def say(self, *words: str | None) -> None:
-        """What came of a key, until the next one."""
-        text = "\n".join(word for word in words if word)
-        said = self.query_one("#said", Static)
-        said.update(Text(text))
-        said.set_class(bool(text), "shown")
-
-    def say_keys(self) -> None:
-        self.query_one(KeyLine).show(self.keys, self.chosen, self.size.width - _MARGINS)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a box or a line asks for text the keys are its own; Esc leaves a line."""
-        boxed = len(self.screen_stack) > 1
-        if action in ("back", "drop"):
-            return not boxed
-        return not (action in _OWN and (boxed or isinstance(self.focused, Input)))
-
-    def action_press(self, keys: str) -> None:
-        key = next(key for key in self.keys if key.keys == keys)
-        why = key.refuse(self.chosen)
-        self.say(f"{key.word}: {why}" if why else None)
-        if why:
-            return
-        own: Callable[[], None] | None = getattr(self, f"act_{key.action}", None)
-        if own is not None:
-            own()
-            return
-        self.is_opening = key.asks
-        self.run_worker(self.guarded(getattr(self.acts, key.action), self.chosen))
-
-    def act_quit(self) -> None:
         self.exit()

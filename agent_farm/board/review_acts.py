@@ -15,31 +15,31 @@ from agent_farm.printable import printable
 from agent_farm.review.diff_as_read import FileRead, LineRead
 
 if TYPE_CHECKING:
-    from agent_farm.board.review_app import ReviewApp
+    from agent_farm.board.review_screen import ReviewScreen
 
 
 class ReviewActs(AskingActs):
-    app: ReviewApp
+    screen: ReviewScreen
     moves = REVIEW_MOVES
 
-    def __init__(self, app: ReviewApp) -> None:
-        super().__init__(app)
+    def __init__(self, screen: ReviewScreen) -> None:
+        super().__init__(screen)
 
     async def next(self, here: Here) -> None:
-        await self.app.open(self.app.place + 1)
+        await self.screen.open(self.screen.place + 1)
 
     async def before(self, here: Here) -> None:
-        await self.app.open(self.app.place - 1)
+        await self.screen.open(self.screen.place - 1)
 
     async def whole(self, here: Here) -> None:
-        self.app.is_whole = not self.app.is_whole
-        await self.app.again()
+        self.screen.is_whole = not self.screen.is_whole
+        await self.screen.again()
 
     async def list(self, here: Here) -> None:
-        options = [(item.id, _option(item)) for item in self.app.items]
+        options = [(item.id, _option(item)) for item in self.screen.items]
         chosen = await self._shown(Choose("Results, riskiest first", options))
         if chosen:
-            await self.app.open(next(at for at, item in enumerate(self.app.items) if item.id == chosen))
+            await self.screen.open(next(at for at, item in enumerate(self.screen.items) if item.id == chosen))
 
     async def read_hunk(self, here: Here) -> None:
         """In the view of all of it, a hunk that was read is to be read again."""
@@ -48,25 +48,27 @@ class ReviewActs(AskingActs):
         later = [one.id for one in file.hunks[row.hunk + 1 :] if one.unread]
         later += [one.id for other in _shown(here).files[row.file + 1 :] for one in other.hunks if one.unread]
         await self._mark(here, file=file.path, hunk=hunk.id, unread=not hunk.unread)
-        await self.app.again(hunk=later[0] if later and hunk.unread else hunk.id)
+        await self.screen.again(hunk=later[0] if later and hunk.unread else hunk.id)
 
     async def read_file(self, here: Here) -> None:
         file, place = _file(here), here.rows[-1].file
         later = [one.id for other in _shown(here).files[place + 1 :] for one in other.hunks[:1]]
         await self._mark(here, file=file.path, unread=not file.unread)
-        await self.app.again(hunk=later[0] if later else None)
+        await self.screen.again(hunk=later[0] if later else None)
 
     async def read_all(self, here: Here) -> None:
         await self._mark(here)
-        self.app.run_worker(self.app.again() if self.app.place + 1 >= len(self.app.items) else self._on())
+        self.screen.run_worker(
+            self.screen.again() if self.screen.place + 1 >= len(self.screen.items) else self._on()
+        )
 
     async def _on(self) -> None:
-        await self.app.open(self.app.place + 1)
-        self.app.count_again()
+        await self.screen.open(self.screen.place + 1)
+        self.screen.count_again()
 
     async def _mark(self, here: Here, **what: Any) -> None:
         await self._ask("review_mark", id=_shown(here).id, tip=_shown(here).tip, **what)
-        self.app.changed.append(_shown(here).id)
+        self.screen.changed.append(_shown(here).id)
 
     async def comment(self, here: Here) -> None:
         place = _place(here)
@@ -76,19 +78,19 @@ class ReviewActs(AskingActs):
         text = await self._shown(Line(f"Comment on {printable(where)}"))
         if text and text.strip():
             await self._ask("review_comment", id=_shown(here).id, tip=_shown(here).tip, text=text, **place)
-            await self.app.again()
-            self.app.say("Drafted. s sends all drafts as one message.")
+            await self.screen.again()
+            self.screen.say("Drafted. s sends all drafts as one message.")
 
     async def send(self, here: Here) -> None:
         drafts = [one for one in _shown(here).comments if one.delivery == "draft"]
         text = Text(printable(message_of(drafts)))
         if await self._confirmed(f"Send to {_shown(here).id}", text, {"enter": "send"}):
-            self.app.say("Sending …")
+            self.screen.say("Sending …")
             done = await self._ask("review_send", id=_shown(here).id)
-            await self.app.again()
+            await self.screen.again()
             if done.delivery:
                 why = f": {done.delivery.reason}" if done.delivery.reason else ""
-                self.app.say(f"{done.id} {done.delivery.outcome}{why}", *done.delivery.hints)
+                self.screen.say(f"{done.id} {done.delivery.outcome}{why}", *done.delivery.hints)
 
     async def approve(self, here: Here) -> None:
         shown = _shown(here)
@@ -109,14 +111,14 @@ class ReviewActs(AskingActs):
             text.append(f"stays behind, not committed: {printable(file)}\n", "yellow")
         text.append("\nIt goes into the landing queue; its checks run before it lands.")
         if await self._confirmed(f"Approve {shown.id}", text, {"enter": "approve"}):
-            self.app.say("Approving …")
+            self.screen.say("Approving …")
             await self._ask("review_decide", id=shown.id, tip=shown.tip, decision="approve")
             await self._decided(shown.id, f"{shown.id} is in the landing queue")
 
     async def reject(self, here: Here) -> None:
         reason = await self._shown(Line(f"Why {_shown(here).id} is not to land; its builder is told"))
         if reason and reason.strip():
-            self.app.say("Rejecting …")
+            self.screen.say("Rejecting …")
             done = await self._ask(
                 "review_decide", id=_shown(here).id, tip=_shown(here).tip, decision="reject", reason=reason
             )
@@ -125,25 +127,25 @@ class ReviewActs(AskingActs):
             await self._decided(_shown(here).id, f"{_shown(here).id} is rejected{told}")
 
     async def _decided(self, id: str, said: str) -> None:
-        self.app.changed.append(id)
-        if self.app.place + 1 < len(self.app.items):
+        self.screen.changed.append(id)
+        if self.screen.place + 1 < len(self.screen.items):
             await self._on()
         else:
-            await self.app.again()
-        self.app.say(said)
+            await self.screen.again()
+        self.screen.say(said)
 
     async def undo(self, here: Here) -> None:
-        id = self.app.changed.pop() if self.app.changed else _shown(here).id
+        id = self.screen.changed.pop() if self.screen.changed else _shown(here).id
         done = await self._ask("review_decide", id=id, decision="undo")
-        place = next((at for at, item in enumerate(self.app.items) if item.id == id), self.app.place)
-        if place != self.app.place:
-            await self.app.open(place)
-        await self.app.again()
-        self.app.say(f"{id}: undone: {done.undone}")
+        place = next((at for at, item in enumerate(self.screen.items) if item.id == id), self.screen.place)
+        if place != self.screen.place:
+            await self.screen.open(place)
+        await self.screen.again()
+        self.screen.say(f"{id}: undone: {done.undone}")
 
     async def edit(self, here: Here) -> None:
         builder = await self._ask("path", id=_shown(here).id)
-        leaving.edit(self.app, builder.path)
+        leaving.edit(self.screen.app, builder.path)
 
 
 def _option(item: Any) -> str:

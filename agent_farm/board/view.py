@@ -50,6 +50,9 @@ class View(VerticalScroll, can_focus=False):
 
     def next(self) -> None:
         self.shown = VIEWS[(VIEWS.index(self.shown) + 1) % len(VIEWS)]
+        self.look_again()
+
+    def look_again(self) -> None:
         self._wanted.set()
 
     async def _keep_looking(self) -> None:
@@ -63,7 +66,8 @@ class View(VerticalScroll, can_focus=False):
             pause = _SOON if changed else min(_LATER, pause * 1.5)
 
     def _is_live(self) -> bool:
-        return self.shown == "screen" and self._builder is not None and bool(self.size.height)
+        is_seen = bool(self.size.height) and self.screen.is_current
+        return self.shown == "screen" and self._builder is not None and is_seen
 
     async def _look(self) -> bool:
         builder, view = self._builder, self.shown

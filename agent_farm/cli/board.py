@@ -16,9 +16,7 @@ def board() -> None:
     """
     require_terminal(why="The board needs one.", hint="af status")
     farm = current_farm(tolerant=True)
-    from agent_farm.board.board_app import BoardApp  # Textual takes longer to load than any other command
+    from agent_farm.board.board_screen import BoardScreen  # Textual takes longer to load than any command
+    from agent_farm.board.keyed_app import KeyedApp
 
-    app = BoardApp(farm.root)
-    app.run()
-    if app.failure is not None:
-        raise app.failure
+    KeyedApp(BoardScreen(farm.root)).show()

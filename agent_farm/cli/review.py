@@ -192,12 +192,10 @@ def _open_screen(typed: Typed) -> int | None:
     root = context.farm.root
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(_first, context, request)
-        from agent_farm.board.review_app import ReviewApp
+        from agent_farm.board.keyed_app import KeyedApp
+        from agent_farm.board.review_screen import ReviewScreen
 
-        app = ReviewApp(root, tuple(request.ids), first)
-        app.run()
-    if app.failure is not None:
-        raise app.failure
+        KeyedApp(ReviewScreen(root, tuple(request.ids), first=first)).show()
     return 0
 
 

@@ -242,6 +242,25 @@ def test_every_key_is_on_every_screen(
     terminal.shows("attach to its terminal")
 
 
+def test_the_review_opens_at_the_builder_under_the_cursor_and_comes_back(terminal: Terminal, af: Af) -> None:
+    ids = [spawned(af, f"[[write:{name}.txt]]") for name in ("one", "two")]
+    opened(terminal)
+    for id in ids:
+        terminal.shows("Idle (2)")
+        terminal.keys("g" if id == ids[0] else "G", "R")
+        terminal.shows(f"/2 · {id} · risk")
+        terminal.keys("Escape")
+    terminal.shows("c create")
+    terminal.keys("g", "Space", "R")  # the marked one alone
+    terminal.shows(f"1/1 · {ids[0]} · risk")
+    terminal.keys("r")
+    terminal.shows("Nothing is new since you read it")
+    terminal.keys("q")
+    terminal.shows("c create")
+    terminal.keys("q")
+    terminal.shows("ended=0")
+
+
 def test_several_that_are_marked_are_stopped_together(terminal: Terminal, af: Af, builder: str) -> None:
     other = spawned(af, "Say hello")
     opened(terminal)

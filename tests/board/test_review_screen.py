@@ -113,6 +113,24 @@ def test_only_what_is_new(terminal: Terminal, af: Af, repo: Path) -> None:
     terminal.shows("number_20")
 
 
+def test_a_result_that_went_meanwhile_is_said_and_the_review_goes_on(
+    terminal: Terminal, af: Af, repo: Path
+) -> None:
+    one, other = (worked(af, repo, {f"{name}.py": BODY}) for name in ("one", "two"))
+    opened(terminal)
+    terminal.shows(f"1/2 · {one}")
+    third = worked(af, repo, {"three.py": BODY + BODY})
+    terminal.keys("r")  # the queue is counted again, and has the third now
+    terminal.shows(f"2/3 · {other}")
+    assert af("prune", third, "--discard-commits", "--stop").returncode == 0
+    terminal.keys("N", "n", "n")
+    terminal.shows(f"{third}")
+    terminal.keys("?")
+    terminal.shows("mark the hunk as read")
+    terminal.keys("Escape")
+    terminal.shows(f"2/3 · {other}")
+
+
 def test_nothing_to_review(terminal: Terminal, repo: Path) -> None:
     opened(terminal)
     terminal.shows("There is nothing to review")

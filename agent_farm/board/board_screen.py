@@ -17,7 +17,7 @@ from agent_farm.board.board_order import NEEDED, SORTINGS, arrange, group_of, ne
 from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
 from agent_farm.board.key_table import KEYS
-from agent_farm.board.keyed_app import KeyedApp, KeyLine, at_once, bindings_of
+from agent_farm.board.keyed_screen import KeyedScreen, KeyLine, at_once, bindings_of
 from agent_farm.board.landing_text import landing_line, landing_marks, news
 from agent_farm.board.view import View
 from agent_farm.cli.cells import counted
@@ -27,14 +27,10 @@ _BESIDE, _BELOW = 120, 24  # columns from which the view stands beside the list,
 _AGES_SECONDS = 5.0
 
 
-class BoardApp(KeyedApp):
+class BoardScreen(KeyedScreen):
     keys = KEYS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings_of(KEYS),
-        at_once("up,k", "move(-1)"),
-        at_once("down,j", "move(1)"),
-        at_once("home,g", "go_to(0)"),
-        at_once("end,G", "go_to(-1)"),
         at_once("pagedown", "scroll(1)"),
         at_once("pageup", "scroll(-1)"),
         at_once("escape", "back"),
@@ -61,8 +57,6 @@ class BoardApp(KeyedApp):
         yield KeyLine(id="keys")
 
     def on_mount(self) -> None:
-        self.theme = "ansi-dark"  # the terminal's own colours, light or dark
-        self.title = f"af board: {self.root.name}"
         self.builders.focus()
         self.run_worker(self._follow())
         self.set_interval(_AGES_SECONDS, self.builders.redraw)
@@ -141,6 +135,16 @@ class BoardApp(KeyedApp):
         self.builders.mark_group()
         self.say_keys()
 
+    def act_review(self) -> None:
+        """Of the marked ones; else of all, beginning with the one under the cursor."""
+        from agent_farm.board.review_screen import ReviewScreen  # the board itself paints sooner without it
+
+        marked = tuple(one.id for one in self.chosen) if self.builders.marked else ()
+        self.app.push_screen(ReviewScreen(self.root, marked, at=None if marked else self.builders.current))
+
+    def on_screen_resume(self) -> None:
+        self.view.look_again()
+
     def act_order(self) -> None:
         self.sorting = SORTINGS[(SORTINGS.index(self.sorting) + 1) % len(SORTINGS)]
         self._arrange()
@@ -148,7 +152,7 @@ class BoardApp(KeyedApp):
     def act_filter(self) -> None:
         line = self.query_one("#filter", Input)
         line.display = True
-        self.screen.set_focus(line)  # at once: the next key is a letter of the filter already
+        self.set_focus(line)  # at once: the next key is a letter of the filter already
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "filter":
@@ -158,7 +162,7 @@ class BoardApp(KeyedApp):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.input.id == "filter":
             event.input.display = False
-            self.screen.set_focus(self.builders)
+            self.set_focus(self.builders)
 
     async def action_back(self) -> None:
         line = self.query_one("#filter", Input)
@@ -167,7 +171,7 @@ class BoardApp(KeyedApp):
         self.remove_class("whole")
         self._lay_out(*self.size)
         self.builders.unmark()
-        self.screen.set_focus(self.builders)
+        self.set_focus(self.builders)
         self.say_keys()
         self.say()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from textual.containers import Horizontal
 from textual.events import Resize
 from textual.widgets import Static
 
-from agent_farm.board.keyed_app import KeyedApp, KeyLine, at_once, bindings_of
+from agent_farm.board.keyed_screen import KeyedScreen, KeyLine, at_once, bindings_of
 from agent_farm.board.review_acts import ReviewActs
 from agent_farm.board.review_keys import REVIEW_KEYS, Here
 from agent_farm.board.review_rows import rows_of
@@ -31,24 +32,23 @@ _LOOK_SECONDS = 15.0
 First = Future[tuple[ReviewQueue, ReviewShown | None]]
 
 
-class ReviewApp(KeyedApp):
+class ReviewScreen(KeyedScreen):
     keys = REVIEW_KEYS
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings_of(REVIEW_KEYS),
-        at_once("up,k", "move(-1)"),
-        at_once("down,j", "move(1)"),
         at_once("left", "shift(-1)"),
         at_once("right", "shift(1)"),
         at_once("pageup", "page(-1)"),
         at_once("pagedown", "page(1)"),
-        at_once("home,g", "go_to(0)"),
-        at_once("end,G", "go_to(-1)"),
         at_once("escape", "drop"),
     ]
 
-    def __init__(self, root: Path, ids: tuple[str, ...], first: First) -> None:
+    def __init__(
+        self, root: Path, ids: tuple[str, ...] = (), *, at: str | None = None, first: First | None = None
+    ) -> None:
+        """Of those named, else of all; it begins `at` one of them. `first` has been asked for already."""
         super().__init__(root)
-        self.ids, self._first = ids, first
+        self.ids, self._at, self._first = ids, at, first
         self.items: list[ReviewItem] = []
         self.place = 0
         self.shown: ReviewShown | None = None
@@ -66,19 +66,14 @@ class ReviewApp(KeyedApp):
         yield KeyLine(id="keys")
 
     def on_mount(self) -> None:
-        self.theme = "ansi-dark"  # the terminal's own colours, light or dark
-        self.title = f"af review: {self.root.name}"
         self.view.focus()
-        self.run_worker(self._begin())
+        self.aside(self._begin)
         self.set_interval(_LOOK_SECONDS, self.count_again)
 
     async def _begin(self) -> None:
-        try:
-            queue, shown = await asyncio.wrap_future(self._first)
-        except AgentFarmError as error:
-            self.say(error.what, error.why, f"hint: {error.hint}" if error.hint else None)
-            return
+        queue, shown = await (asyncio.wrap_future(self._first) if self._first else self._ask_first())
         self.items = list(queue.items)
+        self.place = next((at for at, item in enumerate(self.items) if shown and item.id == shown.id), 0)
         for failure in queue.failed[:3]:
             self.say(f"{failure.id}: {failure.what}", failure.why)
         if shown:
@@ -87,6 +82,15 @@ class ReviewApp(KeyedApp):
         else:
             self.say("There is nothing to review." if not queue.failed else None)
             self.say_keys()
+
+    async def _ask_first(self) -> tuple[ReviewQueue, ReviewShown | None]:
+        """One that has landed is in no queue: it is reviewed alone."""
+        queue: ReviewQueue = await ask(self.root, "review", ids=self.ids)
+        if self._at and all(item.id != self._at for item in queue.items):
+            self.ids = (self._at,)
+            queue = await ask(self.root, "review", ids=self.ids)
+        id = self._at or next((item.id for item in queue.items), None)
+        return queue, await ask(self.root, "review_show", id=id) if id else None
 
     @property
     def item(self) -> ReviewItem | None:
@@ -101,10 +105,14 @@ class ReviewApp(KeyedApp):
         """The result there. It is read from git unless that was done ahead."""
         if not self.items:
             return
-        self.place = max(0, min(place, len(self.items) - 1))
+        before, self.place = self.place, max(0, min(place, len(self.items) - 1))
         item = self.items[self.place]
-        shown = self._ahead.pop((item.id, item.tip, self.is_whole), None)
-        shown = shown or await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
+        try:
+            shown = self._ahead.pop((item.id, item.tip, self.is_whole), None)
+            shown = shown or await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
+        except AgentFarmError:
+            self.place = before  # what is on the screen is what keys act on
+            raise
         if self.item is item:
             self._draw(shown)
             self._look_ahead()
@@ -118,7 +126,7 @@ class ReviewApp(KeyedApp):
         shown: ReviewShown = await ask(self.root, "review_show", id=item.id, whole=self.is_whole)
         if self.item is item:
             self._draw(shown, cursor, hunk)
-        self.run_worker(self._count_again(), group="count", exclusive=True)
+        self.count_again()
 
     def _draw(self, shown: ReviewShown, cursor: int = 0, hunk: str | None = None) -> None:
         self.shown = shown
@@ -155,10 +163,11 @@ class ReviewApp(KeyedApp):
             item, whole = self.items[place], self.is_whole
             key = (item.id, item.tip, whole)
             if key not in self._ahead:
-                self._ahead = {key: await ask(self.root, "review_show", id=item.id, whole=whole)}
+                with suppress(AgentFarmError):  # it is said when somebody goes there
+                    self._ahead = {key: await ask(self.root, "review_show", id=item.id, whole=whole)}
 
     def count_again(self) -> None:
-        self.run_worker(self._count_again(), group="count", exclusive=True)
+        self.aside(self._count_again, "count")
 
     async def _count_again(self) -> None:
         """What the queue knows of each; nobody changes place under a person's eyes."""
@@ -225,6 +234,10 @@ class ReviewApp(KeyedApp):
         self.view.go_to(place if place >= 0 else len(self.view.rows))
 
     def action_drop(self) -> None:
+        """The range; with none, the screen, if there is one to go back to."""
+        if self.view.begin is None and len(self.app.screen_stack) > 1:
+            self.keyed.leave()
+            return
         self.view.begin = None
         self.view.refresh()
         self.say()

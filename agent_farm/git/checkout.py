@@ -188,7 +188,7 @@ def raise_no_head(checkout: Path, stderr: str) -> NoReturn:
 
 
 def main_checkout(repository: Repository) -> Checkout:
-    return Checkout(repository.root, repository.common_dir, repository.common_dir)
+    return Checkout(repository.root, repository.git_dir, repository.common_dir)
 
 
 def checkout_at(repository: Repository, path: Path) -> Checkout:

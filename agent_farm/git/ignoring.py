@@ -9,9 +9,24 @@ from pathlib import Path
 from agent_farm.disk import cannot_write, file_lock, replace_file
 from agent_farm.git.checkout import BuilderTree, Checkout
 from agent_farm.git.git_process import paths_of
+from agent_farm.git.home_worktree import claim_home, release_home
 from agent_farm.git.repository import Repository
+from agent_farm.paths import IGNORED_BY_GIT
 
 _OURS = (".builders/", ".agent-farm/")
+
+
+def keep_apart(repository: Repository) -> None:
+    """git neither shows what is ours nor, with the worktree that it lies in, removes it."""
+    exclude(repository, IGNORED_BY_GIT)
+    if repository.git_dir != repository.common_dir:
+        claim_home(repository.git_dir)
+
+
+def leave_to_git(repository: Repository) -> None:
+    include_again(repository, IGNORED_BY_GIT)
+    if repository.git_dir != repository.common_dir:
+        release_home(repository.git_dir)
 
 
 def exclude(repository: Repository, patterns: Iterable[str]) -> list[str]:

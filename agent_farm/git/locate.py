@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,7 @@ from typing import NoReturn
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git
+from agent_farm.git.home_worktree import home_worktree
 from agent_farm.git.registrations import linked_git_dir
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
@@ -28,10 +30,13 @@ _UNUSUAL = re.compile(rb"(?i)worktree|include|objectformat|refstorage|\bbare\b(?
 
 @dataclass(frozen=True, slots=True)
 class Place:
+    """`git_dir` is the one of `root`, which in a bare repository is a linked worktree."""
+
     root: Path
     common_dir: Path
     checkout: Path
     prefix: str
+    git_dir: Path
 
 
 def locate(cwd: Path) -> Place:
@@ -76,7 +81,7 @@ def _plain_place(cwd: Path) -> Place | None:
     except OSError:
         return None
     prefix = os.path.relpath(here, top)
-    return Place(common.parent, common, top, "" if prefix == "." else prefix)
+    return Place(common.parent, common, top, "" if prefix == "." else prefix, common)
 
 
 def _private_directory(top: Path) -> Path | None:
@@ -118,28 +123,36 @@ def _asked_place(cwd: Path) -> Place:
         timeout=_SECONDS,
     )
     if status:
-        _raise_no_place(cwd, stderr.decode("utf-8", "replace"))
+        return _without_checkout(cwd, stderr.decode("utf-8", "replace"))
     answers = output.decode("utf-8", "surrogateescape").split(f"\n{_MARK}\n")
     checkout, git_dir, common_dir = (Path(answer) for answer in answers[:3])
-    root = checkout if _same(git_dir, common_dir) else _main_checkout(checkout, common_dir)
-    return Place(root, common_dir, checkout, answers[3].removesuffix("\n").rstrip("/"))
+    prefix = answers[3].removesuffix("\n").rstrip("/")
+    if _same(git_dir, common_dir):
+        return Place(checkout, common_dir, checkout, prefix, common_dir)
+    settings = _core_settings(common_dir)
+    if _is_bare(settings):
+        return _in_bare(common_dir, checkout, prefix)
+    return Place(_main_checkout(checkout, common_dir, settings), common_dir, checkout, prefix, common_dir)
 
 
 def _same(one: Path, other: Path) -> bool:
     return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
-def _main_checkout(checkout: Path, common_dir: Path) -> Path:
+def _in_bare(common_dir: Path, checkout: Path | None = None, prefix: str = "") -> Place:
+    home = home_worktree(common_dir)
+    root = Path(os.path.realpath(home.tree))
+    return Place(root, common_dir, checkout or root, prefix, home.admin)
+
+
+def _is_bare(settings: Mapping[str, str]) -> bool:
+    return "core.worktree" not in settings and settings.get("core.bare") in ("true", "yes", "on", "1", "")
+
+
+def _main_checkout(checkout: Path, common_dir: Path, settings: Mapping[str, str]) -> Path:
     """The main worktree's top level, asked from a linked one."""
-    settings = _core_settings(common_dir)
     if "core.worktree" in settings:  # a submodule, or a main checkout that was put elsewhere
         return Path(os.path.realpath(common_dir / settings["core.worktree"]))
-    if settings.get("core.bare") in ("true", "yes", "on", "1", ""):
-        raise AgentFarmError(
-            f"The repository of {checkout} is bare",
-            why=f"{common_dir} has linked worktrees but no main checkout, and a farm needs one.",
-            hint=f"git clone {common_dir} <directory>, then run af there",
-        )
     if common_dir.name == ".git":
         return common_dir.parent
     for parent in checkout.parents:  # `git init --separate-git-dir` leaves no way back but this one
@@ -171,6 +184,19 @@ def _points_to(git_file: Path, git_dir: Path) -> bool:
     return target is not None and _same(target, git_dir)
 
 
+def _without_checkout(cwd: Path, stderr: str) -> Place:
+    """Of a bare repository, whose worktrees are beside it; else the error that says why there is none."""
+    if "must be run in a work tree" not in stderr:
+        _raise_no_place(cwd, stderr)
+    question = ("rev-parse", "--path-format=absolute", "--is-bare-repository", "--git-common-dir")
+    is_bare, common_dir = run_git(cwd, *question).rstrip("\n").split("\n", 1)
+    if is_bare == "true":
+        return _in_bare(Path(common_dir))
+    raise AgentFarmError(
+        f"{cwd} lies inside a git directory", why="It has no checkout of its own.", hint="cd to the checkout"
+    )
+
+
 def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:
     if "not a git repository" in stderr:
         if "(or any" in stderr:
@@ -184,8 +210,6 @@ def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:
             why=stderr.strip().removeprefix("fatal: "),
             hint="git worktree repair, in the main checkout",
         )
-    if "must be run in a work tree" in stderr:
-        _raise_no_work_tree(cwd)
     if "Unable to read current working directory" in stderr or "cannot get current working" in stderr:
         raise AgentFarmError(f"The directory {cwd} was deleted", hint="cd to a directory that exists")
     if "dubious ownership" in stderr:
@@ -198,17 +222,4 @@ def _raise_no_place(cwd: Path, stderr: str) -> NoReturn:
         )
     raise GitError(
         "git cannot read the repository", why=stderr.strip().removeprefix("fatal: "), stderr=stderr
-    )
-
-
-def _raise_no_work_tree(cwd: Path) -> NoReturn:
-    bare = run_git(cwd, "rev-parse", "--is-bare-repository").strip() == "true"
-    if bare:
-        raise AgentFarmError(
-            f"The repository in {cwd} is bare",
-            why="It has no checkout, and builders' worktrees live inside one.",
-            hint=f"git clone {cwd} <directory>, then run af there",
-        )
-    raise AgentFarmError(
-        f"{cwd} lies inside a git directory", why="It has no checkout of its own.", hint="cd to the checkout"
     )

@@ -24,7 +24,7 @@ _LONG_FLAG = 0x40
 _ENOUGH = 1 << 18  # few names sort before ours
 
 
-def require_own_places(root: Path, common_dir: Path) -> None:
+def require_own_places(root: Path, git_dir: Path) -> None:
     """ForeignFile when one of them is tracked by git, a link, holds one, or is open to another user."""
     places = [root / os.fsdecode(name) for name in _OURS]
     present = [place for place in places if os.path.lexists(place)]
@@ -33,7 +33,7 @@ def require_own_places(root: Path, common_dir: Path) -> None:
     for place in present:
         require_own_directory(place)
     _require_no_links(root / STATE_NAME)
-    for path in _tracked(root, common_dir):
+    for path in _tracked(root, git_dir):
         name = os.fsdecode(path.split(b"/")[0])
         for place in present:
             if _is_same(root / name, place):
@@ -67,13 +67,13 @@ def _is_same(one: Path, other: Path) -> bool:
     return False
 
 
-def _tracked(root: Path, common_dir: Path) -> list[bytes]:
+def _tracked(root: Path, git_dir: Path) -> list[bytes]:
     """Paths of the main checkout's index under our names, in any case of letters."""
     try:
-        with (common_dir / "index").open("rb") as file:
+        with (git_dir / "index").open("rb") as file:
             data = file.read(_ENOUGH)
             version = int.from_bytes(data[4:8], "big")
-            if data[:4] == b"DIRC" and version in (2, 3, 4) and not _is_split(common_dir):
+            if data[:4] == b"DIRC" and version in (2, 3, 4) and not _is_split(git_dir):
                 try:
                     return _ours_among(data, version)
                 except IndexError:
@@ -89,8 +89,8 @@ def _ours_among(data: bytes, version: int) -> list[bytes]:
     return [path for path in _paths(data, version) if path.split(b"/")[0].lower() in _OURS]
 
 
-def _is_split(common_dir: Path) -> bool:
-    return any(name.startswith("sharedindex.") for name in os.listdir(common_dir))
+def _is_split(git_dir: Path) -> bool:
+    return any(name.startswith("sharedindex.") for name in os.listdir(git_dir))
 
 
 def _paths(data: bytes, version: int) -> Iterator[bytes]:

@@ -25,7 +25,8 @@ def reconnect_worktrees(repository: Repository, old_roots: Sequence[Path]) -> li
             continue
         tree = repository.root / one.tree.relative_to(max(roots, key=lambda root: len(root.parts)))
         below = os.path.relpath(one.admin, repository.root)
-        expected = [f"gitdir: {place}" for place in (one.admin, *(root / below for root in old_roots))]
+        places = (one.admin, *(os.path.normpath(root / below) for root in old_roots))
+        expected = [f"gitdir: {place}" for place in places]
         is_there = os.path.lexists(tree)
         if is_there and line_of(tree / ".git") not in expected:
             continue  # somebody put another repository there

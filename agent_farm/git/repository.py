@@ -19,12 +19,16 @@ EntryKind = Literal["blob", "tree"]
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """`root` is the main checkout, also when `checkout` (where the user is) is a linked worktree."""
+    """`root` is the main checkout, also when `checkout` (where the user is) is a linked worktree.
+
+    `git_dir` is the one of `root`: not `common_dir` where the repository is bare.
+    """
 
     root: Path
     common_dir: Path
     checkout: Path
     prefix: str
+    git_dir: Path
 
     def head(self, checkout: Path | None = None) -> Head:
         """Of the user's checkout, or of the one given."""
@@ -155,5 +159,5 @@ def find_repository(cwd: Path) -> Repository:
     Refused where `.agent-farm` or `.builders` are not af's own: nothing may be read from them then.
     """
     place = locate(cwd)
-    require_own_places(place.root, place.common_dir)
-    return Repository(place.root, place.common_dir, place.checkout, place.prefix)
+    require_own_places(place.root, place.git_dir)
+    return Repository(place.root, place.common_dir, place.checkout, place.prefix, place.git_dir)

@@ -138,8 +138,8 @@ def require_free(path: Path) -> None:
 
 def list_worktrees(repository: Repository) -> list[Worktree]:
     """All of them, the main checkout first."""
-    linked = registrations(repository.common_dir)
-    main = repository.common_dir
+    main = repository.git_dir
+    linked = (one for one in registrations(repository.common_dir) if one.admin != main)
     return [
         Worktree(repository.root, main, _branch(repository, main)),
         *(Worktree(one.tree, one.admin, _branch(repository, one.admin), one.locked) for one in linked),
@@ -157,10 +157,10 @@ def _branch(repository: Repository, git_dir: Path) -> str | None:
 def every_checkout(repository: Repository) -> Iterator[Checkout]:
     """Those that a person works in: the main checkout, and linked worktrees that are this repository's."""
     yield main_checkout(repository)
-    for one in registrations(repository.common_dir):
-        if not one.tree.is_relative_to(repository.root / WORKTREES_NAME) and one.tree.is_dir():
+    for tree in list_worktrees(repository)[1:]:
+        if not tree.path.is_relative_to(repository.root / WORKTREES_NAME) and tree.path.is_dir():
             with suppress(WorktreeMismatch):
-                yield checkout_at(repository, one.tree)
+                yield checkout_at(repository, tree.path)
 
 
 def branch_checked_out_at(repository: Repository, branch: str) -> Path | None:

@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from agent_farm.disk import is_locked, make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
-from agent_farm.git.ignoring import exclude
+from agent_farm.git.ignoring import keep_apart
 from agent_farm.live.file_watch import Changes, Watch, open_watch
 from agent_farm.live.rows import Board, Difference
-from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.address import load_address, server_files
 
 T = TypeVar("T")
@@ -273,7 +272,7 @@ def _prepared_farm(root: Path) -> Farm:
     """With the directory that is watched, which a farm without builders does not have yet."""
     farm = open_farm(root)
     farm.settings.require_good()  # else the page is asked for things that have to be refused
-    exclude(farm.repository, IGNORED_BY_GIT)
+    keep_apart(farm.repository)
     make_directory(farm.paths.state)
     return farm
 

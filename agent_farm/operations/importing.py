@@ -20,12 +20,11 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.runtime_start import draw_run
 from agent_farm.git.divergence import merge_base
-from agent_farm.git.ignoring import exclude
+from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes, exit_code_of, failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
-from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import reserve_ports
 
 # By the names that these tools give to their sessions.
@@ -158,7 +157,7 @@ def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Impor
     if one.problem or one.moves_to is None or one.branch is None:
         raise AgentFarmError(f"{one.worktree} cannot be taken", why=one.problem)
     place = Path(one.moves_to)
-    exclude(farm.repository, IGNORED_BY_GIT)
+    keep_apart(farm.repository)
     settle_home(farm.repository)
     with file_lock(farm.paths.builder_lock(place.name), wait=0):
         if str(place) != one.worktree:

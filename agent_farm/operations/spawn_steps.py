@@ -17,12 +17,11 @@ from agent_farm.farm.ready_worktrees import refill_later, take_slot
 from agent_farm.farm.runtime_start import start_runtime
 from agent_farm.farm.waiting import forget_order
 from agent_farm.git.carrying import carry_changes
-from agent_farm.git.ignoring import exclude
+from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import BranchTaken, add_worktree
 from agent_farm.operations.shown import BuilderShown, show_builder, show_started
 from agent_farm.operations.spawn_plan import Plan
 from agent_farm.operations.spawn_reservation import reserve, uninterrupted
-from agent_farm.paths import IGNORED_BY_GIT
 
 
 def make_builder(farm: Farm, plan: Plan, waited: BuilderRecord | None = None) -> BuilderShown:
@@ -31,7 +30,7 @@ def make_builder(farm: Farm, plan: Plan, waited: BuilderRecord | None = None) ->
 
     How it is shown is part of it: who is interrupted before they know of the builder has none.
     """
-    exclude(farm.repository, IGNORED_BY_GIT)
+    keep_apart(farm.repository)
     with ExitStack() as stack:
         record, lock = reserve(farm, plan, stack, waited)
         if lock is None:

@@ -13,7 +13,7 @@ from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.ready_worktrees import drain
 from agent_farm.farm.trash import expire, list_kept
-from agent_farm.git.ignoring import include_again
+from agent_farm.git.ignoring import leave_to_git
 from agent_farm.git.keeping import drop_all_refs
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer, Context, Operation, Request
@@ -79,7 +79,7 @@ def _remove(farm: Farm) -> Iterator[LeftThere]:
     for problem in found.busy:
         raise problem
     drop_all_refs(farm.repository)
-    include_again(farm.repository, IGNORED_BY_GIT)
+    leave_to_git(farm.repository)
     with suppress(OSError):
         farm.paths.worktrees.rmdir()
     if farm.paths.state.is_dir():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError, ForeignFile
-from agent_farm.git.ignoring import exclude
+from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.repository import find_repository
-from agent_farm.paths import IGNORED_BY_GIT, FarmPaths
+from agent_farm.paths import FarmPaths
 from agent_farm.server.address import is_held, server_files
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.records import SessionLog
@@ -16,7 +16,7 @@ from agent_farm.sessions.records import SessionLog
 def open_database(root: Path) -> Database:
     """Also in a repository that never had a builder: git is not to see what is made here."""
     try:
-        exclude(find_repository(root), IGNORED_BY_GIT)
+        keep_apart(find_repository(root))
     except ForeignFile:
         raise
     except AgentFarmError:  # no repository, or one that cannot be written: the database will say so

@@ -67,7 +67,7 @@ def test_a_bare_repository(af: Af, tmp_path: Path, name: str) -> None:
     place.mkdir()
     git(place, "init", "-q", "--bare")
     before = sorted(place.iterdir())
-    assert_refused(af(*WORDS[name], cwd=place), "is bare", "hint: git clone")
+    assert_refused(af(*WORDS[name], cwd=place), "has no worktree", f"hint: git -C {place} worktree add")
     assert sorted(place.iterdir()) == before
 
 

@@ -40,6 +40,52 @@ def test_the_whole_life_in_a_repository_of_sha_256(tmp_path: Path, af: Af) -> No
     assert "problem" not in af("doctor", cwd=root).stdout
 
 
+@pytest.mark.slow
+def test_the_whole_life_in_worktrees_of_a_bare_repository(repo: Path, tmp_path: Path, af: Af) -> None:
+    """As many lay it out: `.bare`, a `.git` beside it that names it, and a directory for each branch."""
+    project, side = tmp_path / "project", tmp_path / "project/side"
+    git(tmp_path, "clone", "-q", "--bare", str(repo), str(project / ".bare"))
+    (project / ".git").write_text("gitdir: ./.bare\n")
+    git(project, "worktree", "add", "-q", "main")
+    git(project, "worktree", "add", "-q", "-b", "side", "side")
+    id = spawn(af, "One", cwd=project)["id"]
+    other = spawn(af, "Two", cwd=side)["id"]
+    for place in (project, side, project / "main", project / "main/.builders" / id):
+        assert {id, other} <= set(af("status", cwd=place).stdout.split())
+    assert "new file mode" in af("diff", id, cwd=side).stdout
+    assert af("merge", other, cwd=side).returncode == 0
+    assert [*side.glob("demo-*")]
+    wrong = af("merge", id, cwd=side)
+    assert wrong.returncode == 1
+    assert f"hint: cd {project}/main && af merge {id}" in wrong.stderr
+    assert af("merge", id, cwd=project).returncode == 0
+    assert [*(project / "main").glob("demo-*")]
+    assert git(project / "main", "status", "--porcelain") == ""
+    (project / "main/.builders" / id / "new").write_text("new")
+    assert af("prune", "--stop", id, cwd=project).returncode == 4
+    assert af("prune", "--stop", "--discard-changes", id, cwd=project).returncode == 0
+    assert af("prune", "--stop", other, cwd=side).returncode == 0
+    assert af("restore", id, cwd=side).returncode == 0
+    assert (project / "main/.builders" / id / "new").read_text() == "new"
+    assert "problem" not in af("doctor", cwd=project).stdout
+
+
+@pytest.mark.slow
+def test_a_bare_project_that_was_moved(repo: Path, tmp_path: Path, af: Af) -> None:
+    project, moved = tmp_path / "project", tmp_path / "moved"
+    git(tmp_path, "clone", "-q", "--bare", str(repo), str(project / "b.git"))
+    git(project / "b.git", "worktree", "add", "-q", "../main")
+    id = spawn(af, "One", cwd=project / "main")["id"]
+    assert af("stop", id, cwd=project / "main").returncode == 0
+    project.rename(moved)
+    refused = af("status", cwd=moved / "b.git")
+    assert f"hint: git -C {moved}/b.git worktree repair {moved}/main" in refused.stderr
+    git(moved / "b.git", "worktree", "repair", str(moved / "main"))
+    assert "The farm was moved" in af("status", cwd=moved / "b.git").stderr
+    assert af("merge", id, cwd=moved / "b.git").returncode == 0
+    assert [*(moved / "main").glob("demo-*")]
+
+
 def test_linked_directories_are_shared_and_git_does_not_see_the_links(repo: Path, af: Af) -> None:
     settings = '[worktree]\nlink = ["deps"]\ncopy = ["deps", ".env"]\n'
     commit_files(repo, {".gitignore": "deps/\n.env\n", "agent-farm.toml": settings, "web/a": ""})

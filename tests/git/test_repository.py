@@ -11,6 +11,7 @@ import pytest
 
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
 from agent_farm.git.git_process import GitError, raise_git_error, run_git
+from agent_farm.git.ignoring import keep_apart, leave_to_git
 from agent_farm.git.repository import Repository, find_repository
 from tests.gitrepo import commit_files, git, make_repo
 
@@ -20,14 +21,14 @@ NAMES = ["with space", "ünï", "#(touch x)", "#{pane_id};", "-rf", "two\nlines"
 def test_the_main_checkout_is_found_from_a_subdirectory(repo: Path) -> None:
     (repo / "a/b").mkdir(parents=True)
     found = find_repository(repo / "a/b")
-    assert found == Repository(repo, repo / ".git", repo, "a/b")
+    assert found == Repository(repo, repo / ".git", repo, "a/b", repo / ".git")
 
 
 def test_the_main_checkout_is_found_from_a_linked_worktree(repo: Path) -> None:
     git(repo, "worktree", "add", "-q", ".builders/x")
     (repo / ".builders/x/sub").mkdir()
     found = find_repository(repo / ".builders/x/sub")
-    assert found == Repository(repo, repo / ".git", repo / ".builders/x", "sub")
+    assert found == Repository(repo, repo / ".git", repo / ".builders/x", "sub", repo / ".git")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,18 +96,51 @@ def test_outside_a_repository(tmp_path: Path) -> None:
     assert message_of(tmp_path) == (f"{tmp_path} is not in a git repository", "git init")
 
 
-def test_in_a_bare_repository(tmp_path: Path) -> None:
+def test_a_bare_repository_without_a_worktree(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "b.git")
     what, hint = message_of(tmp_path / "b.git")
-    assert "is bare" in what
-    assert hint is not None
-    assert hint.startswith("git clone")
+    assert "has no worktree" in what
+    assert hint == f"git -C {tmp_path}/b.git worktree add {tmp_path}/main main"
 
 
-def test_in_a_worktree_of_a_bare_repository(repo: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def bare(repo: Path, tmp_path: Path) -> Path:
+    """With worktrees of a branch that sorts first, of a builder before all of them, and of its own branch."""
     git(tmp_path, "clone", "-q", "--bare", str(repo), "b.git")
-    git(tmp_path / "b.git", "worktree", "add", "-q", "../w")
-    assert "is bare" in message_of(tmp_path / "w")[0]
+    git(tmp_path / "b.git", "worktree", "add", "-q", "../a")
+    git(tmp_path / "b.git", "worktree", "add", "-q", "../a/.builders/0")
+    git(tmp_path / "b.git", "worktree", "add", "-q", "../w", "main")
+    return tmp_path / "b.git"
+
+
+def test_one_worktree_of_a_bare_repository_is_the_home(bare: Path) -> None:
+    places = [bare, bare / "refs", bare.parent / "a", bare.parent / "w"]
+    assert {find_repository(place).root for place in places} == {bare.parent / "w"}
+    assert find_repository(bare.parent / "a").checkout == bare.parent / "a"
+    assert find_repository(bare).git_dir == bare / "worktrees/w"
+    git(bare.parent / "w", "switch", "-q", "-c", "other")
+    assert find_repository(bare).root == bare.parent / "a"  # nothing was kept in the other yet
+
+
+def test_the_home_stays_once_something_is_kept_in_it(bare: Path) -> None:
+    git(bare, "worktree", "lock", "--reason", "on a stick", "../w")
+    keep_apart(find_repository(bare))
+    git(bare.parent / "w", "switch", "-q", "-c", "other")
+    keep_apart(find_repository(bare))
+    assert find_repository(bare).root == bare.parent / "w"
+    refused = subprocess.run(["git", "worktree", "remove", "w"], cwd=bare, capture_output=True, text=True)
+    assert "on a stick, home of agent-farm" in refused.stderr
+    leave_to_git(find_repository(bare))
+    assert (bare / "worktrees/w/locked").read_text() == "on a stick\n"
+    assert find_repository(bare).root == bare.parent / "a"
+
+
+def test_a_home_that_does_not_name_its_repository_is_refused(bare: Path) -> None:
+    other = make_repo(bare.parent / "other")
+    (bare.parent / "w/.git").write_text(f"gitdir: {other}/.git\n")
+    what, hint = message_of(bare)
+    assert "do not name each other" in what
+    assert hint == f"git -C {bare} worktree repair {bare.parent}/w"
 
 
 def test_inside_the_git_directory(repo: Path) -> None:

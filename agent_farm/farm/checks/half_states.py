@@ -77,7 +77,7 @@ def check_git_locks(farm: Farm) -> Iterator[Finding]:
     No command says for sure whose it is: an editor may be open for a commit message. So it is not removed,
     except where what `af` began there is taken up again.
     """
-    places = [(farm.repository.common_dir, farm.root)]
+    places = [(farm.repository.git_dir, farm.root)]
     places += [
         (farm.repository.common_dir / "worktrees" / record.id, record.worktree_path)
         for record in farm.registry.read().values()

@@ -1,22 +1,24 @@
 """A Markdown check list: its items, which of them wait for which, and marking one as done.
 
-What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand.
+What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand. Kiro marks
+what has been begun or queued: `[-]`, `[~]`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_farm.errors import UsageError
 
 MOST_ITEMS = 1000
-_ITEM = re.compile(r"(\s*)[-*+] \[([ xX])\]\*?\s+(.*)")
-_BOX = re.compile(r"(\s*[-*+] )\[ \]")
+_ITEM = re.compile(r"(\s*)[-*+] \[([ xX~-])\]\*?\s+(.*)")
+_BOX = re.compile(r"(\s*[-*+] )\[[ ~-]\]")
 _FENCE = re.compile(r"\s*(```|~~~)")
 # spec-kit: `T012 [P] [US1] …`; Kiro and OpenSpec: `2.1 …`
-_KEY = re.compile(r"(?:\*\*)?(T\d{1,6}|\d{1,4}(?:\.\d{1,4}){0,5})\.?(?:\*\*)?\s+")
+_KEY = re.compile(r"(?:\*\*)?((?:T\d{1,6}|\d{1,4}(?:\.\d{1,4}){0,5})[a-z]?)[.:)]?(?:\*\*)?\s+")
 _NO_KEY = re.compile(r"(?!)")
 _TAGS = re.compile(r"(?:\[(?:P|US\d+)\]\s*)+")
 
@@ -48,12 +50,19 @@ def is_check_list(text: str) -> bool:
 
 
 def read_items(text: str) -> list[Item]:
-    """In order. What is indented below an item belongs to it, done or not; other text is no item."""
+    """In order, each under a key of its own; other text is no item.
+
+    What is indented below an item belongs to it, done or not, unless its number says that it is one: 2.1 below 2.
+    """
     found = list(_items(text.splitlines(), _KEY))
     if len(found) > MOST_ITEMS:
         raise UsageError(f"The list has {len(found)} items", why=f"{MOST_ITEMS} is the most.")
-    keys = [item.key for item in found]
-    return found if "" not in keys and len(set(keys)) == len(keys) else numbered_items(text)
+    keyed = [item for item in found if item.key]
+    if 2 * len(keyed) <= len(found):
+        return numbered_items(text)
+    if all(item.key.startswith("T") for item in keyed):
+        found = keyed  # spec-kit numbers every task: other boxes are what to check at the end of a phase
+    return list(_distinct(found))
 
 
 def numbered_items(text: str) -> list[Item]:
@@ -62,11 +71,19 @@ def numbered_items(text: str) -> list[Item]:
     return [replace(item, key=str(number)) for number, item in enumerate(items, 1)]
 
 
+def _distinct(found: Sequence[Item]) -> Iterator[Item]:
+    """The second 2.5 is 2.5-2; an item without a number goes by its place."""
+    seen = Counter[str]()
+    for place, item in enumerate(found, 1):
+        key = item.key or f"item-{place}"
+        seen[key] += 1
+        yield replace(item, key=key if seen[key] == 1 else f"{key}-{seen[key]}")
+
+
 def open_items(text: str) -> list[Item]:
     """Those that are to be done, each with what it waits for; a heading of others (2. of 2.1) is none."""
     items = read_items(text)
-    keys = [item.key for item in items]
-    left = [item for item in items if not item.is_done and not _is_heading(item.key, keys)]
+    left = [item for n, item in enumerate(items) if not item.is_done and not _below(items, n)]
     before: list[Item] = []
     group: list[Item] = []
     found = []
@@ -82,27 +99,35 @@ def open_items(text: str) -> list[Item]:
 def marked(text: str, key: str, title: str) -> str | None:
     """The list with this item done; None where no open one is called so. A heading of done ones is done."""
     items = read_items(text)
-    meant = [item for item in items if (item.key, item.title, item.is_done) == (key, title, False)]
+    meant = [n for n, item in enumerate(items) if (item.key, item.title, item.is_done) == (key, title, False)]
     if len(meant) != 1:
         return None
     lines = text.splitlines(keepends=True)
-    _mark(lines, meant[0])
-    done = {item.key for item in items if item.is_done} | {key}
-    keys = [item.key for item in items]
-    for item in items:
-        below = [one for one in keys if one.startswith(f"{item.key}.")]
-        if below and not item.is_done and done.issuperset(below):
-            _mark(lines, item)
+    _mark(lines, items[meant[0]])
+    done = {n for n, item in enumerate(items) if item.is_done} | set(meant)
+    for n in reversed(range(len(items))):
+        below = _below(items, n)
+        if below and n not in done and done.issuperset(below):
+            _mark(lines, items[n])
+            done.add(n)
     return "".join(lines)
 
 
 def _mark(lines: list[str], item: Item) -> None:
+    fenced = False
     for number in range(item.begin, item.end):
-        lines[number] = _BOX.sub(r"\1[x]", lines[number], count=1)
+        fenced ^= _FENCE.match(lines[number]) is not None
+        if not fenced:
+            lines[number] = _BOX.sub(r"\1[x]", lines[number], count=1)
 
 
-def _is_heading(key: str, keys: Sequence[str]) -> bool:
-    return any(other.startswith(f"{key}.") for other in keys)
+def _below(items: Sequence[Item], n: int) -> range:
+    """Those that item `n` is the heading of: 2.1 and 2.2 after 2."""
+    begin = f"{items[n].key.partition('-')[0]}."
+    end = n + 1
+    while end < len(items) and items[end].key.startswith(begin):
+        end += 1
+    return range(n + 1, end)
 
 
 def _items(lines: Sequence[str], keys: re.Pattern[str]) -> Iterator[Item]:
@@ -117,8 +142,11 @@ def _items(lines: Sequence[str], keys: re.Pattern[str]) -> Iterator[Item]:
         if item is None:
             number += 1
             continue
+        key = keys.match(item[3])
         end = _end(lines, number, len(item[1]))
-        yield _item(item, keys.match(item[3]), lines[number + 1 : end], section, number, end)
+        if key:
+            end = _first_of_its_own(lines, range(number + 1, end), f"{key[1]}.") or end
+        yield _item(item, key, lines[number + 1 : end], section, number, end)
         number = end
 
 
@@ -132,6 +160,18 @@ def _end(lines: Sequence[str], begin: int, depth: int) -> int:
                 break
             end = number + 1
     return end
+
+
+def _first_of_its_own(lines: Sequence[str], below: range, begin: str) -> int | None:
+    """The line of an item whose number continues that of the one it is indented under."""
+    fenced = False
+    for number in below:
+        fenced ^= _FENCE.match(lines[number]) is not None
+        item = None if fenced else _ITEM.match(lines[number])
+        key = item and _KEY.match(item[3])
+        if key and key[1].startswith(begin):
+            return number
+    return None
 
 
 def _item(
@@ -150,7 +190,7 @@ def _item(
     return Item(
         key=key[1] if key else "",
         text="\n".join([title, *own]).strip(),
-        is_done=match[2] != " ",
+        is_done=match[2] in "xX",
         parallel=bool(tags and "[P]" in tags[0]),
         section=section,
         begin=begin,

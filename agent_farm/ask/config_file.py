@@ -73,13 +73,18 @@ class ConfigManager:
         shipped = shipped_agents()
         if wanted in shipped:
             return shipped[wanted]
-        names = [*shipped, *(own for own in self._document.agents if own not in shipped)]
+        names = self.agent_names
         close = nearest(wanted, names)
         raise NotFound(
             f"No agent {wanted}",
             why=f"There are: {', '.join(names)}" + (f"; did you mean {close}?" if close else ""),
             hint="af ask --help" if name else f'set "defaultAgent" in {self.path}',
         )
+
+    @property
+    def agent_names(self) -> list[str]:
+        """The shipped ones first."""
+        return list(dict.fromkeys([*shipped_agents(), *self._document.agents]))
 
     def is_shipped(self, name: str) -> bool:
         return name not in self._document.agents

@@ -1,7 +1,7 @@
 """A Markdown check list: its items, which of them wait for which, and marking one as done.
 
-What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand. Kiro marks
-what has been begun or queued: `[-]`, `[~]`.
+What spec-kit, Kiro and OpenSpec keep in `tasks.md` is one; so is a list that somebody wrote by hand. Kiro
+also marks what has been begun or queued: `[-]`, `[~]`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_check_list(text: str) -> bool:
 def read_items(text: str) -> list[Item]:
     """In order, each under a key of its own; other text is no item.
 
-    What is indented below an item belongs to it, done or not, unless its number says that it is one: 2.1 below 2.
+    What is indented below an item belongs to it, done or not, unless its number makes it one: 2.1 below 2.
     """
     found = list(_items(text.splitlines(), _KEY))
     if len(found) > MOST_ITEMS:

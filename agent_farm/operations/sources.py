@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
+from agent_farm.ask.agents import DEFAULT_AGENT
 from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.targets import Kind
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.operations.builders import exit_code_of, failures_of
 from agent_farm.operations.operation import (
     SESSIONS,
@@ -23,6 +24,7 @@ from agent_farm.operations.operation import (
     Request,
     single,
 )
+from agent_farm.runtimes import adapter_names
 
 if TYPE_CHECKING:
     from agent_farm.ask.subagent_runner import SubagentRunner
@@ -111,8 +113,21 @@ def runner(context: Context, agent: str | None) -> SubagentRunner:
     from agent_farm.ask.subagent_runner import SubagentRunner
 
     known = manager(context)
+    if agent and agent not in known.config.agent_names:
+        _require_no_runtime(context, agent)
     chosen = agent or known.config.agent_for(_farm_runtime(context))
     return SubagentRunner(known.config, known, narrate=context.tell, agent=chosen)
+
+
+def _require_no_runtime(context: Context, name: str) -> None:
+    farm = context.farm_if_there
+    if name in adapter_names(farm.root if farm else None):
+        raise UsageError(
+            f"{name} is a runtime that af ask does not use",
+            why="It only uses CLIs that can be kept to the sources. An ACP agent or another program decides "
+            "by itself what it reads; af run has it answer all the same.",
+            hint=f"af ask --agent {DEFAULT_AGENT} …",
+        )
 
 
 def _farm_runtime(context: Context) -> str | None:

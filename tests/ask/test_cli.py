@@ -12,7 +12,7 @@ import pytest
 
 from agent_farm.launch import Launch
 from tests.ask.stage import Stage
-from tests.gitrepo import make_repo
+from tests.gitrepo import commit_files, make_repo
 from tests.runtimes.ptys import on_pty
 
 
@@ -86,6 +86,17 @@ def test_answer_cannot_move_the_cursor_of_a_terminal(stage: Stage, app: Path) ->
 def test_it_works_outside_any_repository(stage: Stage, app: Path, tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     assert af("ask", "-s", "app", "Why?", cwd=tmp_path / "bare").returncode == 0
+
+
+def test_a_runtime_that_cannot_be_kept_to_the_sources_is_refused(stage: Stage, app: Path, repo: Path) -> None:
+    commit_files(repo, {"agent_runtime.json": '{"runtimes": {"goose": {"acp": ["goose", "acp"]}}}'})
+    for name in ("goose", "copilot"):
+        done = af("ask", "-s", "app", "--agent", name, "Why?", cwd=repo)
+        assert done.returncode == 2
+        assert f"{name} is a runtime that af ask does not use" in done.stderr
+        assert "hint: af ask --agent claude-code" in done.stderr
+    assert "No agent goose" in af("ask", "-s", "app", "--agent", "goose", "Why?").stderr
+    assert stage.left() == []
 
 
 def test_sources_from_add_to_remove(stage: Stage, tmp_path: Path) -> None:

@@ -58,7 +58,11 @@ def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
     [
         ("specs/003-login", "t005", "Do task T005 of specs/003-login/tasks.md:\n\nImplement service in"),
         ("specs/003-login/", "T005", "Read specs/003-login/spec.md and specs/003-login/plan.md first."),
-        (".kiro/specs/refund/", "2.2", "tasks.md:\n\nValidate\n- [ ] also dates\n\nRead .kiro/specs/refund/bug"),
+        (
+            ".kiro/specs/refund/",
+            "2.2",
+            "tasks.md:\n\nValidate\n- [ ] also dates\n\nRead .kiro/specs/refund/bug",
+        ),
         (".kiro/specs/pay/tasks.md", "2.1", "Create interfaces\n- _Requirements: 2.1, 3.3_"),
         ("openspec/changes/dark", "1.2", "dark/proposal.md and openspec/changes/dark/specs first."),
         ("todo.md", "1", "Do task 1 of todo.md:\n\nFix it\n\nDo this task alone. Leave todo.md as it is"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, TypeGuard
 
 from agent_farm.errors import DamagedFile
 from agent_farm.launch import is_no_option
@@ -18,6 +18,8 @@ from agent_farm.own_files import MOST_BYTES, open_own, read_own
 REPORTED = frozenset({"preparing", "working", "waiting", "limited", "idle", "exited", "failed"})
 _IN_A_TURN = ("working", "waiting", "limited")
 
+_MOST = 2**53  # what a double counts exactly, and JSON's readers with it
+_LAST_MOMENT = 253_402_300_800  # the year 10000, which dates do not know
 _TAIL_BYTES = 16384
 _FARTHEST_BYTES = 1 << 20
 QUESTION = "ask_architect"
@@ -137,11 +139,27 @@ def last_conversation(events: list[Event], said: str) -> str | None:
     return named[-1] if named else None
 
 
+def is_count(value: object) -> TypeGuard[float]:
+    """Tokens or money: whatever a builder may have written there is no number without end."""
+    return isinstance(value, (int, float)) and 0 <= value <= _MOST
+
+
+def is_moment(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and 0 <= value < _LAST_MOMENT
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None else int(count)
+
+
 def load_usage(path: Path) -> Usage | None:
     try:
         document = json.loads(read_own(path))
-        names = ("input_tokens", "output_tokens", "cached_tokens", "cost")
-        return Usage(*(document.get(name) for name in names))
+        given, taken, cached, cost = (
+            value if is_count(value := document.get(name)) else None
+            for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")
+        )
+        return Usage(_whole(given), _whole(taken), _whole(cached), cost)
     except (FileNotFoundError, DamagedFile, ValueError, AttributeError, RecursionError):
         return None
 
@@ -159,7 +177,7 @@ def load_answer(path: Path) -> Said | None:
         said = Said(document["at"], document["text"])
     except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return said if isinstance(said.at, (int, float)) and isinstance(said.text, str) else None
+    return said if is_moment(said.at) and isinstance(said.text, str) else None
 
 
 def load_exit(path: Path) -> Exit | None:
@@ -168,7 +186,7 @@ def load_exit(path: Path) -> Exit | None:
         ending = Exit(document["run"], document["at"], document["exit_code"], document["signal"])
     except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
         return None
-    whole = isinstance(ending.at, (int, float)) and isinstance(ending.exit_code, (int, NoneType))
+    whole = is_moment(ending.at) and isinstance(ending.exit_code, (int, NoneType))
     return ending if whole and isinstance(ending.signal, (str, NoneType)) else None
 
 
@@ -197,7 +215,7 @@ def _is_whole(event: Event) -> bool:
     texts = (event.run, event.source, event.event)
     maybe = (event.state, event.reason, event.conversation_id)
     return (
-        isinstance(event.at, (int, float))
+        is_moment(event.at)
         and all(isinstance(value, str) for value in texts)
         and all(isinstance(value, (str, NoneType)) for value in maybe)
         and is_no_option(event.conversation_id or "")  # it becomes an argument

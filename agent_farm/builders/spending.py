@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_farm.builders.events import is_count, is_moment
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
@@ -39,7 +40,7 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
             document = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(document, dict) and isinstance(document.get("at"), (int, float)):
+        if isinstance(document, dict) and is_moment(document.get("at")):
             yield document
 
 
@@ -58,11 +59,11 @@ def _differences(told: Iterable[Mapping[str, Any]]) -> Iterator[Spent]:
             int(_number(now, "input_tokens") - _number(base, "input_tokens")),
             int(_number(now, "output_tokens") - _number(base, "output_tokens")),
             int(max(0, _number(now, "cached_tokens") - _number(base, "cached_tokens"))),
-            max(0.0, cost - _number(base, "cost")) if isinstance(cost, (int, float)) else None,
+            max(0.0, cost - _number(base, "cost")) if is_count(cost) else None,
         )
         before = now
 
 
 def _number(told: Mapping[str, Any], name: str) -> float:
     value = told.get(name)
-    return float(value) if isinstance(value, (int, float)) and value >= 0 else 0.0
+    return float(value) if is_count(value) else 0.0

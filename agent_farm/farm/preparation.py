@@ -36,7 +36,10 @@ def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
     for request in include:
         patterns += request.content.splitlines()
     links = _ignored(farm, farm.settings.items("worktree.link"))
-    copies = tuple(name for name in _ignored(farm, patterns) if not name.startswith(links))
+    shared = tuple(name for name in links if name.endswith("/"))
+    copies = tuple(
+        name for name in _ignored(farm, patterns) if name not in links and not name.startswith(shared)
+    )
     return Preparation(farm.repository.checkout, copies, links, setup_command(farm))
 
 

@@ -124,4 +124,5 @@ def _append(file: Path, lines: Sequence[str]) -> None:
     if before and not before.endswith(b"\n"):
         before += b"\n"
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-    replace_file(file, before + "".join(f"{line}\n" for line in lines).encode(), mode=mode)
+    added = b"".join(os.fsencode(line) + b"\n" for line in lines)
+    replace_file(file, before + added, mode=mode)

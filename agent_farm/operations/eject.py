@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, make_directory
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.ending import end_processes
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
@@ -61,8 +61,18 @@ def _run(context: Context, request: Eject) -> Iterator[Part]:
     yield from unknown
     here = context.directory or context.farm.root
     to = Path(os.path.normpath(here / request.to)) if request.to else None
+    if to:
+        _require_a_persons_place(context.farm, to)
     eject = partial(_eject, context.farm, to, request.stop)
     yield from each(records, eject, alone=not unknown, otherwise="was not ejected")
+
+
+def _require_a_persons_place(farm: Farm, to: Path) -> None:
+    """What lies in our own directories is removed with them, and git's is no place for files."""
+    where = Path(os.path.realpath(to))
+    for own in (farm.paths.state, farm.paths.worktrees, farm.repository.common_dir):
+        if where.is_relative_to(os.path.realpath(own)):
+            raise UsageError(f"{to} is no place for a worktree of yours", why=f"It is in {own}.")
 
 
 def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ejected:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
@@ -15,6 +17,7 @@ from agent_farm.farm.ready_worktrees import drain
 from agent_farm.farm.trash import expire, list_kept
 from agent_farm.git.ignoring import leave_to_git
 from agent_farm.git.keeping import drop_all_refs
+from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer, Context, Operation, Request
 from agent_farm.paths import IGNORED_BY_GIT
@@ -46,6 +49,7 @@ Part = Step | LeftThere
 def _run(context: Context, request: Uninstall) -> Iterator[Part]:
     farm = context.farm
     _require_no_builders(farm)
+    _require_no_worktrees(farm)
     kept = len(list_kept(farm))
     if kept:
         yield Step(f"{kept} removed builder{'s' * (kept != 1)}, for good: af restore --list")
@@ -70,6 +74,19 @@ def _require_no_builders(farm: Farm) -> None:
             evidence=ids[:20],
             hint=f"af prune --stop; or {as_command('af', 'eject', '--stop', '--to', '..', *ids[:5])}",
         )
+
+
+def _require_no_worktrees(farm: Farm) -> None:
+    """Somebody's own below what is removed; those of removed builders and of checks are ours."""
+    paths = farm.paths
+    places = [Path(os.path.realpath(tree.path)) for tree in list_worktrees(farm.repository)[1:]]
+    ours = (paths.trash, paths.trial(""))
+    for place in places:
+        if place.is_relative_to(paths.state) and not any(map(place.is_relative_to, ours)):
+            raise WorkWouldBeLost(
+                f"{place} is a worktree in what would be removed",
+                hint=as_command("git", "worktree", "move", place, farm.root.parent / place.name),
+            )
 
 
 def _remove(farm: Farm) -> Iterator[LeftThere]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,18 @@ def test_linked_directories_are_shared_and_git_does_not_see_the_links(repo: Path
     assert af("prune", "--stop", tree.name, "--discard-commits").returncode == 0
     assert af("prune", "--expire", "0d").returncode == 0
     assert (repo / "deps/one").read_text() == "shared"
+
+
+def test_names_that_begin_alike_or_are_no_utf_8_are_linked_and_copied(repo: Path, af: Af) -> None:
+    settings = '[worktree]\nlink = [".env", "*.bin"]\ncopy = [".env.local"]\n'
+    commit_files(repo, {".gitignore": ".env*\n*.bin\n", "agent-farm.toml": settings})
+    odd = os.fsdecode(b"caf\xe9.bin")
+    write_files(repo, {".env": "K=1", ".env.local": "K=2", odd: "x"})
+    tree = Path(spawn(af, "[[say:hi]]")["worktree"])
+    assert (tree / ".env").is_symlink()
+    assert (tree / ".env.local").read_text() == "K=2"
+    assert (tree / odd).is_symlink()
+    assert git(tree, "status", "--porcelain") == ""
 
 
 def test_submodules_are_filled_when_asked_and_setup_runs_again(

@@ -117,6 +117,28 @@ def test_uninstall_leaves_the_repository_as_it_was(repo: Path, af: Af) -> None:
     assert len(git(repo, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.parametrize("place", [".agent-farm/kept", ".builders/kept", ".git", "link"])
+def test_none_is_ejected_to_where_it_would_not_be_a_persons(repo: Path, af: Af, place: str) -> None:
+    id = answer(af, "spawn", "--runtime", "demo", "[[say:ready]]")["builder"]["id"]
+    (repo / "link").symlink_to(repo / ".agent-farm")
+    done = af("eject", "--stop", id, "--to", place)
+    assert done.returncode == 2, done.stderr
+    assert "no place for a worktree of yours" in done.stderr
+    assert (repo / ".builders" / id).is_dir()
+
+
+def test_uninstall_deletes_no_worktree_of_a_person(repo: Path, af: Af) -> None:
+    id = answer(af, "spawn", "--runtime", "demo", "[[say:ready]]")["builder"]["id"]
+    assert af("eject", "--stop", id, "--to", "..").returncode == 0
+    own = repo / ".agent-farm/mine"
+    git(repo, "worktree", "move", str(repo.parent / id), str(own))
+    (own / "precious").write_text("not committed")
+    done = af("uninstall", "--yes")
+    assert done.returncode == 4, done.stderr
+    assert f"hint: git worktree move {own} {repo.parent}/mine" in done.stderr
+    assert (own / "precious").read_text() == "not committed"
+
+
 def test_uninstall_leaves_what_is_not_its_own(repo: Path, af: Af) -> None:
     git(repo, "worktree", "add", "-q", "-b", "codevs", str(repo / ".builders/spir-42"))
     done = af("uninstall", "--yes")

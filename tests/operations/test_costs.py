@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,31 @@ def test_steps_are_differences_within_a_conversation(tmp_path: Path) -> None:
     assert [one.input_tokens for one in found] == [10, 20, 1, 40, 7]
     assert [one.cost for one in found] == [0.5, 0.25, 0.25, None, None]
     assert load_spending(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        '{"at": 1e400, "input_tokens": 1}',
+        '{"at": 1e17, "input_tokens": 1}',
+        '{"at": AT, "input_tokens": 1e999}',
+        '{"at": AT, "input_tokens": NaN, "cost": Infinity}',
+        '{"at": AT, "input_tokens": "x", "output_tokens": [], "cost": {}}',
+        f'{{"at": AT, "output_tokens": {"9" * 400}}}',
+    ],
+)
+def test_what_a_builder_scribbles_there_ends_no_command_and_is_no_number(
+    af: Af, repo: Path, told: str
+) -> None:
+    id = spawned(af, "First")
+    run = repo / ".agent-farm/runs" / id
+    for name in ("usage.json", "usage.jsonl"):
+        (run / name).write_text(told.replace("AT", str(time.time())))
+    for words in (("costs",), ("costs", "--json"), ("status",), ("status", "--json")):
+        done = af(*words)
+        assert done.returncode == 0, done.stderr
+        assert not {"NaN", "Infinity", "inf"} & set(done.stdout.replace(",", " ").split())
+    assert costs(af)["total"]["input_tokens"] == 0
 
 
 def test_starts_builders_days_and_landed_changes_add_up(af: Af, repo: Path) -> None:

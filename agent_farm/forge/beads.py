@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_farm.builders.check_list import MOST_ITEMS, Item
 from agent_farm.errors import ToolMissing, UsageError
-from agent_farm.forge.forge_cli import ForgeError, words_of
+from agent_farm.forge.forge_cli import ForgeError, run_to_its_end, words_of
 from agent_farm.forge.issues import plain_text
 
 PLACE = ".beads"
@@ -57,14 +57,7 @@ def _ask(root: Path, *args: str) -> str:
     if program is None:
         raise ToolMissing("bd is not installed", why="Issues of beads are read through it.")
     try:
-        done = subprocess.run(
-            [program, *args],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = run_to_its_end([program, *args], root, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ForgeError(f"bd {args[0]} did not end well", why=str(error)) from None
     if done.returncode or len(done.stdout) > _MOST_BYTES:

@@ -63,7 +63,7 @@ class ForgeCli:
     def run(self, *args: str, what: str) -> str:
         argv = (self.program, *args)
         try:
-            done = _ended(argv, self.root)
+            done = run_to_its_end(argv, self.root, seconds=SECONDS)
         except subprocess.TimeoutExpired:
             raise TimedOut(
                 f"{self.name} could not {what}", why=f"It did not answer within {SECONDS:g} s."
@@ -79,7 +79,7 @@ class ForgeCli:
         return done.stdout.decode("utf-8", "replace")
 
 
-def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def run_to_its_end(argv: Sequence[str], cwd: Path, *, seconds: float) -> subprocess.CompletedProcess[bytes]:
     """Once it has ended, or it and what it started has been ended after its time, or by Ctrl-C."""
     with subprocess.Popen(
         argv,
@@ -91,7 +91,7 @@ def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]
         process_group=0,
     ) as process:
         try:
-            output, said = process.communicate(timeout=SECONDS)
+            output, said = process.communicate(timeout=seconds)
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_farm.builders.check_list import marked
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import replace_file
+from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import read_plain, require_inside
@@ -28,7 +28,8 @@ def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None)
             if not bead(farm.root, key).is_done:
                 close(farm.root, key, record.id)
             return []
-        return _mark(checkout or farm.root, place, key, title)
+        with file_lock(farm.paths.locks / "marks.lock"):  # of others that land at the same time
+            return _mark(checkout or farm.root, place, key, title)
     except (AgentFarmError, OSError) as error:
         what = error.sentence if isinstance(error, AgentFarmError) else str(error)
         return [f"{key} could not be marked as done in {place}: {what}"]

@@ -6,12 +6,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.disk import make_directory
-from agent_farm.errors import DamagedFile, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, nearest
 from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 from agent_farm.sessions.database import Database
@@ -113,6 +113,20 @@ class CredentialStore:
         finally:
             temporary.unlink()
         return self._key(create=False)
+
+
+def unreadable_credentials(file: Path) -> dict[str, AgentFarmError]:
+    """Why, by name; of those that lack for the same reason the first one alone."""
+    with closing(Database(file)) as database:
+        store = CredentialStore(database, environ={})
+        found: dict[str, AgentFarmError] = {}
+        for name in store.names():
+            try:
+                store.lookup(name)
+            except AgentFarmError as error:
+                if error.sentence not in (one.sentence for one in found.values()):
+                    found[name] = error
+    return found
 
 
 def _valid_key(path: Path, text: bytes) -> bytes:

@@ -212,6 +212,19 @@ def test_why_something_could_not_be_healed(af: Af, spawn: Spawn, repo: Path) -> 
     assert not any(builder.id in line for line in done.stdout.splitlines() if line.startswith("healed"))
 
 
+def test_a_key_of_credentials_that_is_lost_is_noticed(af: Af, repo: Path, home: Path) -> None:
+    for name in ("ONE", "TWO"):
+        assert af("credentials", "set", name, input="secret\n").returncode == 0
+    assert "credentials" not in af("doctor").stdout
+    (home / ".local/state/agent-farm/credentials.key").unlink()
+    done = af("doctor")
+    assert done.returncode == 1
+    assert done.stdout.count("credentials.key is gone, so stored credentials cannot be read") == 1
+    assert "hint: af credentials set ONE" in done.stdout + done.stderr
+    assert af("credentials", "set", "ONE", input="secret\n").returncode == 0
+    assert "The credential TWO was sealed with another key" in af("doctor").stdout
+
+
 def test_a_database_that_is_damaged(af: Af, spawn: Spawn, repo: Path) -> None:
     spawn("--shell")
     file = repo / ".agent-farm/butler.db"

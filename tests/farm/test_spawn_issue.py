@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_farm.errors import TimedOut
-from agent_farm.forge import forge_cli
+from agent_farm.forge import beads, forge_cli
 from tests.conftest import Af
 from tests.farm.traces import traces
 from tests.gitrepo import commit_files, git
@@ -174,4 +174,10 @@ def test_what_a_program_that_hangs_has_started_ends_with_it(
     monkeypatch.setattr(forge_cli, "SECONDS", 1.0)
     with pytest.raises(TimedOut):
         forge_cli.ForgeCli("gh", str(shims / "gh"), repo).run("issue", "view", "1", what="read issue 1")
+    wait_until(lambda: not Path(f"/proc/{int(pids.read_text())}").exists(), what="its child to end")
+    (shims / "gh").rename(shims / "bd")
+    monkeypatch.setattr(beads, "_SECONDS", 1.0)
+    monkeypatch.setenv("PATH", str(shims), prepend=os.pathsep)
+    with pytest.raises(forge_cli.ForgeError, match="bd ready did not end well"):
+        beads.ready_beads(repo)
     wait_until(lambda: not Path(f"/proc/{int(pids.read_text())}").exists(), what="its child to end")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agent_farm.farm.farm import open_farm
+from agent_farm.landing.marks import mark_landed
 from tests.builders.test_check_list import KIRO, KIRO_BELOW, SPEC_KIT
 from tests.conftest import Af
 from tests.farm.traces import traces
@@ -108,6 +111,18 @@ def test_what_came_home_by_another_way_is_marked_when_it_is_removed(farm: Path, 
     done = af("prune", "--stop", id)
     assert "1 is marked as done in todo.md; the change is not committed" in done.stderr
     assert (farm / "todo.md").read_text() == "- [x] Fix it\n"
+
+
+def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> None:
+    (farm / "many.md").write_text("".join(f"- [ ] 1.{number} Do it\n" for number in range(40)))
+    spawn(af, "--name", "one", "Work")
+    here = open_farm(farm)
+    record = here.registry.read()["one"]
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(40):
+            landed = replace(record, source=f"many.md#1.{number}#Do it")
+            threads.submit(mark_landed, here, landed)
+    assert (farm / "many.md").read_text().count("[x]") == 40
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from agent_farm.farm.ready_worktrees import half_made_slots, pool_directory, rem
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.left_locks import is_git_at_work
 from agent_farm.launch import as_command
+from agent_farm.sessions.credential_store import unreadable_credentials
 from agent_farm.sessions.database import database_problem
 
 _GIT_LOCKS = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock")
@@ -30,6 +31,9 @@ def check_database(farm: Farm) -> Iterator[Finding]:
     if problem is not None:
         aside = as_command("mv", file, f"{file}.damaged")
         yield Finding("problem", problem.sentence, problem.hint or aside)
+    elif os.path.lexists(file):
+        for name, error in unreadable_credentials(file).items():
+            yield Finding("problem", error.sentence, as_command("af", "credentials", "set", name))
 
 
 def check_secrets(farm: Farm) -> Iterator[Finding]:

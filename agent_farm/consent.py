@@ -12,9 +12,10 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.disk import file_lock, load_json, make_directory, replace_file
 from agent_farm.errors import ConsentNeeded, DamagedFile
@@ -33,8 +34,7 @@ _READS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the repository wants: `origin` is the setting or file it comes from.
 
     `files` are the repository's own files that would run: their bytes are agreed to as well.

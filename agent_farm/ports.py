@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import socket
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -123,16 +122,16 @@ def _free_block(start: int, count: int, taken: set[int]) -> list[int] | None:
 
 def _is_free(port: int) -> bool:
     """On both local addresses: many development servers listen on ::1 alone."""
-    return _can_bind(socket.AF_INET, "127.0.0.1", port) and _can_bind(socket.AF_INET6, "::1", port)
+    import socket  # a millisecond, which commands that reserve no ports do without
 
-
-def _can_bind(family: socket.AddressFamily, host: str, port: int) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-    except OSError as error:
-        return error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)  # no IPv6 here: nobody listens
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, port))
+        except OSError as error:
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # no IPv6 here: nobody listens
+                return False
     return True
 
 

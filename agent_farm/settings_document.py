@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.errors import nearest
 from agent_farm.inside import NotReadable, read_plain
@@ -25,8 +25,7 @@ from agent_farm.settings_keys import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What a document sets, by the whole name of each key, and what in it is not understood."""
 
     values: Mapping[str, Any]
@@ -69,6 +68,8 @@ def load_document(file: Path) -> dict[str, Any]:
         raise SettingsError(error.what, why=error.why) from error
     except UnicodeDecodeError as error:
         raise _not_toml(file, error) from error
+    import tomllib  # its patterns take a millisecond, and many farms have no such file
+
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

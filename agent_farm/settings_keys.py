@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 
@@ -16,8 +17,7 @@ class SettingsError(AgentFarmError):
     code = "settings"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting: its TOML name, what it takes, and one line for `docs/settings.md`.
 
     With `asks`, a repository's value runs, copies, passes or widens something: it holds once its user agreed.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeGuard
+
+from msgspec import Struct
 
 from agent_farm.errors import DamagedFile
 from agent_farm.launch import is_no_option
@@ -25,8 +26,7 @@ _FARTHEST_BYTES = 1 << 20
 QUESTION = "ask_architect"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     at: float
     run: str
     source: str
@@ -42,8 +42,7 @@ class Event:
         return isinstance(self.detail, dict) and "said" in self.detail
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Of the whole conversation; None where the runtime does not say."""
 
     input_tokens: int | None
@@ -52,8 +51,7 @@ class Usage:
     cost: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     run: str
     at: float
     exit_code: int | None
@@ -64,8 +62,7 @@ def load_events(path: Path) -> list[Event]:
     return list(_parse(_read_tail(path, MOST_BYTES)[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What the journal says of one run: `state` is its newest event with a state; `open` began a turn that
     nothing has ended, in this run or in one before it."""
 
@@ -164,8 +161,7 @@ def load_usage(path: Path) -> Usage | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     at: float
     text: str
 

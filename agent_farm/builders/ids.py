@@ -7,8 +7,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 
@@ -28,16 +29,14 @@ _LISTED = 20
 _NO_SPECS = "There are no specs yet; one is a file like codev/specs/0001-greeting.md."
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """What a builder will be called."""
 
     id: str
     branch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     id: str
     name: str
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
@@ -42,8 +43,7 @@ class Records(dict[str, BuilderRecord]):
         return self[id]
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     paths: FarmPaths
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.events import Event, Exit, Report
 from agent_farm.builders.record import BuilderRecord
@@ -34,8 +36,7 @@ CUT_SHORT = "its turn was cut short"
 QUEUED_FOR_BUILD = "queued for build"
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """`source` is hook, launcher, process or screen; `at` is seconds since the epoch, or None.
 
     `event` is the report it comes from, where it comes from one. `cut_short` says that it ended, or came
@@ -55,8 +56,7 @@ class Status:
         return self.state in FINISHED
 
 
-@dataclass(frozen=True, slots=True)
-class PaneView:
+class PaneView(Struct, frozen=True):
     """What tmux says of one builder: `known` is False when it could not be asked."""
 
     known: bool

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from msgspec import inspect
+from msgspec import Struct, inspect
 
 from agent_farm.cli.completing import BY_FIELD
 from agent_farm.cli.options import Complete, asker, complete_ids, current_directory, current_farm
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 _NAMES_BUILDERS = ("id", "ids")
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One verb at the terminal.
 
     `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` makes
@@ -47,8 +45,7 @@ class Way:
     after: Callable[[Typed, Any], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(Struct, frozen=True):
     """One call of a command: what was typed, and what it asks of the verb."""
 
     values: Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
 _INTERRUPTED = 130
 _BUG = 3
 _HINT_LENGTH = 300
+_OBJECTS_BEFORE_COLLECTING = 50_000
 # A group that was called without a command; before click 8.2 that was no error.
 _HELP_WANTED = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -95,8 +97,22 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
+    _start_fast()
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.exit(run(arguments))
+
+
+def _start_fast() -> None:
+    """A tenth of what a short command takes.
+
+    Imports make many objects and no garbage, so collecting begins later. msgspec takes from typing_extensions
+    what typing has as well since Python 3.11.
+    """
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTING)
+    if "typing_extensions" not in sys.modules:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an ImportError
+        import_module("msgspec")
+        del sys.modules["typing_extensions"]
 
 
 def run(arguments: list[str]) -> int:

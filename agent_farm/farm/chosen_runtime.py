@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from agent_farm.consent import Ask, Request, named_paths, require_consent
 from agent_farm.errors import ToolMissing, UsageError, nearest
@@ -30,8 +31,7 @@ AT_A_START = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """An adapter with the settings that hold for it in this farm, and the consent they need."""
 
     adapter: RuntimeAdapter

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.farm.farm import Farm
 
@@ -12,8 +13,7 @@ _ALONE = "check.command"
 _MERGE = "merge.check"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """`setting` is where its command stands, `seconds` its time limit."""
 
     name: str

@@ -6,10 +6,12 @@ import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
@@ -34,8 +36,7 @@ _ASKING_PART = 0.9
 Missing = Literal["base", "branch"]
 
 
-@dataclass(frozen=True, slots=True)
-class GitState:
+class GitState(Struct, frozen=True):
     """`at` is when it was read: seconds since the epoch.
 
     `branch` and `commit` are what is checked out; no branch when HEAD is detached. What is counted, and
@@ -64,8 +65,7 @@ class GitState:
     landed_at: float = 0.0
 
 
-@dataclass(slots=True)
-class _Compared:
+class _Compared(Struct):
     """What is known of the commits so far, by builder; filled in while others wait for it."""
 
     heads: Mapping[str, str | None] = field(default_factory=dict)

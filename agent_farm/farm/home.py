@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,8 +42,7 @@ _OF_THE_SERVER = ("server.json", "architect.token", "dashboard-logins.json")
 Change = Literal["moved", "copied"]
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """`begun` are places where the farm was found, and to which it has not followed whole so far."""
 
     root: Path
@@ -56,8 +55,7 @@ class Home:
         return self.root == root and not self.begun
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The farm as it is to be opened; `told` is what was done about it, for the person."""
 
     repository: Repository
@@ -145,7 +143,7 @@ def _change_home(repository: Repository, paths: FarmPaths, home: Home, was_moved
         )
     elsewhere = None if was_moved else _where_it_runs(repository.root, paths)
     if elsewhere is not None:
-        before = replace(home, root=elsewhere, begun=(home.root, *home.begun))
+        before = structs.replace(home, root=elsewhere, begun=(home.root, *home.begun))
         return _leave_original(repository, paths, before)
     return _follow(repository, paths, home)
 
@@ -208,7 +206,7 @@ def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
 def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:
     """The places that git may name. Written down first: the farm may move on before it has followed whole."""
     begun = tuple(dict.fromkeys((*home.begun, repository.root)))
-    _store_home(paths, replace(home, begun=begun))
+    _store_home(paths, structs.replace(home, begun=begun))
     return [place for place in dict.fromkeys((home.root, *begun)) if place != repository.root]
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.pull_request import PullRequest, load_pull_request
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
-from agent_farm.farm.builds import queued_for_build
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.processes import belongs_to_run, load_runtime_pid
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from agent_farm.farm.git_state import GitState
 
 
-@dataclass(frozen=True, slots=True)
-class Builder:
+class Builder(Struct, frozen=True):
     """What `af status` shows of one builder; `git` is None where it was not asked for or is not known.
 
     `renamed_from` is its branch until this look.
@@ -88,6 +88,10 @@ def read_statuses(
 def _queued_for_build(
     farm: Farm, records: Collection[BuilderRecord], statuses: Mapping[str, Status]
 ) -> dict[str, Status]:
+    if not farm.settings.number("limits.builds"):
+        return {}
+    from agent_farm.farm.builds import queued_for_build  # what few farms have a setting for
+
     queued = queued_for_build(farm)
     busy = [one.id for one in records if one.run in queued and statuses[one.id].state in BUSY]
     return {id: replace(statuses[id], reason=QUEUED_FOR_BUILD) for id in busy}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
@@ -19,8 +20,7 @@ _AT_ONCE = 100  # builders whose locks one command holds
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """Records of the builders whose lock is held, as they are now; why not, of the others."""
 
     records: Mapping[str, BuilderRecord]

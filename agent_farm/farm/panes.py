@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import PaneView
@@ -12,8 +13,7 @@ from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import PaneFacts, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A builder's pane on its server. Without `known` nothing is said about whether it is there."""
 
     server: TmuxServer

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.consent import Request
 from agent_farm.farm.farm import Farm
@@ -16,8 +17,7 @@ _SUBMODULES = "git submodule update --init --recursive"
 _MEANS_SOMETHING = re.compile(r"([\\*?\[\]! #])")
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(Struct, frozen=True):
     """Names are relative to the checkout at `source`; a directory's ends in a slash."""
 
     source: Path

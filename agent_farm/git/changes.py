@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.git_process import paths_of, with_warnings
@@ -27,8 +29,7 @@ _OPERATIONS: tuple[tuple[str, Operation], ...] = (
 STATUS = ("--porcelain=v2", "-z", "--branch", "--no-renames", "--no-ahead-behind")
 
 
-@dataclass(frozen=True, slots=True)
-class TreeState:
+class TreeState(Struct, frozen=True):
     """A checkout against its HEAD. `head` is None before the first commit, `branch` when detached.
 
     `ignored` are the directories and files that git ignores there, where that was asked.

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Unpack
+
+from msgspec import Struct
 
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import read_plain
@@ -71,16 +72,14 @@ class WorktreeMismatch(AgentFarmError):
         self.word = word
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """What a checkout stands on; no branch when HEAD is detached."""
 
     commit: str
     branch: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedOut:
+class CheckedOut(Struct, frozen=True):
     """What HEAD says: a branch, or a commit when it is detached."""
 
     branch: str | None
@@ -92,8 +91,7 @@ class CheckedOut:
         return f"{_PREFIX}{self.branch}" if self.branch is not None else self.commit or ""
 
 
-@dataclass(frozen=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """Files, index and HEAD; `git_dir` has the last two, and a linked worktree one of its own.
 
     This one its user alone writes to. git is told where it is, so that nothing is looked for.
@@ -159,8 +157,7 @@ class Checkout:
         return options
 
 
-@dataclass(frozen=True)
-class BuilderTree(Checkout):
+class BuilderTree(Checkout, frozen=True):
     """A linked worktree that is this repository's, and that somebody else writes to.
 
     `add` alone still looks into the submodules that its paths cover.

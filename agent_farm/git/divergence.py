@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """Commits of a branch that its base lacks, and of the base that the branch lacks."""
 
     ahead: int

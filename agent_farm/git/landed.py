@@ -8,8 +8,9 @@ counts as not landed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import side_by_side
@@ -29,8 +30,7 @@ _MOST_BASES = 8
 _MOST_TWINS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     sha: str
     subject: str
 
@@ -148,8 +148,7 @@ def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, st
     return dict(zip(unique, output.splitlines(), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """What happened between two commits, as one change; `covers` are the commits it stands for."""
 
     start: str
@@ -157,8 +156,7 @@ class _Span:
     covers: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Struct, frozen=True):
     """`parents` are the commits that no target contains, newest first, with their parents."""
 
     repository: Repository

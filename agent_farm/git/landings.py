@@ -10,8 +10,9 @@ import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.asking import Asking
@@ -19,8 +20,7 @@ from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.git.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
+class Landing(Struct, frozen=True):
     """`landed` is None where it is not known; `asked_of` stands for the commits that were asked about."""
 
     landed: bool | None = None
@@ -28,8 +28,7 @@ class Landing:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Whether everything up to `tips` has come to one of `targets`; all of them are commits."""
 
     tips: tuple[str, ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec import Struct
 
 from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
@@ -28,8 +29,7 @@ _LONGEST = 1 << 20  # bytes of a file that others may have written
 _UNUSUAL = re.compile(rb"(?i)worktree|include|objectformat|refstorage|\bbare\b(?!\s*=\s*false\b)")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """`git_dir` is the one of `root`, which in a bare repository is a linked worktree."""
 
     root: Path

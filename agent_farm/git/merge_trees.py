@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import ask_git, paths_of, run_git
@@ -17,8 +18,7 @@ _NOBODY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
+class MergeResult(Struct, frozen=True):
     """The tree a merge gives; where `conflicts` names files, these hold conflict marks in it."""
 
     tree: str
@@ -83,8 +83,7 @@ def merge_results(
     return answers
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """Lines that git could not merge, with its marks; `line` is where they begin in what it wrote."""
 
     file: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import paths_of, run_git, run_git_bytes
@@ -30,8 +31,7 @@ def changed_paths(
     return {change: frozenset(paths) for change, paths in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """`text` is as `git diff` prints it; `large` are files that it leaves out, with what is known of it."""
 
     text: str = ""

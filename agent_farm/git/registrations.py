@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.disk import read_plain, replace_file, stale_temporaries
 
@@ -18,8 +19,7 @@ _GIT_FILE = "gitdir: "
 _BRANCH = "ref: refs/heads/"
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """git's directory about one linked worktree, and the worktree it names, which may be gone."""
 
     admin: Path

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.repository import Repository
@@ -12,8 +13,7 @@ from agent_farm.git.repository import Repository
 _HEADS, _REMOTES = "refs/heads/", "refs/remotes/"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteBranch:
+class RemoteBranch(Struct, frozen=True):
     """`origin/feature`: a remote-tracking branch, and the name of the local one that would follow it."""
 
     name: str
@@ -24,8 +24,7 @@ class RemoteBranch:
         return f"{_REMOTES}{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """What a base's name means now.
 
     `branches` are the local ones it stands for: itself or, for a remote-tracking branch, the one that follows
@@ -38,8 +37,7 @@ class Base:
     refs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     """How a local branch stands to the remote-tracking branch that it follows, as of the last fetch."""
 
     name: str

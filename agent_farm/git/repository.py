@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from agent_farm.errors import NotFound, nearest
 from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
@@ -17,8 +18,7 @@ from agent_farm.git.own_places import require_own_places
 EntryKind = Literal["blob", "tree"]
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """`root` is the main checkout, also when `checkout` (where the user is) is a linked worktree.
 
     `git_dir` is the one of `root`: not `common_dir` where the repository is bare.

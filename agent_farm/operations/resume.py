@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agent_farm.builders.events import last_conversation, load_events
@@ -167,8 +166,7 @@ def _require_said(text: str | None) -> None:
         raise UsageError("There is nothing to tell it: the text is empty")
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(Struct, frozen=True):
     """`continues`: a conversation goes on, and was told what it was to be told; a new one got its prompt."""
 
     record: BuilderRecord
@@ -181,8 +179,7 @@ def _start_again(
     return each_held(context.farm, ids, lambda records: _start_all(context, records, say, yes=yes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     """One that may be started, as it was and as it is to be."""
 
     before: BuilderRecord

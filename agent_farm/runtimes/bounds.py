@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+
+class Bounds(Struct, frozen=True):
     """Beside its working directory, in which it may do what its permissions say.
 
     `own` is the directory whose `skills/` may run and whose CLAUDE.md is in the system prompt; without one

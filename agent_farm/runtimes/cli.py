@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.mcp_config import McpServer, Transport, claude_form
@@ -37,8 +39,7 @@ Environment = Mapping[str, str]
 HOOK_SECONDS = 30  # far more than one takes: a CLI goes on without what came too late
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """All that one start of a runtime depends on.
 
     `env` is what it may have; an adapter adds only names of its own. `place` is the directory of this start
@@ -94,8 +95,7 @@ class Start:
         return (self.server,) if self.server else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """Regular expressions over a pane's text: they hold a message back or correct a stale state, no more.
 
     `ready` matches an empty input line, `draft` one that holds unsent text, `dialog` a question that an
@@ -114,8 +114,7 @@ class Screen:
     shows_work: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Struct, frozen=True):
     """What it reports from a pane, and where its payloads say what; `pane/report.py` gets it in launch.json.
 
     `states` are "EVENT" or "EVENT:kind" → state; an event that is missing changes nothing. `ready_states`
@@ -146,8 +145,7 @@ class Hooks:
         return tuple(dict.fromkeys((*self.also, *(event.partition(":")[0] for event in self.states))))
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """Its private configuration home: the variable that names it, and what in there is a conversation.
 
     The rest goes when a headless run has ended. With `only_with_key`, a login of the user's stays in use
@@ -159,8 +157,7 @@ class Home:
     only_with_key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """The words for what differs from start to start; {} is the value.
 
     Without `begin` it chooses the id of a new conversation itself, and tells it. `prompt` is for a pane;
@@ -174,8 +171,7 @@ class Words:
     prompts_on_resume: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """How it answers a question about a directory, and chats about one: `af ask`, `af chat`.
 
     Command lines as in lctx's config.json, with its placeholders and those of `placeholders`, which are given
@@ -200,8 +196,7 @@ def _no_parser(start: Start) -> LineParser:
     raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Cli:
+class Cli(Struct, frozen=True):
     """`name` is the runtime's, `binary` the program's; `oldest` and `tried` are versions, `last_major` the
     last major one that can be driven, where a newer one is known that cannot.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from agent_farm.disk import make_directory, replace_file
 from agent_farm.launch import Launch, LaunchFile
 from agent_farm.runtimes.base import RuntimeAdapter
@@ -20,7 +22,7 @@ class CliAdapter(RuntimeAdapter):
 
     def interactive(self, start: Start) -> Launch:
         command = self.find_command(start.env, start.command) or start.command or (self.binary_name,)
-        start = replace(_at_home(self.cli, start), command=command)
+        start = structs.replace(_at_home(self.cli, start), command=command)
         argv = (*command, *fill(self.cli, self.cli.pane, start))
         files = tuple(LaunchFile(path, text) for path, text in _files(self.cli, start).items())
         scratch = _scratch(start) if start.mode in self.cli.temporary else None
@@ -87,8 +89,8 @@ def _told_limits(cli: Cli, result: RuntimeResult) -> RuntimeResult:
 
 def _at_home(cli: Cli, start: Start) -> Start:
     """With a home of its own, and the server under the name by which this CLI is to know it."""
-    server = start.server and replace(start.server, name=cli.server_name(start.server, start))
-    return replace(start, home=start.home / cli.binary, server=server)
+    server = start.server and structs.replace(start.server, name=cli.server_name(start.server, start))
+    return structs.replace(start, home=start.home / cli.binary, server=server)
 
 
 def _files(cli: Cli, start: Start) -> dict[Path, str]:

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.cli import Cli, Hooks, Screen, Start

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.environment import MCP_TOKEN
@@ -20,8 +21,7 @@ Transport = Literal["http", "sse"]
 TOOL_SECONDS = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class McpServer:
+class McpServer(Struct, frozen=True):
     """`token` never enters an argv or a file: configurations name the variable AF_MCP_TOKEN instead."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # A model reads past this line, and no input line takes it for anything.
 BEFORE = "Message:\n"
@@ -12,8 +13,7 @@ BEFORE = "Message:\n"
 _EDGES = re.compile(r"^[\s\ufeff]+|[\s\ufeff]+$")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWords:
+class OwnWords(Struct, frozen=True):
     """Regular expressions; white space around the text does not count, an empty one matches nothing.
 
     `begins` is how a text begins that the input line would obey, `whole` all of one; under `ends` Enter

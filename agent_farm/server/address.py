@@ -6,9 +6,10 @@ import fcntl
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.disk import load_json, replace_file
 from agent_farm.errors import DamagedFile
@@ -20,8 +21,7 @@ from agent_farm.server.tokens import new_token
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFiles:
+class ServerFiles(Struct, frozen=True):
     """Where the farm's server keeps its own."""
 
     directory: Path
@@ -47,8 +47,7 @@ class ServerFiles:
         return self.directory / "butler.log"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
+class ServerAddress(Struct, frozen=True):
     """`pid` is None until the server has come up for the first time."""
 
     port: int

@@ -11,9 +11,10 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken

@@ -10,9 +10,11 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.waiting import nudge_at

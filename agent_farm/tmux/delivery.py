@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError
@@ -34,8 +35,7 @@ _PASTE_BEGINS = ("1b", "5b", "32", "30", "30", "7e")
 _PASTE_ENDS = ("1b", "5b", "32", "30", "31", "7e")
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """`held`: nothing was typed. `failed`: the reason says what became of the text.
 
     `pressed`: keys, which the reason names, without a word on what they did. `held_by` is what a person
@@ -48,8 +48,7 @@ class Delivery:
     held_by: Literal["dialog", "draft"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste."""
 
     lock: float = 60.0
@@ -104,8 +103,7 @@ def require_deliverable(text: str) -> None:
             raise UsageError("The text is not valid UTF-8", hint="af send --help")
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """One look at the pane."""
 
     command: str
@@ -127,8 +125,7 @@ class _Ended(Exception):
         self.delivery = delivery
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     socket: str | None
     pane_id: str
     text: str

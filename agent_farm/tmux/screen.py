@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?]*[A-Za-z]|[\x0e\x0f]")
 _DIM, _REVERSE = 2, 7
@@ -13,8 +14,7 @@ _ABOVE = 8
 _FRAME = " \xa0\t┃│║"
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenRules:
+class ScreenRules(Struct, frozen=True):
     """Regular expressions over the screen's lines, as an adapter knows them; an empty one matches nothing.
 
     `ready` is an empty input line, `draft` one with unsent text, `dialog` a question Enter would answer.
@@ -29,8 +29,7 @@ class ScreenRules:
 _OPTION = re.compile(r"^[\s│┃|>❯›●○*-]*(\d)[.)]\s+(\S.*?)[\s│┃|]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     ready: bool
     draft: str | None
     dialog: str | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
@@ -17,8 +18,7 @@ from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_com
 _OLDEST = (3, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class TmuxServer:
+class TmuxServer(Struct, frozen=True):
     """`socket`: None for the server that `tmux` itself would choose, a name (-L), or a path (-S)."""
 
     socket: str | None = None

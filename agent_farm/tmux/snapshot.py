@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_farm.tmux.tmux_process import Answer
 
@@ -24,8 +26,7 @@ LIST_PANES = (
 _STARTED_BY_US = re.compile(r'[/\\]launcher\.py"? (af-[A-Za-z0-9_-]+) [0-9a-f]+$')
 
 
-@dataclass(frozen=True, slots=True)
-class PaneFacts:
+class PaneFacts(Struct, frozen=True):
     session_id: str
     session_name: str
     pane_id: str
@@ -36,8 +37,7 @@ class PaneFacts:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """`panes` by the name the builder's session was given; `known` is False when tmux could not be asked."""
 
     known: bool

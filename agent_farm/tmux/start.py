@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.tmux_process import Answer, call_tmux
@@ -15,8 +16,7 @@ _WINDOW = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r"(\$\d+) (%\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class PaneAddress:
+class PaneAddress(Struct, frozen=True):
     """The ids, which no hook and no rename can change."""
 
     session_id: str

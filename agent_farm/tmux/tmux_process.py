@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 
@@ -36,8 +37,7 @@ TIMED_OUT = 124
 _silent_since: dict[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     code: int
     out: str
     err: str

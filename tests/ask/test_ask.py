@@ -6,10 +6,10 @@ import inspect
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_farm.ask import ConfigManager, SourcesManager, SubagentRunner
 from agent_farm.ask.agent_run import Transcript

@@ -8,11 +8,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec.structs import replace
 
 from agent_farm.farm.runtime_start import TOOLS_SECONDS
 from agent_farm.pane.journal import digest_of_prompt

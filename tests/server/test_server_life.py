@@ -12,12 +12,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, DamagedFile, TimedOut

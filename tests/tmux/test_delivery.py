@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
 from agent_farm.tmux.delivery import deliver

@@ -20,7 +20,7 @@ from agent_farm.farm.farm import open_farm
 from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.operations.operation import Context
-from agent_farm.operations.table import load
+from agent_farm.operations.review import Review, queue_and_first
 from agent_farm.review.diff_as_read import FileRead, files_read, marked, only_unread
 from agent_farm.review.kept import Kept, Marks, Round
 from agent_farm.review.rounds import compared
@@ -102,15 +102,11 @@ def screen(made: Stage) -> tuple[float, list[float]]:
 
 async def paints(root: Path) -> tuple[float, list[float]]:
     """From the moment that everything is imported."""
-    load("review"), load("review_show")
     begun = time.perf_counter()
     first: Future[object] = Future()
 
     def ask() -> None:
-        context = Context(open_farm(root))
-        found = load("review").answer_to(context, load("review").request())
-        shown = load("review_show").request(found.items[0].id)
-        first.set_result((found, load("review_show").answer_to(context, shown)))
+        first.set_result(queue_and_first(Context(open_farm(root)), Review()))
 
     asking = asyncio.get_running_loop().run_in_executor(None, ask)
     screen = ReviewScreen(root, first=first)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ Act = Callable[[Chosen], Coroutine[Any, Any, None]]
 class Acts(AskingActs):
     screen: BoardScreen
     moves = MOVES
+    guide = "docs/board.md"
 
     def __init__(self, screen: BoardScreen) -> None:
         super().__init__(screen)

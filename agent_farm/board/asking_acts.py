@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.screen import ModalScreen
 
@@ -20,7 +22,8 @@ T = TypeVar("T")
 
 
 class AskingActs:
-    moves: ClassVar[str] = ""
+    moves: ClassVar[str]
+    guide: ClassVar[str]
 
     def __init__(self, screen: KeyedScreen) -> None:
         self.screen = screen
@@ -41,12 +44,11 @@ class AskingActs:
             return await ask(self.screen.root, verb, **fields, yes=True)
 
     async def help(self, chosen: object) -> None:
-        text = Text()
+        keys = Table.grid(padding=(0, 2, 0, 0))
         for key in self.screen.keys:
-            text.append(f"{key.shown:>3}  ", "bold")
-            text.append(f"{key.word:<9}{key.help}\n")
-        text.append(f"\n{self.moves}\n\nGuide: docs/builders.md · af COMMAND --help")
-        await self._confirmed("Keys", text, {})
+            keys.add_row(Text(key.shown, "bold"), key.word, key.help)
+        text = Text(f"\n{self.moves}\n\nGuide: {self.guide} · af COMMAND --help")
+        await self._confirmed("Keys", Group(keys, text), {})
 
-    async def _confirmed(self, title: str, evidence: Text, choices: dict[str, str]) -> str | None:
+    async def _confirmed(self, title: str, evidence: RenderableType, choices: dict[str, str]) -> str | None:
         return await self._shown(Confirm(title, evidence, choices))

@@ -56,7 +56,7 @@ def next_needing(groups: Sequence[Group], current: str | None) -> str | None:
     """The next builder that needs a person, after the current one and round again."""
     ids = [one.id for group in groups for one in group.builders]
     start = ids.index(current) + 1 if current in ids else 0
-    needing = {one.id for group in groups for one in group.builders if group_of(one) in (NEEDED, FAILED)}
+    needing = {one.id for group in groups for one in group.builders if one.status.state in NEEDS_YOU}
     return next((id for id in (*ids[start:], *ids[:start]) if id in needing), None)
 
 

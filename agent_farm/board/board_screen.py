@@ -13,13 +13,14 @@ from textual.events import Click, Resize
 from textual.widgets import Input, Static
 
 from agent_farm.board.acts import Acts
-from agent_farm.board.board_order import NEEDED, SORTINGS, arrange, group_of, next_needing
+from agent_farm.board.board_order import SORTINGS, arrange, next_needing
 from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
 from agent_farm.board.key_table import KEYS
 from agent_farm.board.keyed_screen import KeyedScreen, KeyLine, at_once, bindings_of
 from agent_farm.board.landing_text import landing_line, landing_marks, news
 from agent_farm.board.view import View
+from agent_farm.builders.status import NEEDS_YOU
 from agent_farm.cli.cells import counted
 from agent_farm.operations.shown import BuilderShown
 
@@ -83,7 +84,7 @@ class BoardScreen(KeyedScreen):
             self.say(self.known.trouble.what, self.known.trouble.hint)
 
     def _heading(self, known: Known) -> Text:
-        needing = sum(group_of(one) == NEEDED for one in known.builders.values())
+        needing = sum(one.status.state in NEEDS_YOU for one in known.builders.values())
         parts = [self.root.name, counted(len(known.builders), "builder")]
         parts += [f"{needing} need{'s' if needing == 1 else ''} you"] if needing else []
         parts += [f"only: {self.words}"] if self.words else []

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent_farm.board.board_order import Group
-from agent_farm.board.line_text import Line, lines_of
+from agent_farm.board.line_text import Line, Look, lines_of, text_of
 from agent_farm.operations.shown import BuilderShown
 
 
@@ -30,6 +30,7 @@ class BuilderList(ScrollView, can_focus=True):
         self.groups: Sequence[Group] = ()
         self.landing: Mapping[str, str] = {}
         self._lines: list[Line] = []
+        self._look = Look(0, 0.0, self.marked, None, {})
         self._ids: list[str] = []
 
     @property
@@ -48,24 +49,18 @@ class BuilderList(ScrollView, can_focus=True):
         """One that has gone leaves the cursor at its place in the list."""
         place = self._ids.index(self.current) if self.current in self._ids else 0
         self.groups, self.landing = groups, landing
+        self._lines = lines_of(groups)
         self._ids = [one.id for group in groups for one in group.builders]
         self.marked &= set(self._ids)
         if self.current not in self._ids:
             self.current = self._ids[min(place, len(self._ids) - 1)] if self._ids else None
+        self.virtual_size = Size(self.size.width, len(self._lines))
         self.redraw()
         self.post_message(self.Chose())
 
     def redraw(self) -> None:
         width = self.scrollable_content_region.width or self.size.width
-        self._lines = lines_of(
-            self.groups,
-            width=width,
-            now=time.time(),
-            marked=self.marked,
-            current=self.current,
-            landing=self.landing,
-        )
-        self.virtual_size = Size(width, len(self._lines))
+        self._look = Look(width, time.time(), self.marked, self.current, self.landing)
         self.refresh()
 
     def mark(self) -> None:
@@ -96,14 +91,18 @@ class BuilderList(ScrollView, can_focus=True):
 
     def watch_current(self) -> None:
         self.redraw()
+        self._scroll_to_current()
+        self.post_message(self.Chose())
+
+    def _scroll_to_current(self) -> None:
         places = [place for place, line in enumerate(self._lines) if line.id == self.current]
         if places:
             first = places[0] - (1 if places[0] and self._lines[places[0] - 1].id is None else 0)
             self.scroll_to_region(Region(0, first, 1, places[-1] - first + 1), animate=False)
-        self.post_message(self.Chose())
 
     def on_resize(self, event: Resize) -> None:
         self.redraw()
+        self._scroll_to_current()
 
     def on_click(self, event: Click) -> None:
         place = event.y + self.scroll_offset.y
@@ -114,7 +113,7 @@ class BuilderList(ScrollView, can_focus=True):
         place = y + self.scroll_offset.y
         if place >= len(self._lines):
             return Strip.blank(self.size.width, self.rich_style)
-        text = self._lines[place].text
+        text = text_of(self._lines[place], self._look)
         segments = [part for part in text.render(self.app.console) if part.text != "\n"]
         base = self.rich_style
         drawn = [Segment(part.text, base + part.style if part.style else base) for part in segments]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -50,7 +51,7 @@ class Line(ModalScreen[str | None]):
 class Confirm(ModalScreen[str | None]):
     """The evidence, and what the keys in `choices` do; gives the key, or None."""
 
-    def __init__(self, title: str, evidence: Text, choices: dict[str, str]) -> None:
+    def __init__(self, title: str, evidence: RenderableType, choices: dict[str, str]) -> None:
         super().__init__()
         self._title, self._evidence, self._choices = title, evidence, choices
 
@@ -75,15 +76,18 @@ class Choose(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", show=False)]
 
-    def __init__(self, title: str, options: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, title: str, options: Sequence[tuple[str, str]], begin: int = 0) -> None:
         super().__init__()
-        self._title, self._options = title, options
+        self._title, self._options, self._begin = title, options, begin
 
     def compose(self) -> ComposeResult:
         options = (Option(Text(text, no_wrap=True), id=id) for id, text in self._options)
         with Vertical(classes="box") as box:
             box.border_title, box.border_subtitle = self._title, "Enter: this one · Esc: back"
             yield OptionList(*options)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).highlighted = self._begin
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)

@@ -1,4 +1,4 @@
-"""What stands in each line of the board's list, as text with styles; pure, so that it is tested as such."""
+"""What stands in each line of the board's list, as text with styles."""
 
 from __future__ import annotations
 
@@ -31,60 +31,65 @@ _NARROW = 96
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`id` is None for a heading; a builder's second line holds its question."""
+    """A heading; or a builder's line, and its `second` one, which holds its question."""
 
-    text: Text
-    id: str | None = None
+    title: str
+    size: int
+    builder: BuilderShown | None = None
+    second: bool = False
+
+    @property
+    def id(self) -> str | None:
+        return self.builder.id if self.builder else None
 
 
-def lines_of(
-    groups: Sequence[Group],
-    *,
-    width: int,
-    now: float,
-    marked: Collection[str],
-    current: str | None,
-    landing: Mapping[str, str],
-) -> list[Line]:
-    """`landing` says of those that wait to land how far they are."""
+def lines_of(groups: Sequence[Group]) -> list[Line]:
     found: list[Line] = []
     for group in groups:
-        found.append(Line(Text(f"{group.title} ({len(group.builders)})", style="bold")))
+        title, size = group.title, len(group.builders)
+        found.append(Line(title, size))
         for builder in group.builders:
-            words = landing.get(builder.id) or git_words(builder)
-            found += _lines(builder, words, group.title, width, now, marked, current)
+            found.append(Line(title, size, builder))
+            if title in (NEEDED, FAILED) and builder.status.reason:
+                found.append(Line(title, size, builder, second=True))
     return found
 
 
-def _lines(
-    builder: BuilderShown,
-    work: str,
-    title: str,
-    width: int,
-    now: float,
-    marked: Collection[str],
-    current: str | None,
-) -> list[Line]:
-    is_current = builder.id == current
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a line's text depends on; `landing` says of those that wait to land how far they are."""
+
+    width: int
+    now: float
+    marked: Collection[str]
+    current: str | None
+    landing: Mapping[str, str]
+
+
+def text_of(line: Line, look: Look) -> Text:
+    """Only of lines that are on the screen: there may be hundreds."""
+    if line.builder is None:
+        return Text(f"{line.title} ({line.size})", style="bold")
+    if line.second:
+        reason = printable(" ".join((line.builder.status.reason or "").split()))
+        return Text(cut(f"    {reason}", look.width), style="italic")
+    return _main_text(line.builder, look)
+
+
+def _main_text(builder: BuilderShown, look: Look) -> Text:
+    is_current = builder.id == look.current
     pointer = "›" if is_current else " "  # without colours it is what shows where one is
-    line = Text(f"{pointer}{'*' if builder.id in marked else ' '}", end="", no_wrap=True)
+    line = Text(f"{pointer}{'*' if builder.id in look.marked else ' '}", end="", no_wrap=True)
     state = builder.status.state
     line.append(pad(state, _STATE), STYLES.get(state, ""))
-    rest = f" {pad(_age(builder, now), _AGE)} {pad(cut(work, _GIT), _GIT)} "
-    task = printable(" ".join(builder.title.split()))
-    if width >= _NARROW:
+    work = look.landing.get(builder.id) or git_words(builder)
+    rest = f" {pad(_age(builder, look.now), _AGE)} {pad(cut(work, _GIT), _GIT)} "
+    if look.width >= _NARROW:
         rest += f"{pad(cut(builder.id, _ID), _ID)} "
-    line.append(cut(rest + task, max(0, width - line.cell_len)))
-    lines = [Line(_whole(line, width, is_current), builder.id)]
-    if title in (NEEDED, FAILED) and builder.status.reason:
-        reason = printable(" ".join(builder.status.reason.split()))
-        lines.append(Line(Text(cut(f"    {reason}", width), style="italic"), builder.id))
-    return lines
-
-
-def _whole(line: Text, width: int, is_current: bool) -> Text:
+    task = printable(" ".join(builder.title.split()))
+    line.append(cut(rest + task, max(0, look.width - line.cell_len)))
     if is_current:
-        line.pad_right(max(0, width - line.cell_len))
+        line.pad_right(max(0, look.width - line.cell_len))
         line.stylize("reverse")
     return line
 

@@ -10,6 +10,7 @@ from agent_farm.board import leaving
 from agent_farm.board.asking_acts import AskingActs
 from agent_farm.board.dialogs import Choose, Line
 from agent_farm.board.review_keys import REVIEW_MOVES, Here
+from agent_farm.cli.cells import counted
 from agent_farm.operations.review_comment import message_of
 from agent_farm.printable import printable
 from agent_farm.review.diff_as_read import FileRead, LineRead
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class ReviewActs(AskingActs):
     screen: ReviewScreen
     moves = REVIEW_MOVES
+    guide = "docs/review.md"
 
     def __init__(self, screen: ReviewScreen) -> None:
         super().__init__(screen)
@@ -37,7 +39,7 @@ class ReviewActs(AskingActs):
 
     async def list(self, here: Here) -> None:
         options = [(item.id, _option(item)) for item in self.screen.items]
-        chosen = await self._shown(Choose("Results, riskiest first", options))
+        chosen = await self._shown(Choose("Results, riskiest first", options, self.screen.place))
         if chosen:
             await self.screen.open(next(at for at, item in enumerate(self.screen.items) if item.id == chosen))
 
@@ -106,7 +108,8 @@ class ReviewActs(AskingActs):
             text.append(f"! {printable(flag.told)}\n", "yellow")
         unread = sum(file.unread for file in shown.files)
         if unread:
-            text.append(f"{unread} changed lines are unread.\n", "yellow")
+            are = "is" if unread == 1 else "are"
+            text.append(f"{counted(unread, 'changed line')} {are} unread.\n", "yellow")
         for file in shown.left_behind[:5]:
             text.append(f"stays behind, not committed: {printable(file)}\n", "yellow")
         text.append("\nIt goes into the landing queue; its checks run before it lands.")

@@ -45,7 +45,13 @@ def rows_of(
             rows += _hunk(at, number, file, hunk, comments, opened, beside)
         rows += [Row("comment", _said(one), at) for one in comments]
     if not shown.files:
-        rows += [Row("told"), Row("told", "Nothing is new since you read it. w shows all of it.")]
+        is_empty = item is not None and not item.files
+        nothing = (
+            "It has committed nothing."
+            if is_empty
+            else "Nothing is new since you read it. w shows all of it."
+        )
+        rows += [Row("told"), Row("told", nothing)]
     return rows
 
 
@@ -103,7 +109,7 @@ def _hunk(
     beside: bool,
 ) -> Iterator[Row]:
     read = "" if hunk.unread else "  ✓ read"
-    yield Row("hunk", f"@ {hunk.heading}".rstrip() + read, at, number, style="cyan")
+    yield Row("hunk", f"@ {hunk.heading or hunk.first}".rstrip() + read, at, number, style="cyan")
     run: list[LineRead] = []
 
     def flushed() -> Iterator[Row]:

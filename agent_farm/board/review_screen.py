@@ -20,10 +20,11 @@ from agent_farm.board.review_acts import ReviewActs
 from agent_farm.board.review_keys import REVIEW_KEYS, Here
 from agent_farm.board.review_rows import rows_of
 from agent_farm.board.review_view import ReviewView
-from agent_farm.board.verbs_on_a_thread import ask
+from agent_farm.board.verbs_on_a_thread import ask, on_a_thread
 from agent_farm.cli.cells import cut
 from agent_farm.errors import AgentFarmError
-from agent_farm.operations.review import ReviewItem, ReviewQueue, ReviewShown
+from agent_farm.operations.operation import Context
+from agent_farm.operations.review import Review, ReviewItem, ReviewQueue, ReviewShown, queue_and_first
 from agent_farm.printable import printable
 
 _BESIDE, _LISTED, _LIST = 120, 160, 40  # columns from which sides stand beside each other, and the list too
@@ -84,13 +85,10 @@ class ReviewScreen(KeyedScreen):
             self.say_keys()
 
     async def _ask_first(self) -> tuple[ReviewQueue, ReviewShown | None]:
-        """One that has landed is in no queue: it is reviewed alone."""
-        queue: ReviewQueue = await ask(self.root, "review", ids=self.ids)
-        if self._at and all(item.id != self._at for item in queue.items):
-            self.ids = (self._at,)
-            queue = await ask(self.root, "review", ids=self.ids)
-        id = self._at or next((item.id for item in queue.items), None)
-        return queue, await ask(self.root, "review_show", id=id) if id else None
+        def asked(context: Context) -> tuple[ReviewQueue, ReviewShown | None]:
+            return queue_and_first(context, Review(self.ids), self._at)
+
+        return await on_a_thread(self.root, asked, tolerant=True)
 
     @property
     def item(self) -> ReviewItem | None:
@@ -132,6 +130,9 @@ class ReviewScreen(KeyedScreen):
         self.shown = shown
         wide = self.size.width - (_LIST if self.size.width >= _LISTED else 0) >= _BESIDE
         rows = rows_of(self.item, shown, opened=self.opened, beside=wide)
+        if cursor:  # what was added above it does not move it to another line
+            same = (at for at, row in enumerate(rows) if row == self.view.row)
+            cursor = min(same, key=lambda at: abs(at - cursor), default=cursor)
         if hunk is not None:
             ids = {
                 (at, number): one.id
@@ -210,7 +211,7 @@ class ReviewScreen(KeyedScreen):
             text.append(
                 f"{here}{done}{item.risk:>4} {cut(item.id, 28)}\n", "bold" if at == self.place else ""
             )
-            text.append(printable(cut(f"       {' '.join(item.title.split())}", 36)) + "\n", "dim")
+            text.append(printable(cut(f"       {' '.join(item.title.split())}", _LIST - 5)) + "\n", "dim")
         return text
 
     def on_resize(self, event: Resize) -> None:

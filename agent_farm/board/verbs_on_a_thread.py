@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.farm import Farm, open_farm
-from agent_farm.operations.operation import Answer, Context, Operation
+from agent_farm.farm.farm import open_farm
+from agent_farm.operations.operation import Answer, Context
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
+
+T = TypeVar("T")
 
 
 async def ask(root: Path, verb: str, **fields: Any) -> Any:
     """Its answer. AgentFarmError as at every door, also where the system fails."""
-    return await asyncio.to_thread(_answered, load(verb), root, fields)
+    operation = load(verb)
 
-
-def _answered(operation: Operation[Any, Any], root: Path, fields: dict[str, Any]) -> Answer:
-    try:
-        farm = _opened(root, tolerant=operation.tolerant)
-        context = Context(farm, naming_agrees=True, whole_ids=True, directory=root)
+    def answered(context: Context) -> Answer:
         answer: Answer = operation.answer_to(context, read_request(operation, fields))
         return answer
+
+    return await on_a_thread(root, answered, tolerant=operation.tolerant)
+
+
+async def on_a_thread(root: Path, act: Callable[[Context], T], *, tolerant: bool) -> T:
+    return await asyncio.to_thread(_done, root, act, tolerant)
+
+
+def _done(root: Path, act: Callable[[Context], T], tolerant: bool) -> T:
+    try:
+        farm = open_farm(root)
+        if not tolerant:
+            farm.settings.require_good()
+        return act(Context(farm, naming_agrees=True, whole_ids=True, directory=root))
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         raise AgentFarmError(f"{error.strerror or error}{place}") from error
-
-
-def _opened(root: Path, *, tolerant: bool) -> Farm:
-    farm = open_farm(root)
-    if not tolerant:
-        farm.settings.require_good()
-    return farm

@@ -24,12 +24,10 @@ from agent_farm.cli.output import (
 )
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Context
-from agent_farm.operations.review import Review, Reviewed, ReviewQueue, ReviewShow, ReviewShown
+from agent_farm.operations.review import Reviewed, ReviewQueue, ReviewShown, queue_and_first
 from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
-from agent_farm.operations.table import load
 from agent_farm.review.diff_as_read import FileRead, LineRead
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment
@@ -68,7 +66,7 @@ def _text(found: ReviewShown) -> Iterator[str]:
         if file.path in found.cut:
             yield f"  its lines are left out here: af review {found.id} --file"
         for hunk in file.hunks:
-            yield style(printable(f"  @ {hunk.heading or _place(hunk.lines)}".rstrip()), "cyan")
+            yield style(printable(f"  @ {hunk.heading or hunk.first}".rstrip()), "cyan")
             yield from map(_line, folded(file, hunk))
     if not found.files:
         yield "Nothing is new since it was read."
@@ -101,10 +99,6 @@ def comment_line(one: Comment) -> str:
 def _heading(file: FileRead) -> str:
     told = ", ".join(filter(None, ("" if file.kind == "changed" else file.kind, head_words(file))))
     return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")
-
-
-def _place(lines: tuple[LineRead, ...]) -> str:
-    return next((str(line.new or line.old) for line in lines if line.new or line.old), "")
 
 
 def _line(line: LineRead | Fold) -> str:
@@ -191,19 +185,12 @@ def _open_screen(typed: Typed) -> int | None:
     context, request = typed.context, typed.request
     root = context.farm.root
     with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(_first, context, request)
+        first = threads.submit(queue_and_first, context, request)
         from agent_farm.board.keyed_app import KeyedApp
         from agent_farm.board.review_screen import ReviewScreen
 
         KeyedApp(ReviewScreen(root, tuple(request.ids), first=first)).show()
     return 0
-
-
-def _first(context: Context, request: Review) -> tuple[ReviewQueue, ReviewShown | None]:
-    """The queue, and what is new in the riskiest."""
-    found = load("review").answer_to(context, request)
-    shown = load("review_show").answer_to(context, ReviewShow(found.items[0].id)) if found.items else None
-    return found, shown
 
 
 review = command_of(

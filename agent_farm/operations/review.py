@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, structs
@@ -14,6 +16,7 @@ from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_status, read_statuses
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
@@ -21,9 +24,9 @@ from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderId, BuilderIds, choose, choose_each
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
 from agent_farm.review.diff_as_read import FileRead, counted, files_read, only_unread
-from agent_farm.review.kept import Comment, Decision
+from agent_farm.review.kept import Comment, Decision, Round
 from agent_farm.review.risk_order import risk_of
-from agent_farm.review.rounds import Result, Trouble, results_of
+from agent_farm.review.rounds import Result, Trouble, results_of, rounds_of
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
 _SECONDS = 60.0
@@ -90,7 +93,39 @@ class ReviewQueue(Answer):
     failed: tuple[Failure, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    queue: ReviewQueue
+    results: Mapping[str, Result]
+    proofs: Mapping[str, Proof]
+    states: Mapping[str, str]
+
+
+def queue_and_first(
+    context: Context, request: Review, at: str | None = None
+) -> tuple[ReviewQueue, ReviewShown | None]:
+    """And what is new in one of them, of the same look: in the riskiest, or the one named.
+
+    One that has landed is in no queue: it is looked at alone.
+    """
+    look = _looked(context, request)
+    if at is not None and at not in look.results:
+        look = _looked(context, Review(ids=(at,)))
+    id = at or next((item.id for item in look.queue.items), None)
+    result = look.results.get(id or "")
+    if result is None:
+        return look.queue, None
+    files = only_unread(files_read(result.files, result.marks))
+    facts = _facts(result, look.proofs.get(result.record.id), look.states)
+    with git_deadline(_SECONDS):
+        return look.queue, _shown(context.farm, result, files, facts)
+
+
 def _review(context: Context, request: Review) -> ReviewQueue:
+    return _looked(context, request).queue
+
+
+def _looked(context: Context, request: Review) -> _Look:
     farm = context.farm
     if request.ids:
         records, unknown = choose_each(context, request.ids)
@@ -98,26 +133,38 @@ def _review(context: Context, request: Review) -> ReviewQueue:
         records, unknown = list(farm.records().values()), ()
     made = [record for record in records if record.is_made]
     with git_deadline(_SECONDS):
-        states = {id: status.state for id, status in read_statuses(farm, made).items()}
-        found = results_of(farm, made)
-        results = [one for one in found if isinstance(one, Result)]
+        rounds = rounds_of(farm, made)
+        questions: dict[str, Callable[[], Any]] = {
+            "results": partial(results_of, farm, rounds),
+            "landed": partial(_landed, farm, made, {} if request.ids else rounds.of),
+            "states": partial(read_statuses, farm, made),
+        }
+        answers: dict[str, Any] = dict(side_by_side(questions, workers=len(questions)))
+        for answer in answers.values():
+            if isinstance(answer, AgentFarmError):
+                raise answer
+        states = {id: status.state for id, status in answers["states"].items()}
+        found: list[Result | Trouble] = answers["results"]
+        results = [one for one in found if isinstance(one, Result) and one.record.id not in answers["landed"]]
         if not request.ids:
-            results = _open(farm, results)
-        items = _items(farm, results, states)
+            results = [one for one in results if one.files or one.marks.gone]
+        proofs = _proofs(farm, results)
     failed = (Failure.of(one.record.id, one.error) for one in found if isinstance(one, Trouble))
-    return ReviewQueue(tuple(sorted(items, key=_place)), (*unknown, *failed))
+    items = sorted(_items(results, proofs, states), key=_place)
+    queue = ReviewQueue(tuple(items), (*unknown, *failed))
+    return _Look(queue, {one.record.id: one for one in results}, proofs, states)
 
 
 def _place(item: ReviewItem) -> tuple[bool, bool, bool, int, str]:
     return (item.decision is not None, item.unread == 0, item.state not in _READY, -item.risk, item.id)
 
 
-def _open(farm: Farm, results: Iterable[Result]) -> list[Result]:
-    """Those that change something and have not landed."""
-    some = [one for one in results if one.files or one.marks.gone]
+def _landed(farm: Farm, records: Iterable[BuilderRecord], rounds: Mapping[str, Round]) -> set[str]:
+    tips = {id: one.tip for id, one in rounds.items() if one.tip != one.start}
+    bases = {one.id: one.base for one in records if one.id in tips}
     landed: set[str] = set()
-    for base in {one.record.base for one in some}:
-        mine = {one.record.id: one.round.tip for one in some if one.record.base == base}
+    for base in set(bases.values()):
+        mine = {id: tips[id] for id in bases if bases[id] == base}
         known = resolve_commits(farm.repository, landing_places(farm, base))
         targets = sorted({commit for commit in known.values() if commit})
         plain = landed_plainly(
@@ -128,11 +175,12 @@ def _open(farm: Farm, results: Iterable[Result]) -> list[Result]:
             if said is None:
                 said = have_landed(farm.repository, [tip], targets, timeout=_LANDED_SECONDS)
             landed |= {id} if said else set()
-    return [one for one in some if one.record.id not in landed]
+    return landed
 
 
-def _items(farm: Farm, results: Sequence[Result], states: Mapping[str, str]) -> list[ReviewItem]:
-    proofs = _proofs(farm, results)
+def _items(
+    results: Sequence[Result], proofs: Mapping[str, Proof], states: Mapping[str, str]
+) -> list[ReviewItem]:
     paths = {
         one.record.id: {path for file in one.files for path in (file.path, file.former)} for one in results
     }
@@ -218,22 +266,31 @@ def _show(context: Context, request: ReviewShow) -> ReviewShown:
             files = tuple(file for file in files if file.path == request.file)
         elif not request.whole:
             files = only_unread(files)
-        shown, cut = _bounded(files, request.most)
         if request.tokens:
             from agent_farm.review.syntax import with_tokens  # Pygments, which few callers ask for
 
-            shown = tuple(map(with_tokens, shown))
+            files = tuple(map(with_tokens, files))
         states = {record.id: read_status(farm, record).state}
-        proof = _proofs(farm, [result]).get(record.id)
-        facts = _facts(result, proof, states)
-        return ReviewShown(**facts, files=shown, cut=cut, left_behind=_left_behind(farm, record))
+        facts = _facts(result, _proofs(farm, [result]).get(record.id), states)
+        return _shown(farm, result, files, facts, request.most)
+
+
+def _shown(
+    farm: Farm,
+    result: Result,
+    files: Iterable[FileRead],
+    facts: Mapping[str, Any],
+    most: int = _MOST_LINES,
+) -> ReviewShown:
+    shown, cut = _bounded(files, most)
+    return ReviewShown(**facts, files=shown, cut=cut, left_behind=_left_behind(farm, result.record))
 
 
 def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) -> Result:
     """Of the commit named, or of what is checked out."""
     if not record.is_made:
         raise NotFound(f"{record.id} has not begun", why="It has made nothing yet.", hint="af queue")
-    (found,) = results_of(farm, [record], {record.id: tip} if tip else None)
+    (found,) = results_of(farm, rounds_of(farm, [record], {record.id: tip} if tip else None))
     if isinstance(found, Trouble):
         raise found.error
     return found

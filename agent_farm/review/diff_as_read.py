@@ -62,6 +62,11 @@ class HunkRead(Struct, frozen=True):
     unread: Annotated[int, Meta(description="Changed lines that were not read yet")]
     lines: tuple[LineRead, ...]
 
+    @property
+    def first(self) -> str:
+        """The number of its first line."""
+        return next((str(line.new or line.old) for line in self.lines if line.new or line.old), "")
+
 
 class FileRead(Struct, frozen=True):
     """`head` is what there is to read apart from lines: a mode, a former name, a binary or large file."""

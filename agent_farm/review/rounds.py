@@ -49,20 +49,31 @@ class Trouble:
     error: AgentFarmError
 
 
-def results_of(
-    farm: Farm, records: Sequence[BuilderRecord], tips: Mapping[str, str] | None = None
-) -> list[Result | Trouble]:
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Where each stands; `trouble` says of the others why they cannot be reviewed."""
+
+    records: Sequence[BuilderRecord]
+    of: Mapping[str, Round]
+    out: Mapping[str, CheckedOut]
+    trouble: Mapping[str, AgentFarmError]
+
+
+def rounds_of(farm: Farm, records: Sequence[BuilderRecord], tips: Mapping[str, str] | None = None) -> Rounds:
     """Of what each has committed; `tips` are the commits wanted of some."""
     out, trouble = _checked_out(farm, records)
-    rounds = _rounds(farm, records, {id: (tips or {}).get(id, one.name) for id, one in out.items()}, trouble)
-    known = [record for record in records if record.id in rounds]
-    kept = {record.id: load_kept(farm.run(record.id).review) for record in known}
-    files, steps = compared(farm.repository, rounds, kept)
+    found = _rounds(farm, records, {id: (tips or {}).get(id, one.name) for id, one in out.items()}, trouble)
+    return Rounds(records, found, out, trouble)
+
+
+def results_of(farm: Farm, rounds: Rounds) -> list[Result | Trouble]:
+    kept = {id: load_kept(farm.run(id).review) for id in rounds.of}
+    files, steps = compared(farm.repository, rounds.of, kept)
     return [
-        _result(record, out[record.id], rounds[record.id], files[record.id], kept[record.id], steps)
-        if record.id in rounds
-        else Trouble(record, trouble[record.id])
-        for record in records
+        _result(record, rounds.out[record.id], rounds.of[record.id], files[record.id], kept[record.id], steps)
+        if record.id in rounds.of
+        else Trouble(record, rounds.trouble[record.id])
+        for record in rounds.records
     ]
 
 

@@ -255,8 +255,10 @@ def test_the_review_opens_at_the_builder_under_the_cursor_and_comes_back(termina
     terminal.shows(f"1/1 · {ids[0]} · risk")
     terminal.keys("r")
     terminal.shows("Nothing is new since you read it")
+    resize(60, 16)
     terminal.keys("q")
     terminal.shows("c create")
+    assert any("›" in line for line in lines(terminal))  # the cursor is in view in the other size, too
     terminal.keys("q")
     terminal.shows("ended=0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from agent_farm.board.board_order import arrange, next_needing
 from agent_farm.board.key_table import KEYS
-from agent_farm.board.line_text import lines_of
+from agent_farm.board.line_text import Line, Look, lines_of, text_of
 from agent_farm.cli.cells import cells
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.tmux.screen import options_of
@@ -81,25 +82,22 @@ def test_the_next_that_needs_a_person_goes_round() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_no_line_is_wider_than_the_list(width: int) -> None:
     wide = a_builder("wide", "waiting", "日本語" * 60, task_text="🎉" * 80, title="🎉 wide\x1b[31m " * 30)
-    lines = lines_of(
-        arrange([*ALL, wide]),
-        width=width,
-        now=9.0,
-        marked={"wide"},
-        current="wide",
-        landing={"wide": "checking"},
-    )
-    assert max(cells(line.text.plain) for line in lines) <= width
-    assert not any("\x1b" in line.text.plain for line in lines)
-    assert sum(line.id == "wide" for line in lines) == 2  # its question stands below it
+    look = Look(width, 9.0, {"wide"}, "wide", {"wide": "checking"})
+    lines = drawn([*ALL, wide], look)
+    assert max(cells(text) for _, text in lines) <= width
+    assert not any("\x1b" in text for _, text in lines)
+    assert sum(line.id == "wide" for line, _ in lines) == 2  # its question stands below it
+
+
+def drawn(builders: Sequence[BuilderShown], look: Look) -> list[tuple[Line, str]]:
+    return [(line, text_of(line, look).plain) for line in lines_of(arrange(builders))]
 
 
 def test_without_colours_the_cursor_and_the_marks_are_seen() -> None:
-    lines = lines_of(arrange(ALL), width=80, now=9.0, marked={"four"}, current="one", landing={})
-    shown = {line.id: line.text.plain[:2] for line in lines if line.id in ("one", "four", "three")}
-    assert shown["one"] == "› "
-    assert shown["three"] == "  "
-    assert next(line.text.plain for line in lines if line.id == "four").startswith(" *")
+    lines = drawn(ALL, Look(80, 9.0, {"four"}, "one", {}))
+    shown = {line.id: text[:2] for line, text in lines if line.id in ("one", "three")}
+    assert shown == {"one": "› ", "three": "  "}
+    assert next(text for line, text in lines if line.id == "four").startswith(" *")
 
 
 def test_a_key_that_does_nothing_says_why() -> None:

@@ -116,7 +116,7 @@ def test_only_what_is_new(terminal: Terminal, af: Af, repo: Path) -> None:
 def test_a_result_that_went_meanwhile_is_said_and_the_review_goes_on(
     terminal: Terminal, af: Af, repo: Path
 ) -> None:
-    one, other = (worked(af, repo, {f"{name}.py": BODY}) for name in ("one", "two"))
+    one, other = worked(af, repo, {"one.py": 3 * BODY}), worked(af, repo, {"two.py": BODY})
     opened(terminal)
     terminal.shows(f"1/2 · {one}")
     third = worked(af, repo, {"three.py": BODY + BODY})
@@ -129,6 +129,30 @@ def test_a_result_that_went_meanwhile_is_said_and_the_review_goes_on(
     terminal.shows("mark the hunk as read")
     terminal.keys("Escape")
     terminal.shows(f"2/3 · {other}")
+
+
+def test_a_line_of_the_list_is_one_row_and_a_comment_on_all_leaves_the_cursor_at_its_line(
+    terminal: Terminal, af: Af, repo: Path
+) -> None:
+    spawned(
+        af, "[[write:first.txt]] Explain in the guide for merchants how products are uploaded and paid for"
+    )
+    resize(80, 24)
+    opened(terminal)
+    terminal.shows("1/1")
+    terminal.keys("l")
+    terminal.shows("Enter: this one")
+    begin = next(at for at, line in enumerate(lines(terminal)) if "Results, riskiest first" in line)
+    assert "…" in lines(terminal)[begin + 1]
+    assert "Enter: this one" in lines(terminal)[begin + 2]
+    terminal.keys("Enter")
+    wait_until(lambda: "Enter: this one" not in terminal.screen(), what="the list to close")
+    terminal.keys("j", "j", "j", "c")  # the heading of its file: a comment on all of it
+    terminal.shows("Comment on all of it")
+    typed("Why?")
+    terminal.keys("Enter")
+    terminal.shows("“Why?” [draft]")
+    terminal.shows("›first.txt")
 
 
 def test_nothing_to_review(terminal: Terminal, repo: Path) -> None:

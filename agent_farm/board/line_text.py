@@ -25,7 +25,7 @@ STYLES = {
     "queued": "dim",
     "idle": "blue",
 }
-_STATE, _AGE, _GIT, _ID = 11, 4, 12, 22
+_STATE, _AGE, _GIT, _GIT_AND_REQUEST, _ID = 11, 4, 12, 18, 22
 _NARROW = 96
 
 
@@ -82,9 +82,11 @@ def _main_text(builder: BuilderShown, look: Look) -> Text:
     line = Text(f"{pointer}{'*' if builder.id in look.marked else ' '}", end="", no_wrap=True)
     state = builder.status.state
     line.append(pad(state, _STATE), STYLES.get(state, ""))
-    work = look.landing.get(builder.id) or git_words(builder)
-    rest = f" {pad(_age(builder, look.now), _AGE)} {pad(cut(work, _GIT), _GIT)} "
-    if look.width >= _NARROW:
+    is_wide = look.width >= _NARROW
+    git = _GIT_AND_REQUEST if is_wide else _GIT
+    work = look.landing.get(builder.id) or git_words(builder, whole=is_wide)
+    rest = f" {pad(_age(builder, look.now), _AGE)} {pad(cut(work, git), git)} "
+    if is_wide:
         rest += f"{pad(cut(builder.id, _ID), _ID)} "
     task = printable(" ".join(builder.title.split()))
     line.append(cut(rest + task, max(0, look.width - line.cell_len)))
@@ -98,7 +100,14 @@ def _age(builder: BuilderShown, now: float) -> str:
     return age(now - builder.status.at) if builder.status.at else ""
 
 
-def git_words(builder: BuilderShown) -> str:
+def git_words(builder: BuilderShown, *, whole: bool) -> str:
+    """With its pull request; where there is no room for both, of this alone."""
+    if builder.pull_request:
+        return f"{_tree_words(builder)} {builder.pull_request.short}" if whole else builder.pull_request.short
+    return _tree_words(builder)
+
+
+def _tree_words(builder: BuilderShown) -> str:
     if builder.status.state == "queued":
         return ""
     if builder.git is None or builder.git.problem:

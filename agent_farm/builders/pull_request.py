@@ -43,8 +43,12 @@ class PullRequest(Struct, frozen=True):
         return f"refs/remotes/{self.remote}/{self.branch}"
 
     @property
+    def short(self) -> str:
+        return f"#{self.number} {self.state}" if self.number is not None else "not open yet"
+
+    @property
     def told(self) -> str:
-        return f"PR #{self.number} {self.state}" if self.number is not None else "PR not open yet"
+        return f"PR {self.short}"
 
 
 class _File(Struct):

@@ -42,7 +42,8 @@ Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          on BRANCH, detached, rebase: what is checked out, if not its own
          ✓ proven by checks, (✓) before it or its target moved, ✗ not
          ! there are flags; af check shows them
-         PR #12 open, merged, closed: as of the last af pr --refresh
+         PR #12 open, merged, closed: as of the last look at the forge
+         (af pr --refresh, or an open board or page)
          no tree, not ours: git is not asked there; af diff explains
 Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
 A narrow terminal leaves columns out; --json has everything.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +21,7 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.live.file_watch import Changes, Watch, open_watch
 from agent_farm.live.rows import Board, Difference
 from agent_farm.server.address import load_address, server_files
+from agent_farm.server.launching import python_argv
 
 T = TypeVar("T")
 
@@ -26,6 +29,7 @@ GATHER_SECONDS = 0.02
 PANE_SECONDS = 2.0
 GIT_SECONDS = 1.0
 GIT_AGAIN_SECONDS = 30.0
+FORGE_SECONDS = 120.0
 PING_SECONDS = 15.0
 _MOST_WAITING = 200
 
@@ -133,6 +137,7 @@ class Live:
                 tasks.create_task(self._look_at_panes(board))
                 tasks.create_task(self._read_git(board))
                 tasks.create_task(self._ask_git_again(board))
+                tasks.create_task(self._ask_forge_again(board))
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -217,6 +222,14 @@ class Live:
                 {id for id, row in board.rows.items() if row["status"]["state"] in ("working", "preparing")}
             )
 
+    async def _ask_forge_again(self, board: Board) -> None:
+        """What has become of open pull requests; while somebody watches, and beside all other looks."""
+        while True:
+            if ids := board.open_requests():
+                await _refreshed(self.root, ids)
+                self._note(Changes(builders=ids))
+            await asyncio.sleep(FORGE_SECONDS)
+
     async def _aside(self, function: Callable[[], T]) -> T:
         """On a thread of its own: no look meets another one, none waits for other work of the server."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
@@ -283,6 +296,27 @@ def _is_stopping(root: Path) -> bool:
     except AgentFarmError:
         return False
     return address is not None and address.stopping
+
+
+async def _refreshed(root: Path, ids: Iterable[str]) -> None:
+    process = _refreshing(root, ids)
+    try:
+        await asyncio.to_thread(process.wait)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+
+
+def _refreshing(root: Path, ids: Iterable[str]) -> subprocess.Popen[bytes]:
+    """A process of its own: an interrupt ends it at once, with the `gh` that it waits for."""
+    return subprocess.Popen(
+        python_argv("agent_farm.cli.main", "pr", "--refresh", *sorted(ids)),
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _told(problem: AgentFarmError) -> dict[str, Any]:

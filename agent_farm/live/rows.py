@@ -10,6 +10,7 @@ import msgspec
 
 from agent_farm.builders.events import Usage, load_usage
 from agent_farm.builders.proof import Proof
+from agent_farm.builders.pull_request import PullRequest, load_pull_request
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import Status
@@ -48,6 +49,7 @@ class Board:
     _statuses: dict[str, Status] = field(default_factory=dict)
     _usage: dict[str, Usage | None] = field(default_factory=dict)
     _proofs: dict[str, Proof] = field(default_factory=dict)
+    _requests: dict[str, PullRequest | None] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)
     _panes: Mapping[str, tuple[str, bool]] | None = None
 
@@ -84,6 +86,10 @@ class Board:
         self._read_proofs(chosen)
         return self._difference()
 
+    def open_requests(self) -> set[str]:
+        """Whose pull requests the forge may have merged or closed since."""
+        return {id for id, one in self._requests.items() if one and one.number and one.state == "open"}
+
     def _read_statuses(self, records: Iterable[BuilderRecord]) -> None:
         chosen = list(records)
         if not chosen:
@@ -91,6 +97,7 @@ class Board:
         for id, status in read_statuses(self.farm, chosen).items():
             self._statuses[id] = _kept(self._statuses.get(id), status)
             self._usage[id] = load_usage(self.farm.run(id).usage)
+            self._requests[id] = load_pull_request(self.farm.run(id).pull_request)
         self._read_proofs(chosen)
 
     def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:
@@ -101,7 +108,12 @@ class Board:
     def _builder(self, record: BuilderRecord) -> Builder:
         id = record.id
         return Builder(
-            record, self._statuses[id], self._git.get(id), self._usage.get(id), proof=self._proofs.get(id)
+            record,
+            self._statuses[id],
+            self._git.get(id),
+            self._usage.get(id),
+            proof=self._proofs.get(id),
+            pull_request=self._requests.get(id),
         )
 
     def _difference(self) -> Difference:
@@ -113,6 +125,7 @@ class Board:
             self._statuses.pop(id, None)
             self._git.pop(id, None)
             self._usage.pop(id, None)
+            self._requests.pop(id, None)
             self._proofs.pop(id, None)
         return Difference(changed, removed)
 

@@ -6,11 +6,13 @@ import json
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cli.test_attach import AF, Terminal, builder, clients, terminal, tmux
 from tests.conftest import Af
 from tests.gitrepo import git
+from tests.landing.test_pull_requests import made
 from tests.waiting import wait_until
 
 __all__ = ["builder", "terminal"]  # fixtures
@@ -261,6 +263,28 @@ def test_the_review_opens_at_the_builder_under_the_cursor_and_comes_back(termina
     assert any("›" in line for line in lines(terminal))  # the cursor is in view in the other size, too
     terminal.keys("q")
     terminal.shows("ended=0")
+
+
+def test_what_became_of_a_pull_request_is_seen_and_a_forge_that_hangs_holds_up_nobody(
+    terminal: Terminal, af: Af, repo: Path, tmp_path: Path
+) -> None:
+    id = spawned(af, "[[write:one.txt]]")
+    forge = made("gh", tmp_path, repo, af)
+    forge.told(id)
+    program, told, pid = forge.place / "bin" / "gh", forge.place / "gh", forge.place / "pid"
+    program.rename(told)
+    program.write_text(f"#!/bin/sh\necho $$ > {pid}\nexec sleep 600\n")
+    program.chmod(0o755)
+    opened(terminal, f"PATH={program.parent}:$PATH {AF} board")
+    terminal.shows("#1 open")
+    hung = int(wait_until(lambda: pid.exists() and pid.read_text(), what="the forge to be asked"))
+    terminal.keys("q")
+    terminal.shows("ended=0")
+    wait_until(lambda: not psutil.pid_exists(hung), what="gh to be ended with the board")
+    told.rename(program)
+    forge.change(state="merged")
+    opened(terminal, f"clear; PATH={program.parent}:$PATH {AF} board")
+    terminal.shows("#1 merged")
 
 
 def test_several_that_are_marked_are_stopped_together(terminal: Terminal, af: Af, builder: str) -> None:

@@ -79,6 +79,14 @@ def test_the_next_that_needs_a_person_goes_round() -> None:
     assert next_needing(arrange(ALL[:3]), "one") is None
 
 
+def test_a_pull_request_is_shown_also_where_there_is_no_room_for_both() -> None:
+    one = {"forge": "gh", "number": 12, "url": "", "state": "merged", "head": None, "remote": "origin",
+           "branch": "b", "base": "main", "into": "main", "pushed": [], "at": 1.0}  # fmt: skip
+    builder = a_builder("asked", pull_request=one)
+    for width in (60, 200):
+        assert any(" #12 merged " in text for _, text in drawn([builder], Look(width, 9.0, (), None, {})))
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_no_line_is_wider_than_the_list(width: int) -> None:
     wide = a_builder("wide", "waiting", "日本語" * 60, task_text="🎉" * 80, title="🎉 wide\x1b[31m " * 30)

@@ -145,7 +145,7 @@ def test_a_line_of_the_list_is_one_row_and_a_comment_on_all_leaves_the_cursor_at
     begin = next(at for at, line in enumerate(lines(terminal)) if "Results, riskiest first" in line)
     assert "…" in lines(terminal)[begin + 1]
     assert "Enter: this one" in lines(terminal)[begin + 2]
-    terminal.keys("Enter")
+    terminal.keys("Escape")
     wait_until(lambda: "Enter: this one" not in terminal.screen(), what="the list to close")
     terminal.keys("j", "j", "j", "c")  # the heading of its file: a comment on all of it
     terminal.shows("Comment on all of it")

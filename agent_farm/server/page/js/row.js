@@ -44,7 +44,7 @@ function detail(builder) {
   return null;
 }
 
-export function gitBadges({ git, proof }) {
+export function gitBadges({ git, proof, pull_request: request }) {
   const place = h("span.git");
   if (!git) return place;
   const badge = (kind, number, sign, word) =>
@@ -68,6 +68,7 @@ export function gitBadges({ git, proof }) {
     badge("dirty", git.dirty, "~", "changed files"),
     badge("untracked", git.untracked, "?", "untracked files"),
     git.landed && git.has_commits ? null : proofMark(proof),
+    request?.number ? h("span", { title: line(request.url) }, `#${request.number} ${request.state}`) : null,
   ].filter(Boolean);
   place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
   return place;

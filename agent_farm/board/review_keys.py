@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from agent_farm.board.key_table import Key
 from agent_farm.board.review_rows import Row
-from agent_farm.operations.review import ReviewItem, ReviewShown
+from agent_farm.operations.review import ReviewItem
+from agent_farm.operations.review_show import ReviewShown
 
 
 @dataclass(frozen=True, slots=True)

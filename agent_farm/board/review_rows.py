@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from agent_farm.operations.review import ReviewItem, ReviewShown
+from agent_farm.operations.review import ReviewItem
+from agent_farm.operations.review_show import ReviewShown
 from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment

@@ -24,7 +24,8 @@ from agent_farm.board.verbs_on_a_thread import ask, on_a_thread
 from agent_farm.cli.cells import cut
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.operation import Context
-from agent_farm.operations.review import Review, ReviewItem, ReviewQueue, ReviewShown, queue_and_first
+from agent_farm.operations.review import Review, ReviewItem, ReviewQueue, queue_and_first
+from agent_farm.operations.review_show import ReviewShown
 from agent_farm.printable import printable
 
 _BESIDE, _LISTED, _LIST = 120, 160, 40  # columns from which sides stand beside each other, and the list too

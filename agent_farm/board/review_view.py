@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from agent_farm.board.review_rows import Row
 from agent_farm.board.syntax_colours import SyntaxColours
-from agent_farm.operations.review import ReviewShown
+from agent_farm.operations.review_show import ReviewShown
 from agent_farm.printable import printable
 from agent_farm.review.diff_as_read import LineRead
 

@@ -24,10 +24,11 @@ from agent_farm.cli.output import (
 )
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.review import Reviewed, ReviewQueue, ReviewShown, queue_and_first
+from agent_farm.operations.review import ReviewQueue, queue_and_first
 from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
+from agent_farm.operations.review_show import Reviewed, ReviewShown
 from agent_farm.review.diff_as_read import FileRead, LineRead
 from agent_farm.review.folding import Fold, folded, head_words
 from agent_farm.review.kept import Comment

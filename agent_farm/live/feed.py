@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import signal
-import subprocess
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,10 +16,10 @@ from agent_farm.disk import is_locked, make_directory
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import keep_apart
+from agent_farm.live.asking_forge import refreshed
 from agent_farm.live.file_watch import Changes, Watch, open_watch
 from agent_farm.live.rows import Board, Difference
 from agent_farm.server.address import load_address, server_files
-from agent_farm.server.launching import python_argv
 
 T = TypeVar("T")
 
@@ -226,7 +224,7 @@ class Live:
         """What has become of open pull requests; while somebody watches, and beside all other looks."""
         while True:
             if ids := board.open_requests():
-                await _refreshed(self.root, ids)
+                await refreshed(self.root, ids)
                 self._note(Changes(builders=ids))
             await asyncio.sleep(FORGE_SECONDS)
 
@@ -296,27 +294,6 @@ def _is_stopping(root: Path) -> bool:
     except AgentFarmError:
         return False
     return address is not None and address.stopping
-
-
-async def _refreshed(root: Path, ids: Iterable[str]) -> None:
-    process = _refreshing(root, ids)
-    try:
-        await asyncio.to_thread(process.wait)
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-
-
-def _refreshing(root: Path, ids: Iterable[str]) -> subprocess.Popen[bytes]:
-    """A process of its own: an interrupt ends it at once, with the `gh` that it waits for."""
-    return subprocess.Popen(
-        python_argv("agent_farm.cli.main", "pr", "--refresh", *sorted(ids)),
-        cwd=root,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 def _told(problem: AgentFarmError) -> dict[str, Any]:

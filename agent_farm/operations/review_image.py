@@ -11,8 +11,8 @@ from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
-from agent_farm.operations.review import require_result
 from agent_farm.operations.review_mark import Tip
+from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import shown_text
 from agent_farm.review.kept import Side
 

@@ -15,7 +15,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Operation, Request, single
-from agent_farm.operations.review import require_result
+from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import FileRead, counted, files_read, marked
 from agent_farm.review.kept import Comment, Decision, Kept, save_kept
 from agent_farm.review.rounds import Result

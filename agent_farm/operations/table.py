@@ -28,7 +28,7 @@ MODULES = {
     "conflicts": "conflicts",
     "sync": "sync",
     "review": "review",
-    "review_show": "review",
+    "review_show": "review_show",
     "review_image": "review_image",
     "review_mark": "review_mark",
     "review_comment": "review_comment",

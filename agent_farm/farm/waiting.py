@@ -133,7 +133,7 @@ def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
 
 def keep_prompt(farm: Farm, id: str) -> Path:
     """Where the prompt is now, if it had one, of one that is forgotten."""
-    kept = _forgotten(farm) / f"{id}-{time.time_ns()}.md"
+    kept = forgotten(farm) / f"{id}-{time.time_ns()}.md"
     make_directory(kept.parent)
     with suppress(FileNotFoundError):
         os.rename(farm.run(id).prompt, kept)
@@ -143,14 +143,15 @@ def keep_prompt(farm: Farm, id: str) -> Path:
 def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
     """Delete the prompts of those that were taken out of the queue so long ago; tells of whom, and when."""
     limit = time.time() - age
-    for path in sorted(_forgotten(farm).glob("*.md")):
+    for path in sorted(forgotten(farm).glob("*.md")):
         name = _FORGOTTEN.fullmatch(path.name)
         if name and (epoch := int(name[2]) // 10**9) <= limit:
             path.unlink(missing_ok=True)
             yield name[1], epoch
 
 
-def _forgotten(farm: Farm) -> Path:
+def forgotten(farm: Farm) -> Path:
+    """Where prompts of builders are kept that af knows no more."""
     return farm.paths.state / "forgotten"
 
 

@@ -155,6 +155,9 @@ def _open_lock(path: Path) -> int:
         make_directory(path.parent)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        if error.errno == errno.EROFS:  # one that cannot be written keeps others out as well
+            with suppress(OSError):
+                return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         raise cannot_write(path, error) from error
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import ALIVE, State
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.farm.ending import end_processes
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
@@ -100,13 +100,30 @@ def _end(
     ending = {id: record for id, record in records.items() if id not in problems}
     # how a runtime ended by itself stays on record
     ran = {id: one for id, one in ending.items() if not statuses[id].is_finished}
-    with farm.registry.edit() as now:
-        now.update({id: record.with_state("stopped", reason) for id, record in ran.items()})
+    unrecorded = _record(farm, ran, reason) if ran else None
     problems |= end_processes(farm, list(ending.values()))
     for id, record in ending.items():
         if id not in problems:
             note(farm, record, "stopped")
+    if unrecorded:
+        problems = {id: _ended(id, unrecorded) for id in ran} | problems
     return {id: problems.get(id, id) for id in records}
+
+
+def _record(farm: Farm, ran: Mapping[str, BuilderRecord], reason: str) -> AgentFarmError | None:
+    """What keeps it from being stored, a full disk say: whoever may be filling it is to end all the same."""
+    try:
+        with farm.registry.edit() as now:
+            now.update({id: record.with_state("stopped", reason) for id, record in ran.items()})
+    except DamagedFile:
+        raise
+    except AgentFarmError as error:
+        return error
+    return None
+
+
+def _ended(id: str, error: AgentFarmError) -> AgentFarmError:
+    return AgentFarmError(f"{id} has ended, which could not be stored", why=error.sentence, hint=error.hint)
 
 
 def _running(context: Context) -> list[BuilderRecord]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -159,19 +160,19 @@ def assert_nothing_lost(af: Af, repo: Path, id: str) -> None:
     assert [builder["id"] for builder in json.loads(status.stdout)["builders"]] == [id], status
 
 
+def fill(disk: Path) -> None:
+    with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as ballast:
+        while True:
+            ballast.write(b"\0" * 4096)
+
+
 def everything(id: str) -> list[list[str]]:
     return [[id if word == "task-0000-none" else word for word in WORDS[name]] for name in PRESENT]
 
 
 def test_a_full_disk(af: Af, small_disk: Path, farm_on_disk: tuple[Path, str]) -> None:
     repo, id = farm_on_disk
-    (small_disk / "ballast").write_bytes(b"")
-    with (small_disk / "ballast").open("wb", buffering=0) as ballast:
-        try:
-            while True:
-                ballast.write(b"\0" * 4096)
-        except OSError:
-            pass
+    fill(small_disk)
     environment = {"XDG_STATE_HOME": str(small_disk / "state")}
     for words in everything(id):
         done = af(*words, cwd=repo, env=environment)
@@ -195,13 +196,33 @@ def test_a_read_only_disk(af: Af, small_disk: Path, farm_on_disk: tuple[Path, st
     for words in everything(id):
         done = af(*words, cwd=repo, env=environment)
         assert_clear(done)
-        if words[0] in ("spawn", "stop", "resume"):
+        if words[0] in ("spawn", "resume"):
             assert done.returncode == 1, done
             assert "Read-only file system" in done.stderr
         if words[0] in ("status", "path", "config", "logs"):
             assert done.returncode == 0, done
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert_nothing_lost(af, repo, id)
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_a_builder_can_be_stopped_on_a_disk_that_takes_nothing(af: Af, small_disk: Path, how: str) -> None:
+    """It may be what fills it."""
+    repo = make_repo(small_disk / "repo")
+    id = af("spawn", "--runtime", "demo", "Fix", cwd=repo).stdout.strip()
+    assert af("wait", id, cwd=repo).returncode == 0
+    if how == "full":
+        fill(small_disk)
+    else:
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    done = af("stop", "--all", cwd=repo)
+    assert_clear(done)
+    assert done.returncode == 1
+    assert f"{id} has ended, which could not be stored" in done.stderr
+    assert "No space left" in done.stderr or "Read-only file system" in done.stderr
+    (builder,) = json.loads(af("status", "--json", cwd=repo).stdout)["builders"]
+    assert builder["status"]["state"] not in ("idle", "working", "starting")
+    assert af("stop", "--all", cwd=repo).stderr == "No builder is running.\n"
 
 
 def test_a_disk_that_fills_up_during_the_checkout(af: Af, small_disk: Path) -> None:

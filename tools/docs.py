@@ -81,7 +81,7 @@ on all of them. A click on a line or a key does the same as moving there or pres
   its Esc, and the box closes once the question is answered.
 - **land** shows what would land, and puts it into the [landing queue](landing.md#af-land), which works on by
   itself, also when you leave the board. A line below the first says how far it is, and each builder in the
-  queue is marked `to land`, `checking` or `passed`. A queue that stopped is gone on with, or emptied, by `l`.
+  queue is marked `to land`, `checking` or `passed`. If it stopped, `l` continues or empties it.
   Where no check is declared, work is merged at once.
 - **prune** shows first what would be lost. What is removed can be brought back (`u`).
 - **review** opens the [review](review.md) at this builder, or of the marked ones alone; `Esc` or `q` comes

@@ -62,9 +62,14 @@ def _kinds(kind: type[AgentFarmError]) -> Iterator[type[AgentFarmError]]:
         yield from _kinds(below)
 
 
-def as_farm_error(error: AgentFarmError | OSError, what: str) -> AgentFarmError:
-    """An error of the system told as what failed by it."""
-    return error if isinstance(error, AgentFarmError) else AgentFarmError(what, why=str(error))
+def as_farm_error(error: AgentFarmError | OSError, what: str | None = None) -> AgentFarmError:
+    """An error of the system told as what failed by it, or alone: a full disk, no permission."""
+    if isinstance(error, AgentFarmError):
+        return error
+    if what is not None:
+        return AgentFarmError(what, why=str(error))
+    where = f": {error.filename}" if error.filename else ""
+    return AgentFarmError(f"{error.strerror or error}{where}")
 
 
 def in_one_line(error: Exception) -> str:

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 from agent_farm.errors import NotFound, UsageError
 
 Kind = Literal["git", "directory", "file"]
-KINDS: tuple[Kind, ...] = ("git", "directory", "file")
 GIT_PROTOCOLS = ("file", "git", "http", "https", "ssh")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -36,20 +36,7 @@ _HOMES = {
     "store_session_episode": "memory",
 }
 
-__all__ = [
-    "Butler",
-    "CredentialStore",
-    "Database",
-    "Endpoint",
-    "MockSpawner",
-    "Spawner",
-    "SpawnerResult",
-    "fetch_memory_context",
-    "load_butler",
-    "session_complete",
-    "session_create",
-    "store_session_episode",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from msgspec.structs import asdict
 
 from agent_farm.cli.derived import Way, command_of, context_of
+from agent_farm.cli.fields import option_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.sources import (
@@ -39,24 +40,6 @@ def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def _sources() -> click.Option:
-    return click.Option(
-        ["--source", "-s", "sources"],
-        metavar="NAME",
-        multiple=True,
-        shell_complete=complete_sources,
-        help="A source to read, or a group of them; may be given several times.",
-    )
-
-
-def _agent() -> click.Option:
-    return click.Option(
-        ["--agent"],
-        metavar="NAME",
-        help="Agent that answers; default: that of config.json, else [spawn] runtime.",
-    )
-
-
 def _request(values: dict[str, Any]) -> dict[str, Any]:
     """`-` is standard input; no question at all is an empty one, which is refused with the form."""
     question = values["question"]
@@ -71,6 +54,8 @@ def _show(found: Answered) -> None:
     answer(_CONTROL.sub("", text) if sys.stdout.isatty() else text)
 
 
+_SOURCES = option_of("ask_sources", "sources", "--source", "-s", metavar="NAME", complete=complete_sources)
+_AGENT = option_of("ask_sources", "agent", "--agent", metavar="NAME")
 ask = command_of(
     Way("ask_sources", _show, build=_request),
     name="ask",
@@ -86,14 +71,14 @@ ask = command_of(
     """,
     params={
         "question": click.Argument(["question"], required=False),
-        "sources": _sources(),
-        "agent": _agent(),
+        "sources": _SOURCES,
+        "agent": _AGENT,
     },
     metavars={"timeout": "SECONDS"},
 )
 
 
-@click.command(params=[_sources(), _agent()])
+@click.command(params=[_SOURCES, _AGENT])
 def chat(sources: tuple[str, ...], agent: str | None) -> None:
     """Talk with your own AI CLI about local sources, in this terminal.
 
@@ -145,10 +130,7 @@ def _show_updated(one: SourceShown) -> None:
     answer(f"updated {one.name}")
 
 
-def _name() -> click.Argument:
-    return click.Argument(["name"], shell_complete=complete_sources)
-
-
+_NAMED = {"name": complete_sources, "names": complete_sources}
 sources = click.Group(
     "sources",
     help="""The directories, files and git repositories that `af ask` may read.
@@ -162,19 +144,12 @@ sources = click.Group(
         command_of(
             Way("sources_add", _show_added),
             name="add",
-            params={
-                "name": click.Argument(["name"]),
-                "target": click.Argument(["target"], metavar="PATH|URL"),
-            },
-            metavars={"branch": "NAME", "commit": "ID"},
+            arguments=("name", "target"),
+            metavars={"target": "PATH|URL", "branch": "NAME", "commit": "ID"},
         ),
         command_of(Way("list_sources", _show_all), name="list"),
-        command_of(Way("sources_show", _show_one), name="show", params={"name": _name()}),
-        command_of(Way("sources_remove", _show_removed), name="remove", params={"name": _name()}),
-        command_of(
-            Way("sources_update", _show_updated),
-            name="update",
-            params={"names": click.Argument(["names"], nargs=-1, shell_complete=complete_sources)},
-        ),
+        command_of(Way("sources_show", _show_one), name="show", arguments=_NAMED, complete=_NAMED),
+        command_of(Way("sources_remove", _show_removed), name="remove", arguments=_NAMED, complete=_NAMED),
+        command_of(Way("sources_update", _show_updated), name="update", arguments=_NAMED, complete=_NAMED),
     ],
 )

@@ -115,6 +115,7 @@ def _show_unset(found: UnsetCredential) -> None:
     answer(f"{found.unset} is removed")
 
 
+_NAMED = {"name": complete_credentials}
 credentials = click.Group(
     "credentials",
     help="""Keys for headless sessions, encrypted in butler.db; a stored one wins over the environment's.
@@ -130,13 +131,11 @@ credentials = click.Group(
             Way("credentials_set", _show_set, build=_with_value),
             name="set",
             help="Store a value, asked for without echo or read from standard input.",
-            params={"name": click.Argument(["name"], shell_complete=complete_credentials), "value": None},
+            arguments=_NAMED,
+            complete=_NAMED,
+            params={"value": None},
         ),
         command_of(Way("credentials_list", _show_all), name="list"),
-        command_of(
-            Way("credentials_unset", _show_unset),
-            name="unset",
-            params={"name": click.Argument(["name"], shell_complete=complete_credentials)},
-        ),
+        command_of(Way("credentials_unset", _show_unset), name="unset", arguments=_NAMED, complete=_NAMED),
     ],
 )

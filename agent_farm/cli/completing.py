@@ -62,8 +62,9 @@ def _sessions(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
 
 
 def _session_sources(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    fixed = ("tick", "external", "trigger", "route")
-    return dict.fromkeys((*fixed, *(f"schedule:{name}" for name in _schedules(farm, ctx, word))))
+    from agent_farm.sessions.trigger_sources import PLAIN_SOURCES, SCHEDULE_PREFIX
+
+    return (*PLAIN_SOURCES, *(SCHEDULE_PREFIX + name for name in _schedules(farm, ctx, word)))
 
 
 def _schedules(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
@@ -119,16 +120,18 @@ complete_sessions = offered(_sessions)
 complete_worktrees = offered(_worktrees)
 complete_states = in_a_list(offered(_states))
 complete_files = in_a_list(offered(_tracked))
-complete_keys_pressed = offered(_keys)
 complete_after = in_a_list(complete_ids)
 complete_runtimes_of_several = in_a_list(complete_runtimes)
+complete_path = click.Path().shell_complete
 
 BY_FIELD: Mapping[str, Complete] = {
+    "id": complete_ids,
+    "ids": complete_ids,
     "butler": offered(_butlers),
     "runtime": complete_runtimes,
     "source": offered(_session_sources),
     "item": offered(_items),
-    "keys": complete_keys_pressed,
+    "keys": offered(_keys),
     "timezone": offered(_timezones),
     "session_id": complete_sessions,
     "resume": complete_sessions,

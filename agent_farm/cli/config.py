@@ -64,10 +64,7 @@ def _show_agreed(found: Agreed) -> None:
         narrate("Nothing is waiting for your consent.")
 
 
-def _name() -> click.Argument:
-    return click.Argument(["name"], shell_complete=complete_keys)
-
-
+_NAMED = {"name": complete_keys}
 config = click.Group(
     "config",
     help="""Show and change settings: those of the repository, and your own.
@@ -82,19 +79,17 @@ config = click.Group(
     """,
     commands=[
         command_of(Way("config_list", _show_all), name="list"),
-        command_of(Way("config_get", _show_one), name="get", params={"name": _name()}),
+        command_of(Way("config_get", _show_one), name="get", arguments=_NAMED, complete=_NAMED),
         command_of(
             Way("config_set", _show_stored),
             name="set",
-            params={
-                "name": _name(),
-                "value": click.Argument(["value"], shell_complete=complete_values),
-                "yes": None,  # what a person types is agreed to by that
-            },
+            arguments=("name", "value"),
+            complete={**_NAMED, "value": complete_values},
+            params={"yes": None},  # what a person types is agreed to by that
             context_settings={"ignore_unknown_options": True},
             epilog="A value may begin with a dash. Typing it counts as approving it.",
         ),
-        command_of(Way("config_unset", _show_taken_out), name="unset", params={"name": _name()}),
+        command_of(Way("config_unset", _show_taken_out), name="unset", arguments=_NAMED, complete=_NAMED),
         command_of(Way("config_agree", _show_agreed), name="agree", short={"yes": "-y"}),
     ],
 )

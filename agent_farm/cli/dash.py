@@ -12,10 +12,13 @@ from agent_farm.errors import AgentFarmError, in_one_line
 from agent_farm.server.invitation import invite
 
 
-@click.command()
-@click.option("--no-browser", "--print", is_flag=True, help="Only print the address.")
-@click.option("--all", "all_farms", is_flag=True, help="Show all your farms in one page.")
-@json_option
+@click.command(
+    params=[
+        click.Option(["--no-browser", "--print"], is_flag=True, help="Only print the address."),
+        click.Option(["--all", "all_farms"], is_flag=True, help="Show all your farms in one page."),
+        json_option(),
+    ]
+)
 def dash(no_browser: bool, all_farms: bool, as_json: bool) -> None:
     """Open the dashboard: all builders and sessions in the browser, live.
 

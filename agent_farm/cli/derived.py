@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct, inspect
 
 from agent_farm.cli.completing import BY_FIELD
-from agent_farm.cli.options import Complete, asker, complete_ids, current_directory, current_farm
+from agent_farm.cli.fields import argument, fields_of, option
+from agent_farm.cli.options import Complete, asker, current_directory, current_farm, json_option
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.cli.progress import Progress
 from agent_farm.errors import UsageError
@@ -62,60 +63,83 @@ def command_of(
     name: str | None = None,
     help: str | None = None,
     others: Mapping[str, Way] | None = None,
+    arguments: Iterable[str] = (),
     params: Mapping[str, click.Parameter | None] | None = None,
     also: Sequence[click.Parameter] = (),
     words: Mapping[str, str] | None = None,
     short: Mapping[str, str] | None = None,
     metavars: Mapping[str, str] | None = None,
+    complete: Mapping[str, Complete] | None = None,
     epilog: str | None = None,
     context_settings: dict[str, Any] | None = None,
 ) -> click.Command:
     """The command of a verb, called like it unless it has a `name`, told of in its words or in `help`.
 
-    `params` takes the place of derived ones by field (None: there is none), `also` are the terminal's own;
-    `words`, `short` and `metavars` name what is derived otherwise than after its field.
+    A parameter is derived from each field: an option, or one of the `arguments`, of which builders' ids are
+    always one. `words`, `short` and `metavars` name it otherwise than after its field, `complete` says what
+    Tab offers. `params` takes the place of derived ones (None: there is none), `also` are the terminal's own.
     An option named in `others` has another verb done instead.
     """
-    operation, own = load(way.verb), params or {}
+    operation, own, offers = load(way.verb), params or {}, {**BY_FIELD, **(complete or {})}
 
-    def named(field: inspect.Field) -> click.Parameter:
+    def derived(field: inspect.Field) -> click.Parameter:
+        metavar, offer = (metavars or {}).get(field.name), offers.get(field.name)
+        if field.name in (*_NAMES_BUILDERS, *arguments):
+            return argument(field, metavar, offer)
         word = (words or {}).get(field.name) or f"--{field.name.replace('_', '-')}"
         letter = (short or {}).get(field.name)
-        return _parameter(field, [word, *([letter] if letter else [])], (metavars or {}).get(field.name))
+        return option(field, [word, *([letter] if letter else [])], metavar, offer, required=field.required)
 
-    derived = [own[field.name] if field.name in own else named(field) for field in fields_of(operation)]
+    found = [own[field.name] if field.name in own else derived(field) for field in fields_of(operation)]
+    shown = [*(param for param in found if param is not None), *also]
     many = "ids" in operation.request.__struct_fields__
     filters = [_filter(word, help) for word, help in _FILTERS.items()] if many else []
-    shown = [*(param for param in derived if param is not None), *also]
 
     def carry_out(as_json: bool, **values: Any) -> int:
         given = {str(param.name): param for param in shown if _is_given(param, values)}
-        asked = [name for name in others or () if name in given]
-        if len(asked) > 1:
-            raise _not_together(given[asked[0]], given[asked[1]])
-        option = asked[0] if asked else None
-        chosen = (others or {})[option] if option else way
+        chosen = _chosen(way, others or {}, operation, given)
         verb = load(chosen.verb)
-        if option and not chosen.build:
-            _require_together(verb, operation, given, option)
         fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
-        try:
-            request = read_request(verb, fields)
-        except UsageError as error:
-            error.hint = f"{click.get_current_context().command_path} --help"
-            raise
         progress = Progress()
+        request = _request(verb, fields)
         context = context_of(verb, partial(chosen.open, values) if chosen.open else None, progress)
         return _carry_out(Typed(values, verb, context, request, as_json, progress), chosen)
 
     return _Command(
         name or way.verb,
         context_settings=context_settings,
-        params=[*shown, *filters, _json()],
+        params=[*shown, *filters, json_option()],
         callback=carry_out,
         help=help or operation.text,
         epilog=epilog,
     )
+
+
+def _chosen(
+    way: Way, others: Mapping[str, Way], command: Operation[Any, Any], given: Mapping[str, click.Parameter]
+) -> Way:
+    """The command's own, or that of the one option that has another verb done. What was typed has to belong
+    to its verb, or to the terminal."""
+    asked = [name for name in others if name in given]
+    if not asked:
+        return way
+    if len(asked) > 1:
+        raise _not_together(given[asked[0]], given[asked[1]])
+    chosen = others[asked[0]]
+    if not chosen.build:
+        fields = load(chosen.verb).request.__struct_fields__
+        for name in set(command.request.__struct_fields__) - set(fields):
+            if name in given:
+                raise _not_together(given[asked[0]], given[name])
+    return chosen
+
+
+def _request(verb: Operation[Any, Any], fields: Mapping[str, Any]) -> Any:
+    try:
+        return read_request(verb, fields)
+    except UsageError as error:
+        error.hint = f"{click.get_current_context().command_path} --help"
+        raise
 
 
 _FILTERS = {
@@ -159,15 +183,6 @@ def _known(operation: Operation[Any, Any], given: Iterable[str], values: Mapping
     return {name: values[name] for name in given if name in operation.request.__struct_fields__}
 
 
-def _require_together(
-    verb: Operation[Any, Any], command: Operation[Any, Any], given: Mapping[str, click.Parameter], option: str
-) -> None:
-    """What was typed belongs to the verb that the option stands for, or to the terminal."""
-    for name in set(command.request.__struct_fields__) - set(verb.request.__struct_fields__):
-        if name in given:
-            raise _not_together(given[option], given[name])
-
-
 def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
     hint = f"{click.get_current_context().command_path} --help"
     return UsageError(f"{_word(one)} does not go with {_word(other)}", hint=hint)
@@ -176,18 +191,6 @@ def _not_together(one: click.Parameter, other: click.Parameter) -> UsageError:
 def _word(param: click.Parameter) -> str:
     """As a person has typed it."""
     return param.opts[0] if isinstance(param, click.Option) else str(param.metavar).strip("[].")
-
-
-def option_of(
-    verb: str, field: str, word: str, metavar: str | None = None, complete: Complete | None = None
-) -> click.Option:
-    """The option of another verb's field, under a word of the terminal's own."""
-    (found,) = (one for one in fields_of(load(verb)) if one.name == field)
-    of, help = _described(found.type)
-    if isinstance(of, inspect.BoolType):
-        return click.Option([word, field], is_flag=True, help=help)
-    offer = complete or BY_FIELD.get(field)
-    return click.Option([word, field], type=_type(of), metavar=metavar, help=help, shell_complete=offer)
 
 
 def context_of(
@@ -246,65 +249,3 @@ def _carry_out(typed: Typed, way: Way) -> int:
 
 def _answer(found: Answer) -> None:
     answer_json(msgspec.to_builtins(found, str_keys=True))
-
-
-def fields_of(operation: Operation[Any, Any]) -> Iterator[inspect.Field]:
-    found = inspect.type_info(operation.request)
-    assert isinstance(found, inspect.StructType)
-    return iter(found.fields)
-
-
-def _json() -> click.Option:
-    return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of text.")
-
-
-def _parameter(field: inspect.Field, words: Sequence[str], metavar: str | None) -> click.Parameter:
-    of, help = _described(field.type)
-    if field.name in _NAMES_BUILDERS:
-        return _builders(field, many=field.name == "ids")
-    if isinstance(of, inspect.BoolType):
-        return click.Option([*words, field.name], is_flag=True, help=help)
-    many = isinstance(of, inspect.VarTupleType)
-    return click.Option(
-        [*words, field.name],
-        type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
-        multiple=many,
-        required=field.required,
-        metavar=metavar,
-        help=help,
-        shell_complete=BY_FIELD.get(field.name),
-        show_default=str(field.default) if type(field.default) in (int, float) else None,
-    )
-
-
-def _builders(field: inspect.Field, *, many: bool) -> click.Argument:
-    word = field.name.removesuffix("s").upper()
-    return click.Argument(
-        [field.name],
-        metavar=(word if field.required else f"[{word}]") + ("..." if many else ""),
-        nargs=-1 if many else 1,
-        required=field.required,
-        shell_complete=complete_ids,
-    )
-
-
-def _described(of: inspect.Type) -> tuple[inspect.Type, str]:
-    """A field's type without its description and without null, and the description as help."""
-    text = ""
-    while isinstance(of, (inspect.Metadata, inspect.UnionType)):
-        if isinstance(of, inspect.Metadata):
-            text = str((of.extra_json_schema or {}).get("description", text))
-            of = of.type
-        else:
-            (of,) = (one for one in of.types if not isinstance(one, inspect.NoneType))
-    return of, f"{text}." if text else ""
-
-
-def _type(of: inspect.Type) -> click.ParamType[Any]:
-    if isinstance(of, inspect.LiteralType):
-        return click.Choice([str(value) for value in of.values])
-    if isinstance(of, inspect.IntType):
-        return click.INT if of.ge is None and of.le is None else click.IntRange(of.ge, of.le)
-    if isinstance(of, inspect.FloatType):
-        return click.FLOAT if of.ge is None and of.le is None else click.FloatRange(of.ge, of.le)
-    return click.STRING

@@ -14,7 +14,7 @@ import click
 from agent_farm import __version__
 from agent_farm.cli.command_table import ALSO_CALLED, COMMANDS, SECTIONS
 from agent_farm.cli.output import answer, narrate, show_bug, show_error
-from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, as_farm_error, nearest
 
 _INTERRUPTED = 130
 _BUG = 3
@@ -122,13 +122,12 @@ def run(arguments: list[str]) -> int:
         return _ended(arguments or _alone())
     except OSError as error:  # the error itself could not be told on stdout
         _silence_stdout()
-        show_error(_from_os(error), as_json=False)
+        show_error(as_farm_error(error), as_json=False)
         return 1
 
 
 def _alone() -> list[str]:
     """`af` alone in a terminal is the board; elsewhere, and outside of a repository, it is the help."""
-    import os
     from pathlib import Path
 
     from agent_farm.git.locate import locate
@@ -165,7 +164,7 @@ def _ended(arguments: list[str]) -> int:
         _silence_stdout()
         return 1
     except OSError as error:
-        show_error(_from_os(error), as_json=_can_answer() and as_json)
+        show_error(as_farm_error(error), as_json=_can_answer() and as_json)
         return 1
     except Exception as error:
         show_bug(error, as_json=as_json)
@@ -199,12 +198,6 @@ def _from_click(error: click.ClickException) -> AgentFarmError:
     dashed = isinstance(error, click.NoSuchOption) and error.option_name[:2] != "--" and takes_text
     why = "Text that begins with a dash goes after --." if dashed else None
     return UsageError(what, why=why, hint=f"{path} --help")
-
-
-def _from_os(error: OSError) -> AgentFarmError:
-    """A full or read-only disk, a missing directory, no permission: the user's to mend, not a bug."""
-    where = f" {error.filename}" if error.filename else ""
-    return AgentFarmError(f"{error.strerror or error}{':' if where else ''}{where}")
 
 
 def _can_answer() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from agent_farm.cli.completing import complete_worktrees
+from agent_farm.cli.completing import complete_path, complete_worktrees
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable
@@ -70,11 +70,8 @@ import_ = command_of(
         },
         before=_agree_to_import,
     ),
-    params={
-        "worktrees": click.Argument(
-            ["worktrees"], metavar="[WORKTREE]...", nargs=-1, shell_complete=complete_worktrees
-        ),
-    },
+    arguments=("worktrees",),
+    complete={"worktrees": complete_worktrees},
     short={"yes": "-y"},
     metavars={"task": "TEXT", "runtime": "NAME"},
     epilog="Without a WORKTREE, lists those that can be taken. Shows what it is about to do and asks first; "
@@ -88,17 +85,7 @@ def _show_ejected(part: Ejected) -> None:
         narrate(f"What it was to do is in {part.prompt}")
 
 
-eject = command_of(
-    Way("eject", _show_ejected),
-    params={
-        "to": click.Option(
-            ["--to"],
-            metavar="DIRECTORY",
-            type=click.Path(),
-            help="Directory that the worktree is moved into; without it, it stays where it is.",
-        )
-    },
-)
+eject = command_of(Way("eject", _show_ejected), metavars={"to": "DIRECTORY"}, complete={"to": complete_path})
 
 
 def _show_step(part: Step | LeftThere) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agent_farm.consent import Ask, Request
     from agent_farm.farm.farm import Farm, Step
 
-F = TypeVar("F", bound=Callable[..., Any])
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -47,10 +46,8 @@ def current_directory() -> Path:
         ) from None
 
 
-def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(
-        command
-    )
+def json_option() -> click.Option:
+    return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of text.")
 
 
 def text_of(data: bytes, where: str) -> str:

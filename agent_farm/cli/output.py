@@ -112,20 +112,20 @@ def show_bug(error: Exception, *, as_json: bool) -> None:
     show_error(AgentFarmError(what, why=where, hint="af doctor"), as_json=as_json)
 
 
-def terminal_width(default: int = 100) -> int:
+def terminal_width() -> int:
     if columns := os.environ.get("COLUMNS", ""):
-        return max(40, int(columns)) if columns.isdecimal() else default
+        return max(40, int(columns)) if columns.isdecimal() else 100
     try:
         return max(40, os.get_terminal_size(sys.stdout.fileno()).columns)
     except (OSError, ValueError):
-        return default
+        return 100
 
 
-def terminal_height(default: int = 24) -> int:
+def terminal_height() -> int:
     try:
         return max(4, os.get_terminal_size(sys.stdout.fileno()).lines)
     except (OSError, ValueError):
-        return default
+        return 24
 
 
 def is_interactive() -> bool:

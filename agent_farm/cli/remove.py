@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.cli.cells import cut
-from agent_farm.cli.derived import Way, command_of, option_of
+from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.fields import option_of
 from agent_farm.cli.forgotten import show_forgotten
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
@@ -19,8 +20,7 @@ from agent_farm.farm.trash import list_kept
 from agent_farm.launch import as_command
 from agent_farm.operations.expire import AllExpired, Expired, Left
 from agent_farm.operations.prune import Pruned, Removal, Running, Stays, WouldRemove
-from agent_farm.operations.removed import AllRemoved
-from agent_farm.operations.restore import Restored
+from agent_farm.operations.restore import AllRemoved, Restored
 from agent_farm.operations.stop import Forgotten
 
 EPILOG = """Finished: exited, failed, stopped or lost. Landed: every commit is on the base branch, the main
@@ -89,7 +89,7 @@ def _conclude_expired(found: AllExpired) -> None:
 prune_command = command_of(
     Way("prune", show_prune, _conclude_prune),
     others={"age": Way("expire", _show_expired, _conclude_expired)},
-    also=[option_of("expire", "age", "--expire", "AGE")],
+    also=[option_of("expire", "age", "--expire", metavar="AGE")],
     epilog=EPILOG,
 )
 
@@ -128,10 +128,9 @@ def _show_removed(found: AllRemoved) -> None:
 restore = command_of(
     Way("restore", _show_restored, build=_name_one),
     others={"listing": Way("removed", _show_removed)},
-    params={
-        "id": click.Argument(["id"], required=False, shell_complete=complete_removed),
-        "epoch": option_of("restore", "epoch", "--at", "EPOCH"),
-    },
+    params={"id": click.Argument(["id"], required=False, shell_complete=complete_removed)},
+    words={"epoch": "--at"},
+    metavars={"epoch": "EPOCH"},
     also=[click.Option(["--list", "listing"], is_flag=True, help="Show what can be restored.")],
 )
 

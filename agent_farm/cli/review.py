@@ -129,8 +129,7 @@ def _show_sent(found: ReviewSent) -> None:
     if found.delivery is None:
         narrate(f"No comment on {found.id} waits to be sent.")
         return
-    why = f": {found.delivery.reason}" if found.delivery.reason else ""
-    answer(printable(f"{found.id} {found.delivery.outcome}{why}"))
+    answer(printable(f"{found.id} {found.delivery.told}"))
     for hint in found.delivery.hints:
         narrate_hint(hint)
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.options import complete_runtimes, text_of
+from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.operations.trigger import Trigger, Triggered
@@ -36,6 +36,11 @@ Hand a prompt to the farm's server, which is started if needed; the session outl
   af trigger --no-wait "Tidy the changelog"
   af trigger --source route --context "From: the mailbox" "File this"
 """
+CWD = click.Option(
+    ["--cwd"],
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="Directory to run in; default: the butler's own.",
+)
 NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Print the session's id and leave.")
 
 
@@ -82,21 +87,21 @@ def show_result(result: SpawnerResult) -> None:
 
 def _params(**own: click.Parameter | None) -> dict[str, click.Parameter | None]:
     return {
-        "prompt": click.Argument(["prompt"], metavar="PROMPT|-"),
-        "runtime": click.Option(
-            ["--runtime"], metavar="NAME", help="Runtime to use.", shell_complete=complete_runtimes
-        ),
-        "cwd": click.Option(
-            ["--cwd"],
-            type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-            help="Directory to run in; default: the butler's own.",
-        ),
+        "cwd": CWD,
         **dict.fromkeys(("wait", "attached", "new_id")),
         **own,
     }
 
 
-_METAVARS = {"context": "TEXT", "resume": "ID", "model": "M", "timeout": "SECONDS", "butler": "NAME"}
+_METAVARS = {
+    "prompt": "PROMPT|-",
+    "context": "TEXT",
+    "runtime": "NAME",
+    "resume": "ID",
+    "model": "M",
+    "timeout": "SECONDS",
+    "butler": "NAME",
+}
 
 run = command_of(
     Way(
@@ -107,6 +112,7 @@ run = command_of(
     ),
     name="run",
     help=RUN,
+    arguments=("prompt",),
     params=_params(source=None),
     short={"yes": "-y"},
     metavars=_METAVARS,
@@ -115,6 +121,7 @@ run = command_of(
 trigger = command_of(
     Way("trigger", show_triggered, build=_request(waits)),
     help=TRIGGER,
+    arguments=("prompt",),
     params=_params(),
     also=[NO_WAIT],
     short={"yes": "-y"},

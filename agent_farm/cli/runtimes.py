@@ -60,7 +60,8 @@ runtimes = click.Group(
         command_of(
             Way("runtimes_check", _show_check),
             name="check",
-            params={"name": click.Argument(["name"], shell_complete=complete_runtimes)},
+            arguments=("name",),
+            complete={"name": complete_runtimes},
             short={"yes": "-y"},
             epilog="Exit code 1 when a check fails.",
         )

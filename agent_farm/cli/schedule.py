@@ -12,7 +12,7 @@ from agent_farm.cli.completing import complete_schedules
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
-from agent_farm.cli.run import NO_WAIT, show_triggered, waits
+from agent_farm.cli.run import CWD, NO_WAIT, show_triggered, waits
 from agent_farm.cli.sessions import Age
 from agent_farm.consent import HINT
 from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, RemovedSchedule, ScheduleShown
@@ -91,15 +91,14 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
         ),
         name=name,
         help=help,
-        params={"name": _name(), **dict.fromkeys(("cron", "prompt", "enabled", "late", "until"))},
+        arguments=_NAMED,
+        complete=_NAMED,
+        params=dict.fromkeys(("cron", "prompt", "enabled", "late", "until")),
         metavars=_BUTLER,
     )
 
 
-def _name() -> click.Argument:
-    return click.Argument(["name"], shell_complete=complete_schedules)
-
-
+_NAMED = {"name": complete_schedules}
 _BUTLER = {"butler": "NAME"}
 
 schedule = click.Group(
@@ -120,13 +119,9 @@ schedule = click.Group(
             Way("schedule_create", _show_added, build=_entry, after=_tell_no_server),
             name="add",
             help="Run PROMPT whenever CRON is due.",
+            arguments=("name", "cron", "prompt"),
             params={
-                **{name: click.Argument([name]) for name in ("name", "cron", "prompt")},
-                "cwd": click.Option(
-                    ["--cwd"],
-                    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-                    help="Directory to run in; default: the butler's own.",
-                ),
+                "cwd": CWD,
                 "late": click.Option(
                     ["--late"],
                     type=Age(),
@@ -139,14 +134,19 @@ schedule = click.Group(
             metavars={"timezone": "ZONE", "until": "DAY", **_BUTLER},
         ),
         command_of(
-            Way("schedule_delete", _show_removed), name="remove", params={"name": _name()}, metavars=_BUTLER
+            Way("schedule_delete", _show_removed),
+            name="remove",
+            arguments=_NAMED,
+            complete=_NAMED,
+            metavars=_BUTLER,
         ),
         _switch("enable", "Let a schedule fire again, from now on.", on=True),
         _switch("disable", "Keep a schedule, but do not fire it.", on=False),
         command_of(
             Way("schedule_history", _show_history),
             name="history",
-            params={"name": _name()},
+            arguments=_NAMED,
+            complete=_NAMED,
             metavars=_BUTLER,
         ),
         command_of(
@@ -159,7 +159,9 @@ schedule = click.Group(
                 },
             ),
             name="run",
-            params={"name": _name(), "wait": None},
+            arguments=_NAMED,
+            complete=_NAMED,
+            params={"wait": None},
             also=[NO_WAIT],
             short={"yes": "-y"},
             metavars=_BUTLER,

@@ -212,15 +212,9 @@ sessions = _ShowByDefault(
         command_of(
             Way("sessions_stop", _show_stopped),
             name="stop",
-            params={
-                "session_ids": click.Argument(
-                    ["session_ids"],
-                    metavar="ID...",
-                    nargs=-1,
-                    required=True,
-                    shell_complete=complete_sessions,
-                )
-            },
+            arguments=("session_ids",),
+            metavars={"session_ids": "ID"},
+            complete={"session_ids": complete_sessions},
         ),
         command_of(
             Way("sessions_prune", _show_pruned),

@@ -13,14 +13,18 @@ from typing import Any
 import click
 
 from agent_farm.cli.attach import attach_to, require_attachable
-from agent_farm.cli.completing import complete_after, complete_files, complete_runtimes_of_several
-from agent_farm.cli.derived import Typed, Way, command_of, option_of
+from agent_farm.cli.completing import (
+    complete_after,
+    complete_files,
+    complete_path,
+    complete_runtimes_of_several,
+)
+from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import (
     complete_branches,
     complete_ids,
     complete_projects,
     complete_protocols,
-    complete_runtimes,
     text_of,
 )
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
@@ -169,59 +173,7 @@ def _shown(value: object) -> str:
 
 spawn = command_of(
     Way("spawn", _show, build=_request, before=_require_attachable, after=_attach),
-    params={
-        "project": click.Option(
-            ["--project", "-p"], metavar="ID", help="Implement a spec.", shell_complete=complete_projects
-        ),
-        "spec": click.Option(
-            ["--spec"],
-            metavar="PATH",
-            type=click.Path(),
-            help="Work on a spec of spec-kit, Kiro or OpenSpec, a Markdown check list, or .beads.",
-        ),
-        "item": option_of("spawn", "item", "--item", "ID"),
-        "protocol": click.Option(
-            ["--protocol"], metavar="NAME", help="Run a protocol.", shell_complete=complete_protocols
-        ),
-        "files": click.Option(
-            ["--files"],
-            metavar="A,B",
-            multiple=True,
-            help="Files that matter for the task; comma-separated or repeated.",
-            shell_complete=complete_files,
-        ),
-        "args": click.Option(["--args"], metavar="JSON", help="Arguments of the protocol; a JSON object."),
-        "runtime": click.Option(
-            ["--runtime"],
-            metavar="NAME",
-            help="Runtime to start; af runtimes lists them.",
-            shell_complete=complete_runtimes,
-        ),
-        "base": option_of("spawn", "base", "--base", "REF", complete=complete_branches),
-        "branch": option_of("spawn", "branch", "--branch", "EXISTING", complete=complete_branches),
-        "role": click.Option(["--role"], metavar="FILE", type=click.Path(), help="System prompt to use."),
-        "after": click.Option(
-            ["--after"],
-            metavar="ID",
-            help="Start once this builder's work has landed, from where it landed; several ids with commas.",
-            shell_complete=complete_after,
-        ),
-        "stack": click.Option(
-            ["--stack"],
-            metavar="ID",
-            help="Start now, on top of this builder's work; af sync moves it once that has landed.",
-            shell_complete=complete_ids,
-        ),
-        "tasks": None,
-        "copies": option_of("spawn", "copies", "-n", "N"),
-        "runtimes": click.Option(
-            ["--runtimes"],
-            metavar="A,B",
-            multiple=True,
-            help="Runtimes to assign to the builders in turn; alone, one builder each.",
-            shell_complete=complete_runtimes_of_several,
-        ),
-    },
+    params={"tasks": None},
     also=[
         click.Argument(["words"], metavar="[TASK]", nargs=-1),
         click.Option(
@@ -238,12 +190,39 @@ spawn = command_of(
         ),
         click.Option(["--attach"], is_flag=True, help="Attach to the builder right away."),
     ],
-    short={"yes": "-y"},
+    words={"copies": "-n"},
+    short={"yes": "-y", "project": "-p"},
     metavars={
         "task": "TEXT",
+        "project": "ID",
         "issue": "N",
-        "name": "NAME",
+        "spec": "PATH",
+        "item": "ID",
+        "protocol": "NAME",
+        "files": "A,B",
+        "args": "JSON",
+        "role": "FILE",
+        "runtime": "NAME",
         "model": "M",
+        "base": "REF",
+        "branch": "EXISTING",
+        "name": "NAME",
+        "after": "ID",
+        "stack": "ID",
+        "copies": "N",
+        "runtimes": "A,B",
+    },
+    complete={
+        "project": complete_projects,
+        "spec": complete_path,
+        "protocol": complete_protocols,
+        "files": complete_files,
+        "role": complete_path,
+        "base": complete_branches,
+        "branch": complete_branches,
+        "after": complete_after,
+        "stack": complete_ids,
+        "runtimes": complete_runtimes_of_several,
     },
     epilog=EPILOG,
 )

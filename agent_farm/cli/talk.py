@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from agent_farm.cli.completing import complete_states
-from agent_farm.cli.derived import Typed, Way, command_of, option_of
+from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.fields import option_of
 from agent_farm.cli.options import complete_ids, text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import UsageError
@@ -35,7 +36,7 @@ Outcomes:
 
 
 def _show(one: Delivered) -> None:
-    answer(f"{one.id} {one.outcome}" + (f": {printable(one.reason)}" if one.reason else ""))
+    answer(printable(f"{one.id} {one.told}"))
     for hint in one.hints:
         narrate_hint(hint)
 
@@ -75,7 +76,7 @@ send = command_of(
         ),
         "text": None,
     },
-    also=[option_of("send_keys", "keys", "--keys", "KEYS")],
+    also=[option_of("send_keys", "keys", "--keys", metavar="KEYS")],
     epilog=EPILOG,
 )
 
@@ -101,12 +102,8 @@ wait = command_of(
             help="Comma-separated; default: idle, waiting or ended.",
             shell_complete=complete_states,
         ),
-        "timeout": click.Option(
-            ["--timeout"],
-            type=click.FloatRange(min=0),
-            metavar="SECONDS",
-            help="Give up after this long, with exit code 124.",
-        ),
     },
     words={"any_is_enough": "--any"},
+    metavars={"timeout": "SECONDS"},
+    epilog="Exit code 124 when the time is over.",
 )

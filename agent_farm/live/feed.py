@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_farm.disk import is_locked, make_directory
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.live.asking_forge import refreshed
@@ -245,7 +245,7 @@ class Live:
         return difference
 
     def _say_problem(self, error: AgentFarmError | OSError) -> None:
-        known = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
+        known = as_farm_error(error)
         if self._problem is None or self._problem.what != known.what:
             self._problem = known
             self._tell("problem", _told(known))

@@ -23,6 +23,9 @@ BuilderIds = Annotated[
         "stands for all that are like that"
     ),
 ]
+SomeOrAll = Annotated[
+    tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each; default: all")
+]
 SomeBuilders = Annotated[BuilderIds, Meta(min_length=1)]
 Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
 
@@ -99,6 +102,12 @@ def choose_each(
     return list(found.values()), tuple(failures)
 
 
+def choose_each_or_all(
+    context: Context, ids: Sequence[str]
+) -> tuple[list[BuilderRecord], tuple[Failure, ...]]:
+    return choose_each(context, ids) if ids else ([*context.farm.records().values()], ())
+
+
 def each(
     records: Sequence[BuilderRecord],
     act: Callable[[BuilderRecord], T],
@@ -134,8 +143,3 @@ def told(answers: Iterable[tuple[str, T | AgentFarmError]], *, alone: bool = Tru
 
 def failures_of(parts: Iterable[object]) -> tuple[Failure, ...]:
     return tuple(part for part in parts if isinstance(part, Failure))
-
-
-def exit_code_of(failures: Sequence[Failure]) -> int:
-    """The gravest one's."""
-    return max((failure.error.exit_code for failure in failures), default=0)

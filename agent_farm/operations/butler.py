@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request, acts, reads
 from agent_farm.operations.sessions import log_of
 from agent_farm.server.address import server_files
 from agent_farm.server.launching import ensure_server, running_server
@@ -78,15 +78,12 @@ def _server(root: Path, butlers: tuple[ButlerShown, ...]) -> ServerShown:
     )
 
 
-BUTLER_STATUS = Operation(
+BUTLER_STATUS = reads(
     "butler_status",
     "Say whether the farm's server runs, where, and what its butlers do",
     Nothing,
     ServerStatus,
-    single(_status),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _status,
     details="Exit code 1 if it is not running.",
 )
 
@@ -130,13 +127,12 @@ def _last_words(root: Path) -> str | None:
     return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
 
-BUTLER_START = Operation(
+BUTLER_START = acts(
     "butler_start",
     "Start the farm's server, or say where it is",
     Nothing,
     Started,
-    single(_start),
-    effect="changes",
+    _start,
     repeats=True,
     doors=_FROM_OUTSIDE,
 )
@@ -158,12 +154,12 @@ def _stop(context: Context, request: ButlerStop) -> Stopped:
     return Stopped(stop_server(context.farm.root, now=request.now))
 
 
-BUTLER_STOP = Operation(
+BUTLER_STOP = acts(
     "butler_stop",
     "End the farm's server",
     ButlerStop,
     Stopped,
-    single(_stop),
+    _stop,
     effect="destroys",
     tolerant=True,
     repeats=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,8 @@ from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.declared_checks import settings_of
 from agent_farm.landing.proving import prove, require_checks
-from agent_farm.operations.builders import (
-    SomeBuilders,
-    Yes,
-    choose_each,
-    each,
-    exit_code_of,
-    failures_of,
-)
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import SomeBuilders, Yes, choose_each, each
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.own_files import read_own
 
 _TAIL = 30  # lines of the log of what is red
@@ -53,14 +46,13 @@ class Checked(Answer):
     output: tuple[CheckOutput, ...]
 
 
-class AllChecked(Answer):
+class AllChecked(OfSeveral):
     builders: tuple[Checked, ...]
-    failed: tuple[Failure, ...] = ()
 
     @property
     def exit_code(self) -> int:
         red = any(one.state != "proven" for one in self.builders)
-        return max(int(red), exit_code_of(self.failed))
+        return max(int(red), super().exit_code)
 
 
 def _check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
@@ -89,17 +81,13 @@ def _end(text: str) -> str:
     return "\n".join(line[:_LINE] for line in text.splitlines()[-_TAIL:])
 
 
-def _collect(parts: Sequence[Checked | Failure]) -> AllChecked:
-    return AllChecked(tuple(part for part in parts if isinstance(part, Checked)), failures_of(parts))
-
-
 CHECK = Operation(
     "check",
     "Prove what builders have committed: run the checks on it, merged into its target",
     CheckRequest,
     AllChecked,
     _check,
-    _collect,
+    gathered(AllChecked, builders=Checked, failed=Failure),
     effect="changes",
     repeats=True,
     pool="check",

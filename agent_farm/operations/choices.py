@@ -6,7 +6,7 @@ import os
 
 from agent_farm.builders.ids import list_specs
 from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
+from agent_farm.operations.operation import Answer, Context, Nothing, reads
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import PERMISSIONS
@@ -64,12 +64,11 @@ def _runtime(farm: Farm, name: str) -> RuntimeChoice:
     return RuntimeChoice(name, runtime_problem(farm.root, farm.settings, name, os.environ))
 
 
-CHOICES = Operation(
+CHOICES = reads(
     "choices",
     "List the specs, protocols, runtimes and permissions that a spawn can choose from",
     Nothing,
     Offered,
-    single(_offer),
-    effect="reads",
-    pool="look",
+    _offer,
+    tolerant=False,
 )

@@ -26,7 +26,7 @@ from agent_farm.landing.proving import prove, require_checks
 from agent_farm.landing.train.risk import Tally, load_record
 from agent_farm.landing.verdicts import Reuse
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 
 # Flags that say that tests may tell less than they seem to.
 _GRAVE = (
@@ -197,13 +197,12 @@ def _seconds(one: Builder) -> float | None:
     return None if one.status.at is None else max(0.0, round(one.status.at - began, 1))
 
 
-COMPARE = Operation(
+COMPARE = acts(
     "compare",
     "Rank builders that had the same task, by each one's new tests run on the others' code",
     Compare,
     Comparison,
-    single(_compare),
-    effect="changes",
+    _compare,
     repeats=True,
     pool="check",
     details="Each is proven as by `check`. Then each pair is checked in a clean worktree that holds the"

@@ -15,7 +15,7 @@ from agent_farm.farm.chosen_runtime import include_requests
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Nothing, Request, acts, reads
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import repository_program
 from agent_farm.sessions.agreement import schedule_request
@@ -52,15 +52,8 @@ def _list(context: Context, request: Nothing) -> AllSettings:
     )
 
 
-CONFIG_LIST = Operation(
-    "config_list",
-    "List every setting with its value and the file it comes from",
-    Nothing,
-    AllSettings,
-    single(_list),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+CONFIG_LIST = reads(
+    "config_list", "List every setting with its value and the file it comes from", Nothing, AllSettings, _list
 )
 
 
@@ -84,15 +77,12 @@ def _get(context: Context, request: ConfigGet) -> OneSetting:
     return OneSetting(request.name, value, settings.source(request.name))
 
 
-CONFIG_GET = Operation(
+CONFIG_GET = reads(
     "config_get",
     "Print the value of one setting",
     ConfigGet,
     OneSetting,
-    single(_get),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _get,
     details="It is an error if there is none.",
 )
 
@@ -139,13 +129,12 @@ def _require_runtime(context: Context, name: str) -> None:
     )
 
 
-CONFIG_SET = Operation(
+CONFIG_SET = acts(
     "config_set",
     "Set a value in agent-farm.toml, or in your own file",
     ConfigSet,
     Stored,
-    single(_set),
-    effect="changes",
+    _set,
     tolerant=True,
     repeats=True,
 )
@@ -167,13 +156,12 @@ def _unset(context: Context, request: ConfigUnset) -> TakenOut:
     return TakenOut(request.name, unset_value(_place(context, user=request.user), request.name))
 
 
-CONFIG_UNSET = Operation(
+CONFIG_UNSET = acts(
     "config_unset",
     "Remove a setting from its file",
     ConfigUnset,
     TakenOut,
-    single(_unset),
-    effect="changes",
+    _unset,
     tolerant=True,
     repeats=True,
 )
@@ -230,13 +218,12 @@ def _of_butlers(farm: Farm) -> Iterator[consent.Request]:
             yield from (schedule_request(farm.root, name, entry) for entry in butler.schedules)
 
 
-CONFIG_AGREE = Operation(
+CONFIG_AGREE = acts(
     "config_agree",
     "Show what this repository wants and you have not approved yet, and ask about it",
     ConfigAgree,
     Agreed,
-    single(_agree),
-    effect="changes",
+    _agree,
     tolerant=True,
     repeats=True,
     details="Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take"

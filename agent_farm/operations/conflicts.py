@@ -16,17 +16,14 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.merge_trees import MergeResult, conflict_hunks, merge_results
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.order import Order, landing_order
-from agent_farm.operations.builders import choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.builders import SomeOrAll, choose_all
+from agent_farm.operations.operation import Answer, Context, Request, reads
 
 _MOST_HUNKS = 50  # of one pair
 
 
 class Conflicts(Request):
-    ids: Annotated[
-        tuple[str, ...],
-        Meta(description="Ids of builders, or prefixes that only one has each; default: all"),
-    ] = ()
+    ids: SomeOrAll = ()
     uncommitted: Annotated[
         bool, Meta(description="Compare what lies in the worktrees: uncommitted and untracked files as well")
     ] = False
@@ -158,12 +155,11 @@ def _uncompared(farm: Farm, pairs: Sequence[_Pair]) -> Iterator[Uncompared]:
         yield Uncompared(*_names(pair), f"there is no {gone}")
 
 
-CONFLICTS = Operation(
+CONFLICTS = reads(
     "conflicts",
     "Preview which builders' work conflicts, with each other and with their base",
     Conflicts,
     ForeseenConflicts,
-    single(_foresee),
-    effect="reads",
-    tolerant=True,
+    _foresee,
+    pool="conflicts",
 )

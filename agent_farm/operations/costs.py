@@ -13,7 +13,7 @@ from agent_farm.builders.spending import Spent, load_spending
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import git_states
 from agent_farm.farm.trash import list_kept
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 
 
 class CostsAsked(Request):
@@ -155,15 +155,12 @@ def _share(total: Sum, number: int) -> Sum:
     )
 
 
-COSTS = Operation(
+COSTS = reads(
     "costs",
     "Sum up the tokens and the cost of builders",
     CostsAsked,
     Costs,
-    single(_sum_up),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _sum_up,
     details="The numbers are those that each runtime tells after a turn. Cost is only known of runtimes that"
     " tell it.",
 )

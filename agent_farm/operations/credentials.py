@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, acts, reads, single
 from agent_farm.operations.served import database_of
 from agent_farm.sessions.credential_store import CredentialStore
 
@@ -30,15 +30,8 @@ def _list(context: Context, request: Nothing) -> AllCredentials:
     return AllCredentials(tuple(Credential(*one) for one in _store(context).names().items()))
 
 
-CREDENTIALS_LIST = Operation(
-    "credentials_list",
-    "List the stored names, and when each was set",
-    Nothing,
-    AllCredentials,
-    single(_list),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+CREDENTIALS_LIST = reads(
+    "credentials_list", "List the stored names, and when each was set", Nothing, AllCredentials, _list
 )
 
 
@@ -82,12 +75,12 @@ def _unset(context: Context, request: CredentialsUnset) -> UnsetCredential:
     return UnsetCredential(request.name)
 
 
-CREDENTIALS_UNSET = Operation(
+CREDENTIALS_UNSET = acts(
     "credentials_unset",
     "Remove a stored value",
     CredentialsUnset,
     UnsetCredential,
-    single(_unset),
+    _unset,
     effect="destroys",
     tolerant=True,
 )

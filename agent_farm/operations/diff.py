@@ -15,7 +15,7 @@ from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
 _SECONDS = 120.0
@@ -110,14 +110,13 @@ def count_changes(diff: str) -> tuple[int, int, int]:
     return files, added, deleted
 
 
-DIFF = Operation(
+DIFF = reads(
     "diff",
     "Show what a builder changed since it began, uncommitted and untracked files included",
     Diff,
     Difference,
-    single(_diff),
-    effect="reads",
-    tolerant=True,
+    _diff,
+    pool="diff",
     details="What it merged in from its base is left out. Without a worktree, the diff is that of the"
     " builder's branch.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +21,8 @@ from agent_farm.farm.locks import hold
 from agent_farm.farm.waiting import keep_prompt
 from agent_farm.git.worktrees import move_worktree, require_free
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import SomeBuilders, choose_each, each, exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import SomeBuilders, choose_each, each
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.ports import release_ports
 
 
@@ -44,13 +44,8 @@ class Ejected(Answer):
     prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
 
 
-class AllEjected(Answer):
+class AllEjected(OfSeveral):
     ejected: tuple[Ejected, ...]
-    failed: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Part = Ejected | Failure
@@ -109,17 +104,13 @@ def _forget(farm: Farm, record: BuilderRecord, place: Path) -> Ejected:
     return Ejected(record.id, record.branch, str(place), str(prompt) if prompt.exists() else None)
 
 
-def _collect(parts: Sequence[Part]) -> AllEjected:
-    return AllEjected(tuple(part for part in parts if isinstance(part, Ejected)), failures_of(parts))
-
-
 EJECT = Operation(
     "eject",
     "Leave a builder's worktree and branch to you, and forget the builder",
     Eject,
     AllEjected,
     _run,
-    _collect,
+    gathered(AllEjected, ejected=Ejected, failed=Failure),
     effect="destroys",
     details="Nothing of the work is touched: commits, changes and untracked files stay as they are. The "
     "conversation, the reserved ports and af restore are gone.",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta
 
 from agent_farm.farm.trash import expire, parse_age
 from agent_farm.farm.waiting import expire_forgotten
-from agent_farm.operations.builders import failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, gathered
 
 
 class Expire(Request):
@@ -52,20 +51,12 @@ def _run(context: Context, request: Expire) -> Iterator[Part]:
     yield from (Left(path=str(path)) for path in found.left)
 
 
-def _collect(parts: Sequence[Part]) -> AllExpired:
-    return AllExpired(
-        expired=tuple(part for part in parts if isinstance(part, Expired)),
-        left=tuple(part.path for part in parts if isinstance(part, Left)),
-        refused=failures_of(parts),
-    )
-
-
 EXPIRE = Operation(
     "expire",
     "Delete for good what was removed long ago",
     Expire,
     AllExpired,
     _run,
-    _collect,
+    gathered(AllExpired, expired=Expired, left=(Left, "path"), refused=Failure),
     effect="destroys",
 )

@@ -9,10 +9,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.builders.status import NEEDS_YOU
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, in_one_line
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
+from agent_farm.operations.operation import Answer, Context, Nothing, reads
 from agent_farm.operations.status import Colleague
 from agent_farm.ports import reserved_ports
 from agent_farm.server.launching import running_server
@@ -52,19 +52,16 @@ def _shown(here: Path) -> Iterator[FarmShown]:
             address = running_server(root)
             port = address.port if address else None
         except (AgentFarmError, OSError) as error:
-            problem = error.sentence if isinstance(error, AgentFarmError) else str(error)
+            problem = in_one_line(error)
         needing = sum(one.state in NEEDS_YOU for one in builders)
         yield FarmShown(root.name, str(root), root == here, port, needing, tuple(builders), problem)
 
 
-FARMS = Operation(
+FARMS = reads(
     "farms",
     "List the builders of all farms of this user",
     Nothing,
     AllFarms,
-    single(_list),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _list,
     details="A farm is known by the ports of its builders.",
 )

@@ -19,7 +19,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import event_of
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.own_files import read_own
 from agent_farm.pane.journal import record_event
 from agent_farm.pane.notices import Notice, facts
@@ -59,13 +59,12 @@ def _begin(context: Context, phase: str) -> None:
             records[record.id] = replace(current, phase=known)
 
 
-REPORT = Operation(
+REPORT = acts(
     "report",
     "Tell the architect how you are",
     Report,
     ReportKept,
-    single(_report),
-    effect="changes",
+    _report,
     who=frozenset({"builder"}),
     tolerant=True,
     repeats=True,
@@ -89,13 +88,12 @@ def _ask(context: Context, request: AskArchitect) -> Asked:
     return Asked(request.question)
 
 
-ASK_ARCHITECT = Operation(
+ASK_ARCHITECT = acts(
     "ask_architect",
     "Ask the architect",
     AskArchitect,
     Asked,
-    single(_ask),
-    effect="changes",
+    _ask,
     who=frozenset({"builder"}),
     tolerant=True,
     pool="report",

@@ -23,8 +23,8 @@ from agent_farm.git.divergence import merge_base
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import Yes, exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import Yes
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.ports import reserve_ports
 
 # By the names that these tools give to their sessions.
@@ -63,14 +63,9 @@ class Imported(Answer):
     branch: str
 
 
-class AllImported(Answer):
+class AllImported(OfSeveral):
     found: Annotated[tuple[Candidate, ...], Meta(description="Of a dry run")] = ()
     imported: tuple[Imported, ...] = ()
-    failed: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Part = Candidate | Imported | Failure
@@ -206,21 +201,13 @@ def _record(farm: Farm, place: Path, branch: str, chosen: Chosen, task: str | No
     )
 
 
-def _collect(parts: Sequence[Part]) -> AllImported:
-    return AllImported(
-        tuple(part for part in parts if isinstance(part, Candidate)),
-        tuple(part for part in parts if isinstance(part, Imported)),
-        failures_of(parts),
-    )
-
-
 IMPORT = Operation(
     "import",
     "Take worktrees that another tool made, or you did, as builders",
     Import,
     AllImported,
     _run,
-    _collect,
+    gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
     effect="changes",
     doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
     details="A worktree is moved to .builders, with everything in it, and its branch stays yours: pruning "

@@ -15,7 +15,7 @@ from agent_farm.farm.from_codev import init_from_codev
 from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
 from agent_farm.farm.scaffolding import SKILL_PLACES, InitReport, init_farm
 from agent_farm.git.locate import locate
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.paths import SETTINGS_NAME
 
 
@@ -126,13 +126,12 @@ def _commit(report: InitReport, here: Path) -> str:
     return command if is_here else f"cd {shlex.quote(str(report.root))} && {command}"
 
 
-INIT = Operation(
+INIT = acts(
     "init",
     "Write codev/ and agent-farm.toml: roles, protocols, templates and settings to start from",
     Init,
     Written,
-    single(_init),
-    effect="changes",
+    _init,
     tolerant=True,
     repeats=True,
     details="Files that exist are kept as they are. Nothing is committed.",

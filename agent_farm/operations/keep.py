@@ -19,12 +19,12 @@ from agent_farm.landing.train.landing_journal import Store
 from agent_farm.landing.train.risk import note_contest
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import BuilderId, Yes, choose, each, exit_code_of, failures_of
+from agent_farm.operations.builders import BuilderId, Yes, choose, each, failures_of
 from agent_farm.operations.land import LAND, LAND_CONTINUE, Land, LandContinue
 from agent_farm.operations.land_steps import Part as LandPart
 from agent_farm.operations.landing_queue import LandingQueue
 from agent_farm.operations.merge import AT_WORK
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, exit_code_of
 from agent_farm.operations.prune import Removal, WouldRemove
 
 # What lies in the trash can be restored, so that neither commits nor files are a reason to stay.

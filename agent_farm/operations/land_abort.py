@@ -15,7 +15,7 @@ from agent_farm.landing.place import landing_lock
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Move, Queue, Store
 from agent_farm.operations.landing_queue import LandingQueue, shown
-from agent_farm.operations.operation import Context, Nothing, Operation, single
+from agent_farm.operations.operation import Context, Nothing, acts
 
 _SECONDS = 20.0
 
@@ -55,11 +55,10 @@ def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
     return False
 
 
-LAND_ABORT = Operation(
+LAND_ABORT = acts(
     "land_abort",
     "Empty the landing queue: what has landed stays, nothing else lands",
     Nothing,
     LandingQueue,
-    single(_abort),
-    effect="changes",
+    _abort,
 )

@@ -134,4 +134,4 @@ def _give_back(farm: Farm, record: BuilderRecord, queue: Queue, one: Returned) -
             return "submitted"
         return "failed: af was killed while sending it, and nothing confirms that it arrived"
     (delivered,) = deliver_all(farm, [record], message_of(queue, one))
-    return f"{delivered.outcome}: {delivered.reason}" if delivered.reason else delivered.outcome
+    return delivered.told

@@ -11,7 +11,7 @@ from agent_farm.git.landed import unlanded_commits
 from agent_farm.landing.place import landing_place
 from agent_farm.landing.work import find_work
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 
 
 class Landing(Request):
@@ -50,13 +50,10 @@ def _foresee(context: Context, request: Landing) -> Foreseen:
     )
 
 
-LANDING = Operation(
+LANDING = reads(
     "landing",
     "Show what a merge would land, where, and what it would leave behind",
     Landing,
     Foreseen,
-    single(_foresee),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _foresee,
 )

@@ -10,7 +10,7 @@ from msgspec import Meta
 from agent_farm.builders.events import Event, Said, load_answer, load_events
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 from agent_farm.own_files import read_own
 from agent_farm.tmux.screen import options_of
 
@@ -36,16 +36,7 @@ def _capture(context: Context, request: Capture) -> Captured:
     return Captured(id=record.id, screen=screen, options=options_of(screen))
 
 
-CAPTURE = Operation(
-    "capture",
-    "Print what a builder's screen shows now",
-    Capture,
-    Captured,
-    single(_capture),
-    effect="reads",
-    tolerant=True,
-    pool="look",
-)
+CAPTURE = reads("capture", "Print what a builder's screen shows now", Capture, Captured, _capture)
 
 
 class Logs(Request):
@@ -69,15 +60,8 @@ def _logs(context: Context, request: Logs) -> Logged:
     return Logged(record.id, tuple(events[-request.limit :]), load_answer(run.answer))
 
 
-LOGS = Operation(
-    "logs",
-    "Print what happened to a builder: events of its launcher and its runtime",
-    Logs,
-    Logged,
-    single(_logs),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+LOGS = reads(
+    "logs", "Print what happened to a builder: events of its launcher and its runtime", Logs, Logged, _logs
 )
 
 
@@ -95,16 +79,7 @@ def _path(context: Context, request: OneBuilder) -> Place:
     return Place(id=record.id, path=record.worktree)
 
 
-PATH = Operation(
-    "path",
-    "Print the absolute path of a builder's worktree",
-    OneBuilder,
-    Place,
-    single(_path),
-    effect="reads",
-    tolerant=True,
-    pool="look",
-)
+PATH = reads("path", "Print the absolute path of a builder's worktree", OneBuilder, Place, _path)
 
 
 class Told(Answer):
@@ -128,13 +103,6 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-PROMPT = Operation(
-    "prompt",
-    "Show the prompt and the role that a builder was started with",
-    OneBuilder,
-    Told,
-    single(_prompt),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+PROMPT = reads(
+    "prompt", "Show the prompt and the role that a builder was started with", OneBuilder, Told, _prompt
 )

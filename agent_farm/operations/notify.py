@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta
@@ -12,7 +12,7 @@ from agent_farm.consent import require_consent
 from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Operation, Request, gathered
 from agent_farm.pane.tell import NotTold, shown_target, tell
 
 
@@ -54,17 +54,13 @@ def _run(context: Context, request: Notify) -> Iterator[Told]:
             yield Told(shown_target(target))
 
 
-def _collect(parts: Sequence[Told]) -> AllTold:
-    return AllTold(tuple(parts))
-
-
 NOTIFY = Operation(
     "notify",
     "Tell all targets of notify.to something, to see that it arrives",
     Notify,
     AllTold,
     _run,
-    _collect,
+    gathered(AllTold, targets=Told),
     effect="changes",
     outside=True,
 )

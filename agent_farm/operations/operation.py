@@ -71,6 +71,21 @@ class Failure(msgspec.Struct, **_FROZEN):
         return error_of(self.code, self.what, why=self.why, hint=self.hint, evidence=self.evidence)
 
 
+class OfSeveral(Answer, kw_only=True):
+    """What became of several; its exit code is that of the gravest failure."""
+
+    failed: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
+
+
+def exit_code_of(failures: Sequence[Failure]) -> int:
+    """The gravest one's."""
+    return max((failure.error.exit_code for failure in failures), default=0)
+
+
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
 
@@ -128,6 +143,21 @@ def only(parts: Sequence[A]) -> A:
     return answer
 
 
+def gathered(answer: type[A], **parts: type | tuple[type, str]) -> Callable[[Sequence[Any]], A]:
+    """`collect` of a verb with parts of several types: each field has those of its type, or with a name
+    that attribute of each."""
+
+    def collect(found: Sequence[Any]) -> A:
+        fields = {}
+        for place, wanted in parts.items():
+            kind, name = wanted if isinstance(wanted, tuple) else (wanted, None)
+            some = (part for part in found if isinstance(part, kind))
+            fields[place] = tuple(getattr(part, name) if name else part for part in some)
+        return answer(**fields)
+
+    return collect
+
+
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[R, A]):
     """`summary` is one sentence, `details` what else whoever calls it should know.
@@ -167,6 +197,37 @@ class Operation(Generic[R, A]):
     def answer_to(self, context: Context, request: R) -> A:
         """All of it at once."""
         return self.collect(list(self.run(context, request)))
+
+
+def reads(
+    name: str,
+    summary: str,
+    request: type[R],
+    answer: type[A],
+    look: Callable[[Context, R], A],
+    *,
+    tolerant: bool = True,
+    pool: str = "look",
+    **more: Any,
+) -> Operation[R, A]:
+    """A verb that only looks, and answers in one piece."""
+    return Operation(
+        name, summary, request, answer, single(look), effect="reads", tolerant=tolerant, pool=pool, **more
+    )
+
+
+def acts(
+    name: str,
+    summary: str,
+    request: type[R],
+    answer: type[A],
+    act: Callable[[Context, R], A],
+    *,
+    effect: Effect = "changes",
+    **more: Any,
+) -> Operation[R, A]:
+    """A verb that does something, and answers in one piece."""
+    return Operation(name, summary, request, answer, single(act), effect=effect, **more)
 
 
 def document(answer: Answer) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_farm.errors import UsageError
 from agent_farm.farm.checkout_cost import pool_of
 from agent_farm.farm.ready_worktrees import count_ready, drain, fill, pool_directory
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, single
+from agent_farm.operations.operation import Answer, Context, Nothing, acts, reads
 
 
 class Ready(Answer):
@@ -27,15 +27,8 @@ def _status(context: Context, request: Nothing) -> PoolStatus:
     return PoolStatus(count_ready(context.farm), pool.size, pool.reason)
 
 
-POOL_STATUS = Operation(
-    "pool_status",
-    "Say how many worktrees are ready, and why so many",
-    Nothing,
-    PoolStatus,
-    single(_status),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+POOL_STATUS = reads(
+    "pool_status", "Say how many worktrees are ready, and why so many", Nothing, PoolStatus, _status
 )
 
 
@@ -47,13 +40,12 @@ def _fill(context: Context, request: Nothing) -> Ready:
     return Ready(fill(farm))
 
 
-POOL_FILL = Operation(
+POOL_FILL = acts(
     "pool_fill",
     "Prepare as many worktrees as are to be ready, at the main checkout's commit, and remove others",
     Nothing,
     Ready,
-    single(_fill),
-    effect="changes",
+    _fill,
     repeats=True,
 )
 
@@ -68,12 +60,11 @@ def _drain(context: Context, request: Nothing) -> Drained:
     return Drained(drain(context.farm))
 
 
-POOL_DRAIN = Operation(
+POOL_DRAIN = acts(
     "pool_drain",
     "Remove all ready worktrees; nobody has worked in them",
     Nothing,
     Drained,
-    single(_drain),
-    effect="changes",
+    _drain,
     repeats=True,
 )

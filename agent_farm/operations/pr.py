@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -23,15 +23,8 @@ from agent_farm.git.pushing import PushRejected, push_commit, remote_tip
 from agent_farm.git.remotes import find_base, forge_url, home_remote, upstreams_of
 from agent_farm.landing.work import FoundWork, find_work, require_none_of_afs
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import (
-    BuilderIds,
-    SomeBuilders,
-    choose_each,
-    each,
-    exit_code_of,
-    failures_of,
-)
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import BuilderIds, SomeBuilders, choose_each, choose_each_or_all, each
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.operations.pr_text import body_of
 
 if TYPE_CHECKING:
@@ -60,13 +53,8 @@ class Asked(Answer):
     left_behind: tuple[str, ...] = ()
 
 
-class AllAsked(Answer):
+class AllAsked(OfSeveral):
     pull_requests: tuple[Asked, ...]
-    failed: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 def _pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
@@ -210,10 +198,7 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
 
 def _refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
     farm = context.farm
-    if request.ids:
-        records, unknown = choose_each(context, request.ids)
-    else:
-        records, unknown = [*farm.records().values()], ()
+    records, unknown = choose_each_or_all(context, request.ids)
     yield from unknown
     known = {record.id: load_pull_request(farm.run(record.id).pull_request) for record in records}
     asked = [record for record in records if request.ids or known[record.id]]
@@ -231,8 +216,7 @@ def _look(farm: Farm, known: dict[str, PullRequest | None], record: BuilderRecor
         return Asked(record.id, "looked", _kept(farm, record, before, found))
 
 
-def _collect(parts: Sequence[Asked | Failure]) -> AllAsked:
-    return AllAsked(tuple(part for part in parts if isinstance(part, Asked)), failures_of(parts))
+_collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
 
 
 PR = Operation(

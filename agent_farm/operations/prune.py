@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Annotated, Self
 
@@ -17,8 +17,16 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
 from agent_farm.git.changes import TreeState
 from agent_farm.landing.marks import mark_landed
-from agent_farm.operations.builders import choose_each, each, exit_code_of, failures_of, told
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import choose_each, each, told
+from agent_farm.operations.operation import (
+    Answer,
+    Context,
+    Failure,
+    Operation,
+    Request,
+    exit_code_of,
+    gathered,
+)
 from agent_farm.operations.stop import Forgotten, forget
 
 
@@ -179,23 +187,20 @@ def _exactly(context: Context, id: str) -> BuilderRecord:
     return context.farm.require_exact(id)
 
 
-def _collect(parts: Sequence[Part]) -> Pruned:
-    return Pruned(
-        removed=tuple(part for part in parts if isinstance(part, Removal)),
-        would_remove=tuple(part.id for part in parts if isinstance(part, WouldRemove)),
-        refused=failures_of(parts),
-        stay=tuple(part for part in parts if isinstance(part, Stays)),
-        running=tuple(part.id for part in parts if isinstance(part, Running)),
-        forgotten=tuple(part for part in parts if isinstance(part, Forgotten)),
-    )
-
-
 PRUNE = Operation(
     "prune",
     "Remove builders; without ids, all that are finished and have landed",
     Prune,
     Pruned,
     _run,
-    _collect,
+    gathered(
+        Pruned,
+        removed=Removal,
+        would_remove=(WouldRemove, "id"),
+        refused=Failure,
+        stay=Stays,
+        running=(Running, "id"),
+        forgotten=Forgotten,
+    ),
     effect="destroys",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, DamagedFile, in_one_line
+from agent_farm.errors import AgentFarmError, DamagedFile, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.waiting import (
@@ -28,8 +28,7 @@ from agent_farm.farm.waiting import (
     queue_directory,
 )
 from agent_farm.landing.arrival import arrived_base
-from agent_farm.operations.builders import exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Nothing, Operation
+from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, Operation, gathered
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
@@ -53,16 +52,11 @@ class Waiting(Answer):
     reason: str | None
 
 
-class Queue(Answer):
+class Queue(OfSeveral):
+    """What failed could not be started, and goes on waiting."""
+
     started: Annotated[tuple[str, ...], Meta(description="Ids of builders that were just started")]
     waiting: tuple[Waiting, ...]
-    failed: Annotated[
-        tuple[Failure, ...], Meta(description="Those that could not be started, and go on waiting")
-    ] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Part = BuilderShown | Failure | Waiting
@@ -107,8 +101,8 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
         except NoRoom:
             return
         except (AgentFarmError, OSError) as error:
-            found = error if isinstance(error, AgentFarmError) else AgentFarmError(str(error))
-            if _note(farm, record, in_one_line(found)):
+            found = as_farm_error(error)
+            if _note(farm, record, found.sentence):
                 yield Failure.of(record.id, found)
 
 
@@ -188,21 +182,13 @@ def _note(farm: Farm, record: BuilderRecord, why: str) -> bool:
     return True
 
 
-def _collect(parts: Sequence[Part]) -> Queue:
-    return Queue(
-        started=tuple(part.id for part in parts if isinstance(part, BuilderShown)),
-        waiting=tuple(part for part in parts if isinstance(part, Waiting)),
-        failed=failures_of(parts),
-    )
-
-
 QUEUE = Operation(
     "queue",
     "Start waiting builders if there is room for them, and list those that keep waiting",
     Nothing,
     Queue,
     _run,
-    _collect,
+    gathered(Queue, started=(BuilderShown, "id"), waiting=Waiting, failed=Failure),
     effect="changes",
     repeats=True,
     outside=True,

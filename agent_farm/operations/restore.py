@@ -1,4 +1,4 @@
-"""`restore`: a removed builder is back: branch, worktree, uncommitted state and record."""
+"""`restore`, `removed`: a removed builder is back, with all it had; and which ones can be."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from agent_farm.builders.config import BuilderType
 from agent_farm.errors import NotFound, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.restoring import restore
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts, reads
+from agent_farm.operations.prune import Removal
 from agent_farm.operations.shown import BuilderShown, show_builder
 
 RemovedId = Annotated[str, Meta(description="Whole id of a removed builder")]
@@ -58,12 +60,40 @@ def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
     )
 
 
-RESTORE = Operation(
+RESTORE = acts(
     "restore",
     "Bring a removed builder back: branch, worktree, uncommitted state and record",
     Restore,
     Restored,
-    single(_restore),
-    effect="changes",
+    _restore,
     details="It comes back stopped; af resume continues its conversation.",
+)
+
+
+class Removed(Request):
+    id: Annotated[RemovedId | None, Meta(description="Only removals of this builder")] = None
+
+
+class RemovalListed(Removal):
+    """`title` is one line that tells what it was for."""
+
+    title: str
+    type: BuilderType
+
+
+class AllRemoved(Answer):
+    removed: tuple[RemovalListed, ...]
+
+
+def _list(context: Context, request: Removed) -> AllRemoved:
+    return AllRemoved(
+        tuple(
+            RemovalListed.of(kept, title=kept.record.title, type=kept.record.type)
+            for kept in list_kept(context.farm, request.id)
+        )
+    )
+
+
+REMOVED = reads(
+    "removed", "List removed builders that can be restored, newest first", Removed, AllRemoved, _list
 )

@@ -25,8 +25,8 @@ from agent_farm.farm.panes import find_panes
 from agent_farm.farm.preparation import setup_command
 from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
 from agent_farm.git.asking import side_by_side
-from agent_farm.operations.builders import BuilderId, Yes, choose, exit_code_of, failures_of, told
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
+from agent_farm.operations.builders import BuilderId, Yes, choose, failures_of, told
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, acts
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
 from agent_farm.tmux.snapshot import PaneFacts
@@ -59,13 +59,12 @@ def _resume(context: Context, request: Resume) -> Resumed:
     return Resumed(show_started(context.farm, found.record), found.continues)
 
 
-RESUME = Operation(
+RESUME = acts(
     "resume",
     "Start a builder's runtime again, with the same conversation and the same role",
     Resume,
     Resumed,
-    single(_resume),
-    effect="changes",
+    _resume,
     outside=True,
     pool="start",
     details="A builder whose turn was cut short is `interrupted` until it is told to continue.",
@@ -96,18 +95,13 @@ class Back(Answer):
     interrupted: bool
 
 
-class Recovered(Answer):
+class Recovered(OfSeveral):
     resumed: tuple[str, ...]
-    failed: tuple[Failure, ...] = ()
     interrupted: Annotated[
         tuple[str, ...],
         Meta(description="Those whose turn was cut short, and which wait to be told to continue"),
     ] = ()
     would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Part = LostBuilder | Back | Failure

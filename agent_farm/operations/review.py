@@ -21,7 +21,7 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderIds, choose_each
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Failure, Request, reads
 from agent_farm.operations.review_show import (
     REVIEW_SECONDS,
     Reviewed,
@@ -190,15 +190,12 @@ def _item(
     )
 
 
-REVIEW = Operation(
+REVIEW = reads(
     "review",
     "List results to review, riskiest first",
     Review,
     ReviewQueue,
-    single(_review),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _review,
     details="Without ids: all that is committed and has not landed. What was read, approved or rejected"
     " comes last.",
 )

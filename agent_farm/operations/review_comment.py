@@ -12,7 +12,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
 from agent_farm.operations.send import Delivered, deliver_all
 from agent_farm.review.diff_as_read import files_read
@@ -151,25 +151,23 @@ def _plain(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\t" else "�" for char in text)
 
 
-REVIEW_COMMENT = Operation(
+REVIEW_COMMENT = acts(
     "review_comment",
     "Draft a comment on lines of a result, or on all of it",
     ReviewComment,
     ReviewKept,
-    single(_comment),
-    effect="changes",
+    _comment,
     tolerant=True,
     pool="look",
 )
 
 
-REVIEW_SEND = Operation(
+REVIEW_SEND = acts(
     "review_send",
     "Send the drafted comments to the builder, as one message",
     ReviewSend,
     ReviewSent,
-    single(_send),
-    effect="changes",
+    _send,
     tolerant=True,
     outside=True,
     pool="send",

@@ -10,7 +10,7 @@ from msgspec import Meta
 from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 from agent_farm.operations.review_mark import Tip
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import shown_text
@@ -56,13 +56,10 @@ def _image(context: Context, request: ReviewImageRequest) -> ReviewImage:
     return ReviewImage(kind, len(content), base64.b64encode(content).decode() if fits else None)
 
 
-REVIEW_IMAGE = Operation(
+REVIEW_IMAGE = reads(
     "review_image",
     "Show an image that a result changes, as it is or as it was",
     ReviewImageRequest,
     ReviewImage,
-    single(_image),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _image,
 )

@@ -14,7 +14,7 @@ from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import FileRead, counted, files_read, marked
 from agent_farm.review.kept import Comment, Decision, Kept, save_kept
@@ -105,13 +105,12 @@ def shown_kept(result: Result, kept: Kept) -> ReviewKept:
     )
 
 
-REVIEW_MARK = Operation(
+REVIEW_MARK = acts(
     "review_mark",
     "Mark a result, a file or a hunk of it as read",
     ReviewMark,
     ReviewKept,
-    single(_mark),
-    effect="changes",
+    _mark,
     tolerant=True,
     repeats=True,
     pool="look",

@@ -16,7 +16,7 @@ from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Comment, Decision
 from agent_farm.review.rounds import Result, Trouble, results_of, rounds_of
@@ -157,14 +157,11 @@ def _left_behind(farm: Farm, record: BuilderRecord) -> tuple[str, ...]:
     return (*state.dirty, *state.untracked) if state else ()
 
 
-REVIEW_SHOW = Operation(
+REVIEW_SHOW = reads(
     "review_show",
     "Show what is new in a result since it was read",
     ReviewShow,
     ReviewShown,
-    single(_show),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+    _show,
     details="A line that was read stays read through later commits, amends and rebases, until it changes.",
 )

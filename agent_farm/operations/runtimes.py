@@ -11,7 +11,7 @@ from msgspec import Meta
 from agent_farm.consent import require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Nothing, Request, acts, reads
 from agent_farm.runtimes.base import require_model
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
@@ -50,14 +50,13 @@ def _survey(context: Context, request: Nothing) -> AllRuntimes:
     )
 
 
-RUNTIMES = Operation(
+RUNTIMES = reads(
     "runtimes",
     "List the runtimes: version, whether each is usable, and why not",
     Nothing,
     AllRuntimes,
-    single(_survey),
-    effect="reads",
-    tolerant=True,
+    _survey,
+    pool="runtimes",
 )
 
 
@@ -104,13 +103,12 @@ def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
 
 
-RUNTIMES_CHECK = Operation(
+RUNTIMES_CHECK = acts(
     "runtimes_check",
     "Start a runtime headless for real, locked to a test server, and report what happened",
     RuntimesCheck,
     Checked,
-    single(_check),
-    effect="changes",
+    _check,
     tolerant=True,
     outside=True,
     details="The model is asked to call the server's only tool, and then something else in the same"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Request, acts, reads
 from agent_farm.operations.served import database_of, running, served, whose
 from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
@@ -86,16 +86,13 @@ def _list(context: Context, request: ScheduleList) -> FoundSchedules:
     return FoundSchedules(tuple(_shown(context, store, one) for store in stores for one in store.all()))
 
 
-SCHEDULE_LIST = Operation(
+SCHEDULE_LIST = reads(
     "schedule_list",
     "List the schedules of all butlers, or of one, and when each is next due",
     ScheduleList,
     FoundSchedules,
-    single(_list),
-    effect="reads",
+    _list,
     who=SESSIONS,
-    tolerant=True,
-    pool="look",
 )
 
 
@@ -140,13 +137,12 @@ def _require_modest(context: Context, butler: str | None, cwd: str | None) -> No
         )
 
 
-SCHEDULE_CREATE = Operation(
+SCHEDULE_CREATE = acts(
     "schedule_create",
     "Run a prompt whenever a cron expression is due",
     ScheduleCreate,
     OneSchedule,
-    single(_create),
-    effect="changes",
+    _create,
     who=SESSIONS,
     tolerant=True,
 )
@@ -171,13 +167,12 @@ def _update(context: Context, request: ScheduleUpdate) -> OneSchedule:
     return OneSchedule(_shown(context, store, changed))
 
 
-SCHEDULE_UPDATE = Operation(
+SCHEDULE_UPDATE = acts(
     "schedule_update",
     "Change a schedule, or switch it on or off",
     ScheduleUpdate,
     OneSchedule,
-    single(_update),
-    effect="changes",
+    _update,
     who=SESSIONS,
     tolerant=True,
     repeats=True,
@@ -198,12 +193,12 @@ def _delete(context: Context, request: NamedSchedule) -> RemovedSchedule:
     return RemovedSchedule(request.name)
 
 
-SCHEDULE_DELETE = Operation(
+SCHEDULE_DELETE = acts(
     "schedule_delete",
     "Remove a schedule; one of a butler.toml is removed there",
     NamedSchedule,
     RemovedSchedule,
-    single(_delete),
+    _delete,
     effect="destroys",
     who=SESSIONS,
     tolerant=True,
@@ -221,15 +216,8 @@ def _history(context: Context, request: NamedSchedule) -> Fires:
     return Fires(tuple(store.fires(one.name)), _shown(context, store, one))
 
 
-SCHEDULE_HISTORY = Operation(
-    "schedule_history",
-    "List when a schedule was due, and what came of it",
-    NamedSchedule,
-    Fires,
-    single(_history),
-    effect="reads",
-    tolerant=True,
-    pool="look",
+SCHEDULE_HISTORY = reads(
+    "schedule_history", "List when a schedule was due, and what came of it", NamedSchedule, Fires, _history
 )
 
 

@@ -21,7 +21,7 @@ from agent_farm.farm.message_door import pass_in
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.operations.builders import BuilderId, SomeBuilders, choose, choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Operation, Request, acts, gathered
 from agent_farm.own_files import open_own, read_own
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.processes import load_runtime_pid
@@ -58,6 +58,10 @@ class Delivered(Answer):
     def exit_code(self) -> int:
         return 0 if self.outcome in ("submitted", "pressed") else NotDelivered.exit_code
 
+    @property
+    def told(self) -> str:
+        return f"{self.outcome}: {self.reason}" if self.reason else self.outcome
+
 
 class Deliveries(Answer):
     deliveries: tuple[Delivered, ...]
@@ -67,8 +71,7 @@ class Deliveries(Answer):
         return max((one.exit_code for one in self.deliveries), default=0)
 
 
-def _collect(parts: Sequence[Delivered]) -> Deliveries:
-    return Deliveries(tuple(parts))
+_collect = gathered(Deliveries, deliveries=Delivered)
 
 
 class Send(Request):
@@ -105,13 +108,12 @@ def _message(context: Context, request: MessageBuilder) -> Delivered:
     return delivered
 
 
-MESSAGE_BUILDER = Operation(
+MESSAGE_BUILDER = acts(
     "message_builder",
     "Type a message into a builder's session; that of another builder is signed with its id",
     MessageBuilder,
     Delivered,
-    single(_message),
-    effect="changes",
+    _message,
     who=frozenset({"architect", "builder"}),
     tolerant=True,
     outside=True,

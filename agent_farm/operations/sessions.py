@@ -9,8 +9,16 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.operations.builders import exit_code_of
-from agent_farm.operations.operation import SESSIONS, Answer, Context, Failure, Operation, Request, single
+from agent_farm.operations.operation import (
+    SESSIONS,
+    Answer,
+    Context,
+    Failure,
+    OfSeveral,
+    Request,
+    acts,
+    reads,
+)
 from agent_farm.operations.served import running, served, whose
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import Limits, prune_sessions
@@ -62,16 +70,13 @@ def _list(context: Context, request: SessionsList) -> FoundSessions:
     return FoundSessions(tuple(found))
 
 
-SESSIONS_LIST = Operation(
+SESSIONS_LIST = reads(
     "sessions_list",
     "Show headless sessions, the newest first",
     SessionsList,
     FoundSessions,
-    single(_list),
-    effect="reads",
+    _list,
     who=SESSIONS,
-    tolerant=True,
-    pool="look",
 )
 
 
@@ -87,16 +92,13 @@ def _get(context: Context, request: SessionsGet) -> FoundSession:
     return FoundSession(log_of(context).get(request.session_id, butler=_butler(context, None)))
 
 
-SESSIONS_GET = Operation(
+SESSIONS_GET = reads(
     "sessions_get",
     "Show one session whole, with its tool calls",
     SessionsGet,
     FoundSession,
-    single(_get),
-    effect="reads",
+    _get,
     who=SESSIONS,
-    tolerant=True,
-    pool="look",
 )
 
 
@@ -106,13 +108,8 @@ class SessionsStop(Request):
     ]
 
 
-class SessionsStopped(Answer):
+class SessionsStopped(OfSeveral):
     stopped: tuple[SessionShown, ...]
-    failed: tuple[Failure, ...]
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 async def _stop(context: Context, request: SessionsStop) -> SessionsStopped:
@@ -125,7 +122,7 @@ async def _stop(context: Context, request: SessionsStop) -> SessionsStopped:
             if len(request.session_ids) == 1:
                 raise
             failed.append(Failure.of(id, error))
-    return SessionsStopped(tuple(stopped), tuple(failed))
+    return SessionsStopped(tuple(stopped), failed=tuple(failed))
 
 
 async def _end(context: Context, id: str) -> SessionShown:
@@ -185,12 +182,12 @@ def _prune(context: Context, request: SessionsPrune) -> PrunedSessions:
     return PrunedSessions(tuple(removed), request.dry_run)
 
 
-SESSIONS_PRUNE = Operation(
+SESSIONS_PRUNE = acts(
     "sessions_prune",
     "Delete old records for good",
     SessionsPrune,
     PrunedSessions,
-    single(_prune),
+    _prune,
     effect="destroys",
     repeats=True,
     details="Their conversations and memories are deleted, too. Without older_than and keep,"
@@ -236,13 +233,4 @@ def _buckets(sums: Mapping[int, Mapping[str, Any]], begin: float, span: float) -
         yield Bucket(at=begin + span * index, **({name: found[name] for name in names} if found else {}))
 
 
-USAGE = Operation(
-    "usage",
-    "Sum up sessions, tokens and cost over time",
-    Usage,
-    UsageOverTime,
-    single(_sum_up),
-    effect="reads",
-    tolerant=True,
-    pool="look",
-)
+USAGE = reads("usage", "Sum up sessions, tokens and cost over time", Usage, UsageOverTime, _sum_up)

@@ -15,7 +15,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.preparation import hide_links, preparation_of
 from agent_farm.farm.runtime_start import builder_environment
 from agent_farm.operations.builders import Yes, choose
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.pane.copies import copy_files
 from agent_farm.printable import printable
 
@@ -69,13 +69,12 @@ def _carried_out(context: Context, farm: Farm, record: BuilderRecord, setup: str
     return "\n".join(last)
 
 
-SETUP = Operation(
+SETUP = acts(
     "setup",
     "Prepare a builder's worktree once more, as at its spawn",
     Setup,
     SetUp,
-    single(_setup),
-    effect="changes",
+    _setup,
     repeats=True,
     pool="start",
     details="Copies and links that are missing are made, submodules filled and worktree.setup run, while the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
@@ -12,7 +12,6 @@ from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.targets import Kind
 from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.operations.builders import exit_code_of, failures_of
 from agent_farm.operations.operation import (
     SESSIONS,
     Answer,
@@ -20,9 +19,12 @@ from agent_farm.operations.operation import (
     Door,
     Failure,
     Nothing,
+    OfSeveral,
     Operation,
     Request,
-    single,
+    acts,
+    gathered,
+    reads,
 )
 from agent_farm.runtimes import adapter_names
 
@@ -70,23 +72,20 @@ def _list(context: Context, request: Nothing) -> AllSources:
     return AllSources(tuple(map(SourceShown.of, manager(context).overview())))
 
 
-LIST_SOURCES = Operation(
+LIST_SOURCES = reads(
     "list_sources",
     "List the user's local sources, and what is wrong with them",
     Nothing,
     AllSources,
-    single(_list),
-    effect="reads",
+    _list,
     who=SESSIONS,
-    tolerant=True,
-    pool="look",
 )
 
 
 class AskSources(Request):
     question: Annotated[str, Meta(description="What is to be answered")]
     sources: Annotated[
-        tuple[str, ...], Meta(description="Sources to read, or groups of them, as list_sources names them")
+        tuple[str, ...], Meta(description="Sources to read, or groups of them, by their names")
     ] = ()
     agent: Annotated[
         str | None, Meta(description="Agent that answers; default: that of config.json, else spawn.runtime")
@@ -136,17 +135,15 @@ def _farm_runtime(context: Context) -> str | None:
     return farm.settings.text("spawn.runtime") if farm and not farm.settings.problems else None
 
 
-ASK_SOURCES = Operation(
+ASK_SOURCES = reads(
     "ask_sources",
     "Have the user's own AI CLI answer a question from the named sources; it sees them and no MCP server",
     AskSources,
     Answered,
-    single(_ask),
-    effect="reads",
-    who=SESSIONS,
-    tolerant=True,
-    outside=True,
+    _ask,
     pool="ask",
+    who=SESSIONS,
+    outside=True,
 )
 
 
@@ -158,16 +155,7 @@ def _show(context: Context, request: NamedSource) -> OneSource:
     return OneSource(SourceShown.of(manager(context).get(request.name)))
 
 
-SOURCES_SHOW = Operation(
-    "sources_show",
-    "Show one source",
-    NamedSource,
-    OneSource,
-    single(_show),
-    effect="reads",
-    tolerant=True,
-    pool="look",
-)
+SOURCES_SHOW = reads("sources_show", "Show one source", NamedSource, OneSource, _show)
 
 
 class SourcesAdd(Request):
@@ -185,13 +173,12 @@ def _add(context: Context, request: SourcesAdd) -> OneSource:
     return OneSource(SourceShown.of(added))
 
 
-SOURCES_ADD = Operation(
+SOURCES_ADD = acts(
     "sources_add",
     "Add a source",
     SourcesAdd,
     OneSource,
-    single(_add),
-    effect="changes",
+    _add,
     tolerant=True,
     outside=True,
     doors=_PERSONS,
@@ -211,12 +198,12 @@ def _remove(context: Context, request: NamedSource) -> RemovedSource:
     return RemovedSource(request.name, str(kept) if kept else None)
 
 
-SOURCES_REMOVE = Operation(
+SOURCES_REMOVE = acts(
     "sources_remove",
     "Remove a source",
     NamedSource,
     RemovedSource,
-    single(_remove),
+    _remove,
     effect="destroys",
     tolerant=True,
     doors=_PERSONS,
@@ -228,13 +215,8 @@ class SourcesUpdate(Request):
     names: Annotated[tuple[str, ...], Meta(description="Names of sources; without, all git ones")] = ()
 
 
-class UpdatedSources(Answer):
+class UpdatedSources(OfSeveral):
     sources: tuple[SourceShown, ...]
-    failed: tuple[Failure, ...]
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 def _update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | Failure]:
@@ -248,17 +230,13 @@ def _update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | 
             yield Failure.of(name, error)
 
 
-def _updated(parts: Sequence[SourceShown | Failure]) -> UpdatedSources:
-    return UpdatedSources(tuple(part for part in parts if isinstance(part, SourceShown)), failures_of(parts))
-
-
 SOURCES_UPDATE = Operation(
     "sources_update",
     "Update git sources from their remotes; without names, all of them",
     SourcesUpdate,
     UpdatedSources,
     _update,
-    _updated,
+    gathered(UpdatedSources, sources=SourceShown, failed=Failure),
     effect="changes",
     tolerant=True,
     repeats=True,

@@ -10,12 +10,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agent_farm.builders.config import BuilderType
-from agent_farm.errors import AgentFarmError, NotFound, UsageError
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, as_farm_error
 from agent_farm.farm.base_commit import choose_start
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_later
-from agent_farm.operations.builders import exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation
+from agent_farm.operations.builders import failures_of
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
@@ -50,8 +50,11 @@ class PlanShown(Struct, frozen=True):
         return cls(**plain, base_commit=plan.start.base_commit)
 
 
-class Spawned(Answer):
-    """`builder` or, after a dry run, `plan` of one; `builders`, `plans` and `failed` of several."""
+class Spawned(OfSeveral):
+    """`builder` or, after a dry run, `plan` of one; `builders`, `plans` and `failed` of several.
+
+    What could not be made of several has the id `task N`.
+    """
 
     builder: Annotated[
         BuilderShown | None, Meta(description="Null after a dry run, and where several were asked for")
@@ -60,13 +63,6 @@ class Spawned(Answer):
     notes: Annotated[tuple[str, ...], Meta(description="What is worth knowing about its base")] = ()
     builders: tuple[BuilderShown, ...] = ()
     plans: tuple[PlanShown, ...] = ()
-    failed: Annotated[
-        tuple[Failure, ...], Meta(description="Of several, those that could not be made; id is `task N`")
-    ] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 class OneOfSeveral(Answer):
@@ -91,8 +87,7 @@ def _run(context: Context, request: Spawn) -> Iterator[Part]:
             try:
                 yield OneOfSeveral(_carry_out(context, plan))
             except (AgentFarmError, OSError) as problem:
-                error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
-                yield Failure.of(f"task {number}", error)
+                yield Failure.of(f"task {number}", as_farm_error(problem))
     if not request.dry_run:
         start_later(context.farm)  # whoever waits may have been put in the queue as room became free
 
@@ -118,8 +113,7 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
                 context.tell(f"{item.key} starts once {', '.join(item.after)} has landed")
             found = _carry_out(context, plan)
         except (AgentFarmError, OSError) as problem:
-            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
-            yield Failure.of(item.key, error)
+            yield Failure.of(item.key, as_farm_error(problem))
             continue
         if found.builder:
             made[item.key] = found.builder.id

@@ -47,14 +47,12 @@ class Spawn(Request):
     protocol: Annotated[str | None, Meta(description="Run the protocol of this name")] = None
     shell: Annotated[bool, Meta(description="Start the runtime with neither prompt nor role")] = False
     files: Annotated[
-        tuple[str, ...], Meta(description="Files that matter for the task, relative to the repository")
+        tuple[str, ...], Meta(description="Files that matter for the task, in the repository")
     ] = ()
     args: Annotated[
         dict[str, Any] | str | None, Meta(description="Arguments of the protocol; a JSON object")
     ] = None
-    role: Annotated[
-        str | None, Meta(description="System prompt to use: a file, relative to the repository")
-    ] = None
+    role: Annotated[str | None, Meta(description="System prompt to use: a file")] = None
     no_role: Annotated[bool, Meta(description="Use no system prompt")] = False
     runtime: Annotated[str | None, Meta(description="Runtime to start; af runtimes lists them")] = None
     model: Annotated[str | None, Meta(description="Model to ask the runtime for")] = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from agent_farm.operations.operation import EVERYBODY, SESSIONS, Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import EVERYBODY, SESSIONS, Answer, Context, Request, acts, reads
 from agent_farm.operations.served import database_of, whose
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.state_store import StateStore
@@ -45,16 +45,14 @@ def _get(context: Context, request: OneKey) -> Kept:
     return Kept(request.key, value, revision)
 
 
-STATE_GET = Operation(
+STATE_GET = reads(
     "state_get",
     "Read what is kept under a key, and its revision",
     OneKey,
     Kept,
-    single(_get),
-    effect="reads",
-    who=EVERYBODY,
-    tolerant=True,
+    _get,
     pool="state",
+    who=EVERYBODY,
 )
 
 
@@ -71,13 +69,12 @@ def _set(context: Context, request: StateSet) -> Kept:
     return Kept(request.key, request.value, revision)
 
 
-STATE_SET = Operation(
+STATE_SET = acts(
     "state_set",
     "Keep a value for later sessions",
     StateSet,
     Kept,
-    single(_set),
-    effect="changes",
+    _set,
     who=SESSIONS,
     tolerant=True,
     pool="state",
@@ -98,16 +95,8 @@ def _list(context: Context, request: StateList) -> AllKept:
     return AllKept(_store(context, request.butler).items(request.prefix))
 
 
-STATE_LIST = Operation(
-    "state_list",
-    "List the keys, with their values",
-    StateList,
-    AllKept,
-    single(_list),
-    effect="reads",
-    who=EVERYBODY,
-    tolerant=True,
-    pool="state",
+STATE_LIST = reads(
+    "state_list", "List the keys, with their values", StateList, AllKept, _list, pool="state", who=EVERYBODY
 )
 
 
@@ -122,12 +111,12 @@ def _delete(context: Context, request: OneKey) -> Forgotten:
     return Forgotten(request.key, _store(context, request.butler).delete(request.key))
 
 
-STATE_DELETE = Operation(
+STATE_DELETE = acts(
     "state_delete",
     "Forget a key",
     OneKey,
     Forgotten,
-    single(_delete),
+    _delete,
     effect="destroys",
     who=SESSIONS,
     tolerant=True,

@@ -10,36 +10,30 @@ from msgspec import Meta, Struct
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.status import State
 from agent_farm.farm.listing import Builder, list_builders
-from agent_farm.operations.builders import choose_each, exit_code_of, failures_of
+from agent_farm.operations.builders import SomeOrAll, choose_each, failures_of
 from agent_farm.operations.operation import (
     EVERYBODY,
     Answer,
     Context,
     Failure,
     Nothing,
+    OfSeveral,
     Operation,
     Request,
-    single,
+    reads,
 )
 from agent_farm.operations.shown import BuilderShown, show_all
 
 
 class StatusRequest(Request):
-    ids: Annotated[
-        tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each; default: all")
-    ] = ()
+    ids: SomeOrAll = ()
     fresh: Annotated[bool, Meta(description="Wait for every worktree's git state, however long it takes")] = (
         False
     )
 
 
-class Builders(Answer):
+class Builders(OfSeveral):
     builders: tuple[BuilderShown, ...]
-    failed: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Found = tuple[Builder, ...]
@@ -56,7 +50,7 @@ def _look(context: Context, request: StatusRequest) -> Iterator[Found | Failure]
 
 def _collect(parts: Sequence[Found | Failure]) -> Builders:
     found = (builder for part in parts if isinstance(part, tuple) for builder in part)
-    return Builders(show_all(found), failures_of(parts))
+    return Builders(show_all(found), failed=failures_of(parts))
 
 
 STATUS = Operation(
@@ -103,14 +97,11 @@ def _list(context: Context, request: Nothing) -> Colleagues:
     return Colleagues(tuple(map(Colleague.of, list_builders(context.farm, with_git=False))))
 
 
-LIST_BUILDERS = Operation(
+LIST_BUILDERS = reads(
     "list_builders",
     "List the builders of this farm: what each works on, and how it is",
     Nothing,
     Colleagues,
-    single(_list),
-    effect="reads",
+    _list,
     who=EVERYBODY,
-    tolerant=True,
-    pool="look",
 )

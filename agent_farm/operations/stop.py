@@ -18,8 +18,8 @@ from agent_farm.farm.locks import each_held
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_panes, not_asked
 from agent_farm.farm.waiting import forget_queued, in_order, start_later
-from agent_farm.operations.builders import BuilderIds, choose_each, each, exit_code_of, failures_of, told
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import BuilderIds, choose_each, each, told
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 
 
 class Stop(Request):
@@ -34,14 +34,9 @@ class Forgotten(Answer):
     prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
 
 
-class Stopped(Answer):
+class Stopped(OfSeveral):
     stopped: tuple[str, ...]
     forgotten: tuple[Forgotten, ...] = ()
-    failed: tuple[Failure, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
 
 
 Part = str | Forgotten | Failure
@@ -133,21 +128,13 @@ def _running(context: Context) -> list[BuilderRecord]:
     return [record for record in records.values() if statuses[record.id].state in may_run]
 
 
-def _collect(parts: Sequence[Part]) -> Stopped:
-    return Stopped(
-        stopped=tuple(part for part in parts if isinstance(part, str)),
-        forgotten=tuple(part for part in parts if isinstance(part, Forgotten)),
-        failed=failures_of(parts),
-    )
-
-
 STOP = Operation(
     "stop",
     "End runtimes; worktree, branch and conversation stay",
     Stop,
     Stopped,
     _run,
-    _collect,
+    gathered(Stopped, stopped=str, forgotten=Forgotten, failed=Failure),
     effect="changes",
     tolerant=True,
     repeats=True,

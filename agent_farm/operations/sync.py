@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
@@ -18,8 +16,8 @@ from agent_farm.farm.own_events import note
 from agent_farm.git.merging import MergeConflicts
 from agent_farm.landing.stacking import Ground, find_ground, move_onto
 from agent_farm.launch import as_command
-from agent_farm.operations.builders import SomeBuilders, choose_each, each, exit_code_of, failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.builders import SomeBuilders, choose_each, each
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.operations.send import deliver_all
 
 
@@ -37,13 +35,10 @@ class Synced(Answer):
     after: str
 
 
-class AllSynced(Answer):
-    synced: tuple[Synced, ...]
-    failed: Annotated[tuple[Failure, ...], Meta(description="Those that are as they were, and why")] = ()
+class AllSynced(OfSeveral):
+    """What failed is as it was."""
 
-    @property
-    def exit_code(self) -> int:
-        return exit_code_of(self.failed)
+    synced: tuple[Synced, ...]
 
 
 def _run(context: Context, request: Sync) -> Iterator[Synced | Failure]:
@@ -88,19 +83,13 @@ def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: Merg
         list(deliver_all(farm, [record], text))
 
 
-def _collect(parts: Sequence[Synced | Failure]) -> AllSynced:
-    return AllSynced(
-        synced=tuple(part for part in parts if isinstance(part, Synced)), failed=failures_of(parts)
-    )
-
-
 SYNC = Operation(
     "sync",
     "Move builders' own commits onto what they are to land on",
     Sync,
     AllSynced,
     _run,
-    _collect,
+    gathered(AllSynced, synced=Synced, failed=Failure),
     effect="changes",
     repeats=True,
     outside=True,

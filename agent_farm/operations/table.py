@@ -49,7 +49,7 @@ MODULES = {
     "import": "importing",
     "uninstall": "uninstall",
     "restore": "restore",
-    "removed": "removed",
+    "removed": "restore",
     "landing": "landing",
     "prompt": "look",
     "choices": "choices",

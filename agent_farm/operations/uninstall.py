@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ from agent_farm.git.ignoring import leave_to_git
 from agent_farm.git.keeping import drop_all_refs
 from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Operation, Request, gathered
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.stopping import stop_server
 
@@ -110,20 +110,13 @@ def _remove(farm: Farm) -> Iterator[LeftThere]:
             yield LeftThere(f"{path}: it holds files of another user")
 
 
-def _collect(parts: Sequence[Part]) -> Uninstalled:
-    return Uninstalled(
-        tuple(part.what for part in parts if isinstance(part, Step)),
-        tuple(part.what for part in parts if isinstance(part, LeftThere)),
-    )
-
-
 UNINSTALL = Operation(
     "uninstall",
     "Remove what af keeps in this repository; refused while there are builders",
     Uninstall,
     Uninstalled,
     _run,
-    _collect,
+    gathered(Uninstalled, steps=(Step, "what"), left=(LeftThere, "what")),
     effect="destroys",
     tolerant=True,
     doors=frozenset({"terminal"}),

@@ -14,7 +14,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders, read_statuses
 from agent_farm.farm.panes import find_panes
 from agent_farm.operations.builders import SomeBuilders, choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Request, reads
 from agent_farm.operations.shown import BuilderShown, show_all
 
 DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
@@ -95,14 +95,13 @@ def _listed(states: Collection[str]) -> str:
     return " or ".join(sorted(states))
 
 
-WAIT = Operation(
+WAIT = reads(
     "wait",
     "Wait until builders are idle, waiting for a person, or ended",
     Wait,
     Waited,
-    single(_run),
-    effect="reads",
-    tolerant=True,
+    _run,
+    pool="wait",
     waits=True,
     details="A builder that fails or vanishes ends the wait at once with an error.",
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct, structs
 
 from agent_farm.disk import load_json, replace_file
 from agent_farm.errors import DamagedFile
@@ -17,8 +17,6 @@ from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import new_token
-
-VERSION = 1
 
 
 class ServerFiles(Struct, frozen=True):
@@ -47,19 +45,23 @@ class ServerFiles(Struct, frozen=True):
         return self.directory / "butler.log"
 
 
+# One that is signalled to end the server: others than processes have small and negative numbers.
+_Process = Annotated[int, Meta(ge=2)] | None
+
+
 class ServerAddress(Struct, frozen=True):
     """`pid` is None until the server has come up for the first time."""
 
     port: int
     token_file: Path
     started_at: float
-    pid: int | None = None
-    supervisor: int | None = None
+    pid: _Process = None
+    supervisor: _Process = None
     stopping: bool = False
+    version: Literal[1] = 1
 
-    def mcp_url(self, runtime_session_id: str, *, sse: bool = False) -> str:
-        path = "sse" if sse else "mcp"
-        return f"http://localhost:{self.port}/{path}?runtime_session_id={runtime_session_id}"
+    def mcp_url(self, runtime_session_id: str) -> str:
+        return f"http://localhost:{self.port}/mcp?runtime_session_id={runtime_session_id}"
 
     @property
     def token(self) -> str:
@@ -98,40 +100,18 @@ def load_address(files: ServerFiles) -> ServerAddress | None:
         document = load_json(files.address)
     except FileNotFoundError:
         return None
-    if isinstance(document, dict) and document.get("version") == VERSION:
-        with suppress(KeyError, TypeError, ValueError):
-            return ServerAddress(
-                port=int(document["port"]),
-                token_file=files.token,  # the file names it for other programs
-                started_at=float(document["started_at"]),
-                pid=_process(document["pid"]),
-                supervisor=_process(document.get("supervisor")),
-                stopping=bool(document.get("stopping")),
-            )
-    raise DamagedFile(
-        f"{files.address} is damaged or newer than this version",
-        hint=as_command("mv", files.address, f"{files.address}.old"),
-    )
-
-
-def _process(number: object) -> int | None:
-    """One that is signalled to end the server: others than processes have small and negative numbers."""
-    if number is not None and (type(number) is not int or number < 2):
-        raise ValueError(f"{number!r} is no process")
-    return number
+    try:
+        found = msgspec.convert(document, ServerAddress, dec_hook=lambda kind, value: kind(value))
+    except msgspec.ValidationError as error:
+        raise DamagedFile(
+            f"{files.address} is damaged or newer than this version",
+            hint=as_command("mv", files.address, f"{files.address}.old"),
+        ) from error
+    return structs.replace(found, token_file=files.token)  # the file names it for other programs
 
 
 def store_address(files: ServerFiles, address: ServerAddress) -> None:
-    document: dict[str, Any] = {
-        "version": VERSION,
-        "pid": address.pid,
-        "supervisor": address.supervisor,
-        "port": address.port,
-        "token_file": str(address.token_file),
-        "started_at": address.started_at,
-        "stopping": address.stopping,
-    }
-    replace_file(files.address, json.dumps(document) + "\n")
+    replace_file(files.address, msgspec.json.encode(address, enc_hook=str) + b"\n")
 
 
 def require_token(files: ServerFiles) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, as_farm_error, error_of
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +28,8 @@ def encode(document: object) -> bytes:
 
 
 def refuse(status: int, code: str, what: str, why: str | None = None, hint: str | None = None) -> Response:
-    error: dict[str, Any] = {"code": code, "what": what, "why": why, "hint": hint, "evidence": []}
-    return answer({"error": error}, status)
+    error = error_of(code, what, why=why, hint=hint, evidence=())
+    return answer({"error": error_document(error)}, status)
 
 
 def answer_error(error: AgentFarmError) -> Response:
@@ -49,11 +49,8 @@ def error_document(error: AgentFarmError) -> dict[str, Any]:
 
 def expected(error: Exception, where: str) -> AgentFarmError:
     """What of an error the caller is told; a bug goes to the log whole."""
-    if isinstance(error, AgentFarmError):
-        return error
-    if isinstance(error, OSError):
-        place = f": {error.filename}" if error.filename else ""
-        return AgentFarmError(f"{error.strerror or error}{place}")
+    if isinstance(error, (AgentFarmError, OSError)):
+        return as_farm_error(error)
     _log.error("A bug while answering %s", where, exc_info=error)
     bug = AgentFarmError(
         f"This is a bug in af: {type(error).__name__}",

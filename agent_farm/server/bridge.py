@@ -6,12 +6,12 @@ import http.client
 import json
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.server.client import begun, post
-from agent_farm.server.launching import running_server
+from agent_farm.server.client import asked_again, begun, post
 
 _ACCEPT = "application/json, text/event-stream"
 _INTERNAL_ERROR = -32603
@@ -63,13 +63,7 @@ class Bridge:
             self._given_up.discard(key)
 
     def _ask(self, line: bytes, key: str) -> None:
-        try:
-            response = self._post(line, key)
-        except ConnectionError:
-            if key in self._given_up or running_server(self._root) is not None:
-                raise
-            response = self._post(line, key)  # it ended itself at the very moment it was asked
-        with response:
+        with asked_again(self._root, partial(self._post, line, key)) as response:
             if response.status >= 400:
                 raise AgentFarmError(f"The farm's server answered {response.status}", hint="af butler logs")
             is_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
@@ -82,6 +76,8 @@ class Bridge:
                     self._write(data)
 
     def _post(self, line: bytes, key: str) -> http.client.HTTPResponse:
+        if key in self._given_up:
+            raise ConnectionAbortedError("nobody waits for it any more")
         connection = post(self._root, "/mcp", line, {"Accept": _ACCEPT})
         if key != "null":
             self._open[key] = connection

@@ -8,13 +8,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_farm.errors import AgentFarmError, error_of
 from agent_farm.server.address import ServerAddress
 from agent_farm.server.launching import ensure_server, running_server
 from agent_farm.server.variables import SHELL_HEADER, header_of, own_shell
 from agent_farm.sessions.telemetry import parse_traceparent
+
+T = TypeVar("T")
 
 LINES = "application/x-ndjson"
 BEGIN_SECONDS = 60.0
@@ -73,23 +75,30 @@ def begun(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
     return response
 
 
+def asked_again(root: Path, ask: Callable[[], T]) -> T:
+    """What `ask` answers; once more where the server ended itself at the very moment it was asked."""
+    try:
+        return ask()
+    except ConnectionError:
+        if running_server(root) is not None:
+            raise
+        return ask()
+
+
 @contextmanager
 def _answered(root: Path, verb: str, request: object) -> Iterator[http.client.HTTPResponse]:
     import msgspec
 
     body = msgspec.json.encode(request)
     connection = None
+
+    def ask() -> http.client.HTTPResponse:
+        nonlocal connection
+        connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
+        return begun(connection)
+
     try:
-        try:
-            connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
-            response = begun(connection)
-        except ConnectionError:
-            if running_server(root) is not None:
-                raise
-            # it ended itself, having had nothing to do, at the very moment it was asked
-            connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
-            response = begun(connection)
-        yield response
+        yield asked_again(root, ask)
     except TimeoutError as error:
         raise AgentFarmError(
             "The farm's server does not answer",

@@ -6,8 +6,9 @@ A browser has six connections of HTTP to a host, and a page that listens takes o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -30,17 +31,23 @@ async def server_sent(messages: AsyncGenerator[Message]) -> AsyncIterator[bytes]
 async def serve_events(messages: AsyncGenerator[Message], socket: WebSocket) -> None:
     """Each message is `{"event", "number", "data"}`; until either side ends."""
     await socket.accept(chosen_protocol(socket.scope))
-    telling = asyncio.create_task(_tell(messages, socket))
-    leaving = asyncio.create_task(_until_left(socket))
-    try:
-        done, _ = await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if telling in done:
+    async with first_of(_tell(messages, socket), _until_left(socket)) as ended:
+        if ended:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await socket.close(_COME_AGAIN)
+
+
+@asynccontextmanager
+async def first_of(out: Coroutine[Any, Any, None], into: Coroutine[Any, Any, None]) -> AsyncIterator[bool]:
+    """Until either has ended, whether that is `out`; after the body neither goes on."""
+    tasks = asyncio.create_task(out), asyncio.create_task(into)
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        yield tasks[0] in done
     finally:
-        for task in (telling, leaving):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(telling, leaving, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _tell(messages: AsyncGenerator[Message], socket: WebSocket) -> None:

@@ -9,7 +9,7 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -25,8 +25,9 @@ class PtyClient:
 
     async def read(self) -> bytes:
         """What it wrote; empty once it has ended. Nothing is read ahead: a slow reader slows it down."""
+        loop = asyncio.get_running_loop()
         while not self._closed:
-            await _until_readable(self.master)
+            await _until(self.master, loop.add_reader, loop.remove_reader)
             try:
                 return os.read(self.master, _CHUNK)
             except BlockingIOError:
@@ -36,12 +37,12 @@ class PtyClient:
         return b""
 
     async def write(self, data: bytes) -> None:
-        view = memoryview(data)
+        view, loop = memoryview(data), asyncio.get_running_loop()
         while view and not self._closed:
             try:
                 view = view[os.write(self.master, view) :]
             except BlockingIOError:
-                await _until_writable(self.master)
+                await _until(self.master, loop.add_writer, loop.remove_writer)
             except OSError:
                 return
 
@@ -90,26 +91,11 @@ def _set_size(descriptor: int, columns: int, rows: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-async def _until_readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(descriptor, _done, ready)
+async def _until(descriptor: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
+    """Ready, as the loop's own `add_reader` or `add_writer` says."""
+    ready = asyncio.Event()
+    add(descriptor, ready.set)
     try:
-        await ready
+        await ready.wait()
     finally:
-        loop.remove_reader(descriptor)
-
-
-async def _until_writable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_writer(descriptor, _done, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_writer(descriptor)
-
-
-def _done(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
+        remove(descriptor)

@@ -23,7 +23,7 @@ from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.server.auth import chosen_protocol
-from agent_farm.server.pane_sizes import Attachment, PaneSizes
+from agent_farm.server.event_streams import first_of
 from agent_farm.server.pty_client import PtyClient, start_on_pty
 from agent_farm.tmux.tmux_process import clean_environment
 from agent_farm.tmux.viewing import TERM, client_size, give_back_size, viewer_argv, window_size
@@ -34,6 +34,41 @@ T = TypeVar("T")
 _THREADS = 4
 _LEAST, _MOST = 10, 500
 _NO_TERMINAL, _BAD_MESSAGE = 4404, 4400
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A viewer's client of a session: `before` is its window's size without it, the rest is its own."""
+
+    socket: str | None
+    session: str
+    before: tuple[int, int] | None
+    argv: tuple[str, ...]
+    ignores_size: bool
+    columns: int
+    rows: int
+
+
+@dataclass(slots=True)
+class PaneSizes:
+    """A glance from a phone leaves no pane at 52 columns: the last viewer that goes gives its size back."""
+
+    _viewers: dict[tuple[str | None, str], int] = field(default_factory=dict)
+    _before: dict[tuple[str | None, str], tuple[int, int] | None] = field(default_factory=dict)
+
+    def enter(self, one: Attachment) -> None:
+        key = (one.socket, one.session)
+        self._viewers[key] = self._viewers.get(key, 0) + 1
+        self._before.setdefault(key, one.before)
+
+    def leave(self, one: Attachment) -> tuple[int, int] | None:
+        """The size to be given back, once nobody looks any more."""
+        key = (one.socket, one.session)
+        self._viewers[key] -= 1
+        if self._viewers[key]:
+            return None
+        del self._viewers[key]
+        return self._before.pop(key)
 
 
 @dataclass(slots=True)
@@ -86,18 +121,12 @@ class Terminals:
 
 async def _bridge(socket: WebSocket, client: PtyClient, *, typing: bool, resizes: bool) -> None:
     """Until either side ends."""
-    out = asyncio.create_task(_show(socket, client))
-    into = asyncio.create_task(_listen(socket, client, typing=typing, resizes=resizes))
-    try:
-        done, _ = await asyncio.wait((out, into), return_when=asyncio.FIRST_COMPLETED)
-        if out in done:
+    into = _listen(socket, client, typing=typing, resizes=resizes)
+    async with first_of(_show(socket, client), into) as ended:
+        if ended:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await socket.send_json({"type": "ended", "reason": "the terminal was closed"})
                 await socket.close()
-    finally:
-        for task in (out, into):
-            task.cancel()
-        await asyncio.gather(out, into, return_exceptions=True)
 
 
 async def _show(socket: WebSocket, client: PtyClient) -> None:

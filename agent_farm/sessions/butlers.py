@@ -12,6 +12,7 @@ from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
 from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.mcp_config import Transport
 from agent_farm.sessions.butler_file import (
     ButlerError,
@@ -22,13 +23,13 @@ from agent_farm.sessions.butler_file import (
     read_butler_file,
     require_schedule,
 )
-from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
 from agent_farm.settings_document import load_document
 
 __all__ = ["Butler", "ButlerError", "ScheduleEntry", "load_butler"]
 
 FILE_NAME = "butler.toml"
+_TRANSPORTS = {"http": "streamable HTTP", "sse": "SSE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +222,14 @@ def _require_transport(root: Path, file: Path, transport: Transport, runtime: st
         return
     if problem := transport_problem(get_adapter(runtime, root), transport):
         raise mistake(file, f"butler.transport is {transport}", problem)
+
+
+def transport_problem(adapter: RuntimeAdapter, transport: Transport) -> str | None:
+    """Why the runtime cannot use `transport`, and what to write instead."""
+    if transport in adapter.cli.transports:
+        return None
+    spoken = " and ".join(_TRANSPORTS[name] for name in adapter.cli.transports)
+    return f'{adapter.name} speaks {spoken} only: write transport = "{adapter.cli.transports[0]}".'
 
 
 def _require_schedules(file: Path, schedules: Sequence[ScheduleEntry]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 
@@ -10,40 +11,14 @@ from agent_farm.sessions.failures import reason_of
 
 HEADING = "## From earlier sessions"
 WORD = re.compile(r"\w{4,}")
-SAYS_NOTHING = frozenset(
-    [
-        "about",
-        "again",
-        "could",
-        "from",
-        "have",
-        "here",
-        "into",
-        "just",
-        "more",
-        "please",
-        "should",
-        "some",
-        "that",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "what",
-        "when",
-        "where",
-        "which",
-        "will",
-        "with",
-        "would",
-        "your",
-    ]
+_DULL = (
+    "about again could from have here into just more please should some that their them then there "
+    "these they this those what when where which will with would your"
 )
+SAYS_NOTHING = frozenset(_DULL.split())
 MOST_WORDS = 40
+
+_log = logging.getLogger(__name__)
 
 
 async def fetch_memory_context(
@@ -56,7 +31,7 @@ async def fetch_memory_context(
     try:
         return await database.run(_recall, database, butler, prompt, episodes, characters)
     except Exception as error:
-        _log("Memory could not be read; the session goes on without it", error)
+        _log.warning("Memory could not be read; the session goes on without it: %s", reason_of(error))
         return None
 
 
@@ -70,7 +45,7 @@ async def store_session_episode(
         await database.run(_store, database, (butler, session_id, prompt, output, time.time()))
         return True
     except Exception as error:
-        _log("The session's episode could not be stored", error)
+        _log.warning("The session's episode could not be stored: %s", reason_of(error))
         return False
 
 
@@ -114,10 +89,3 @@ def _store(database: Database, values: tuple[str, str, str, str, float]) -> None
             "INSERT INTO episodes (butler, session_id, prompt, output, created_at) VALUES (?, ?, ?, ?, ?)",
             values,
         )
-
-
-def _log(message: str, error: Exception) -> None:
-    """One line: nobody who asks for a session has to do with how memory is kept."""
-    import logging
-
-    logging.getLogger(__name__).warning("%s: %s", message, reason_of(error))

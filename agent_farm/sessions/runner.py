@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 RESET_SECONDS = 10.0
 PROGRESS_SECONDS = 0.7
 KEPT_CHARACTERS = 2000  # of a tool's result, until the session has ended
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class SessionRunner:
             raise
         except Exception as error:
             await finished_result(self._reset(worker))
-            log_failure(_logger(), session.id, error)
+            log_failure(_log, session.id, error)
             seconds = time.monotonic() - began
             return msgspec.structs.replace(failed(session, error), duration=seconds)
         seconds = time.monotonic() - began
@@ -173,7 +176,7 @@ class SessionRunner:
             async with asyncio.timeout(RESET_SECONDS):
                 await worker.reset()
         except Exception as error:
-            log_failure(_logger(), worker.name, error)
+            log_failure(_log, worker.name, error)
 
     @asynccontextmanager
     async def _reporting(self, session: Session) -> AsyncIterator[OnProgress]:
@@ -193,7 +196,7 @@ class SessionRunner:
                 try:
                     await session_progress(self.database, session.id, newest[0].output, calls)
                 except AgentFarmError as error:
-                    log_failure(_logger(), session.id, error)
+                    log_failure(_log, session.id, error)
                 await asyncio.sleep(PROGRESS_SECONDS)
 
         writer = asyncio.create_task(write())
@@ -254,9 +257,3 @@ def call_json(call: ToolCall) -> dict[str, Any]:
 
 def _shortened(call: ToolCall) -> ToolCall:
     return replace(call, result=call.result[:KEPT_CHARACTERS]) if call.result else call
-
-
-def _logger() -> Any:
-    import logging
-
-    return logging.getLogger(__name__)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,10 +36,9 @@ from agent_farm.sessions.spawner import Spawner
 from agent_farm.sessions.state_store import StateStore
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
-if TYPE_CHECKING:
-    pass
-
 STOP_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -177,7 +176,7 @@ class RunningButler:
         try:
             await self.refresh()
         except AgentFarmError as error:
-            log_failure(_logger(), self.name, error)
+            log_failure(_log, self.name, error)
 
     def _may_fire(self, schedule: Schedule) -> bool:
         return may_fire(self.root, self.name, schedule)
@@ -205,12 +204,6 @@ class RunningButler:
                 return result
             reason = result.error or "refused"
         except Exception as error:
-            log_failure(_logger(), request.trigger_source, error)
+            log_failure(_log, request.trigger_source, error)
             reason = reason_of(error)
         return await self.spawner.reject(request, f"Not started: {reason}")
-
-
-def _logger() -> Any:
-    import logging
-
-    return logging.getLogger(__name__)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_farm.runtimes import get_adapter
 from agent_farm.sessions.butlers import (
@@ -35,6 +36,8 @@ from agent_farm.settings import load_settings
 
 if TYPE_CHECKING:
     from agent_farm.server.tokens import Tokens
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -85,7 +88,7 @@ class RunningButlers:
                 self._failing.pop(name, None)
             except Exception as error:
                 if self._failing.get(name) != (reason := reason_of(error)):
-                    log_failure(_logger(), f"Looking at the schedules of {name}", error)
+                    log_failure(_log, f"Looking at the schedules of {name}", error)
                 self._failing[name] = reason
         return fired
 
@@ -100,9 +103,9 @@ class RunningButlers:
         while True:
             try:
                 if removed := await self.database.run(self._prune):
-                    _logger().info("Removed %d records of sessions", len(removed))
+                    _log.info("Removed %d records of sessions", len(removed))
             except Exception as error:
-                log_failure(_logger(), "Looking after the records", error)
+                log_failure(_log, "Looking after the records", error)
             await asyncio.sleep(DAY_SECONDS)
 
     def has_work(self) -> bool:
@@ -158,9 +161,3 @@ def open_butlers(
     sessions = SessionLog(database)
     sessions.heal()  # what is running now was run by a server that is gone
     return RunningButlers(root, database, environ, tokens, tuple(ports), sessions)
-
-
-def _logger() -> Any:
-    import logging
-
-    return logging.getLogger(__name__)

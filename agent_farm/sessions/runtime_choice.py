@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import NotFound, ToolMissing, UsageError
@@ -15,14 +15,13 @@ from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
-from agent_farm.sessions.butlers import Butler, choices, configured_runtime
+from agent_farm.sessions.butlers import Butler, choices, configured_runtime, transport_problem
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.session import SessionRequest
-from agent_farm.sessions.transport import transport_problem
 from agent_farm.settings import Settings, open_settings
 
-_FROM_NARROW_TO_WIDE: tuple[Permissions, ...] = ("ask", "edit", "all")
+_FROM_NARROW_TO_WIDE: tuple[Permissions, ...] = get_args(Permissions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError
@@ -19,6 +19,8 @@ LONGEST_SLEEP = 20.0
 FINISH_SECONDS = 5.0
 
 Fire = Callable[[Schedule], Awaitable[SpawnerResult]]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class Scheduler:
                 if schedule.enabled and await self._look(schedule):
                     fired.append(schedule.name)
             except Exception as error:  # those after it are looked at all the same
-                log_failure(_logger(), f"Schedule {schedule.name}", error)
+                log_failure(_log, f"Schedule {schedule.name}", error)
         return fired
 
     async def finish(self) -> None:
@@ -66,14 +68,14 @@ class Scheduler:
         if due is None:
             return False
         if count > 1:
-            _logger().warning("Schedule %s missed %d due times", schedule.name, count - 1)
+            _log.warning("Schedule %s missed %d due times", schedule.name, count - 1)
         outcome = self._outcome(schedule, now - due)
         claimed = await self.store.database.run(self.store.claim, schedule.name, due, outcome)
         await self.store.database.run(self.store.look_until, schedule.name, due)
         if not claimed:
             return False
         if outcome != "fired":
-            _logger().warning("Schedule %s was not fired: %s", schedule.name, outcome)
+            _log.warning("Schedule %s was not fired: %s", schedule.name, outcome)
             return False
         self._running[schedule.name] = asyncio.create_task(self._fire(schedule, due))
         return True
@@ -90,14 +92,14 @@ class Scheduler:
         try:
             outcome = _outcome_of(await self.fire(schedule))
         except Exception as error:
-            log_failure(_logger(), f"Schedule {schedule.name}", error)
+            log_failure(_log, f"Schedule {schedule.name}", error)
             outcome = f"not started: {reason_of(error)}"
         if not outcome.startswith("completed"):
-            _logger().warning("Schedule %s: %s", schedule.name, outcome)
+            _log.warning("Schedule %s: %s", schedule.name, outcome)
         try:
             await self.store.database.run(self.store.note_outcome, schedule.name, due, outcome)
         except AgentFarmError as error:
-            log_failure(_logger(), f"The history of schedule {schedule.name}", error)
+            log_failure(_log, f"The history of schedule {schedule.name}", error)
 
 
 def next_look(now: float) -> float:
@@ -108,9 +110,3 @@ def next_look(now: float) -> float:
 def _outcome_of(result: SpawnerResult) -> str:
     session = f", session {result.session_id[:8]}" if result.session_id else ""
     return f"completed{session}" if result.success else f"failed{session}: {result.error}"
-
-
-def _logger() -> Any:
-    import logging
-
-    return logging.getLogger(__name__)

@@ -81,12 +81,12 @@ class ScheduleStore:
             )
         return known[name]
 
-    def create(self, entry: ScheduleEntry, origin: Origin = "tool") -> Schedule:
+    def create(self, entry: ScheduleEntry) -> Schedule:
         require_schedule(entry)
         with self._changing():
             if any(schedule.name == entry.name for schedule in self.all()):
                 raise UsageError(f"There is a schedule {entry.name} already", hint="af schedule list")
-            self._write(entry, origin, enabled=True)
+            self._write(entry, "tool", enabled=True)
             return self.get(entry.name)
 
     def update(self, name: str, *, enabled: bool | None = None, **changed: Any) -> Schedule:

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from agent_farm.errors import UsageError
+from agent_farm.runtimes.cli import Permissions
 from agent_farm.runtimes.result import FailureKind
 from agent_farm.sessions.trigger_sources import require_trigger_source
 
 SessionState = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
-Permissions = Literal["ask", "edit", "all"]
 
 
 class SessionWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -38,6 +38,8 @@ from agent_farm.sessions.uncancelled import finish, finished_result
 from agent_farm.sessions.waiting_line import Place, Queue
 
 RETRY_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
 
 
 class Spawner:
@@ -98,7 +100,7 @@ class Spawner:
         chosen = choice or Choice(self._adapter, model=request.model or self.butler.model)
         place = self.queue.admit(request.trigger_source)
         if isinstance(place, str):
-            _logger().warning("Refused a trigger (%s): %s", request.trigger_source, place)
+            _log.warning("Refused a trigger (%s): %s", request.trigger_source, place)
             return refused(place)
         session = self._session(session_id or self._new_id(), request, chosen)
         task = asyncio.create_task(self._serve(session, chosen, place, observer))
@@ -229,7 +231,7 @@ class Spawner:
         try:
             ended = await session_complete(self.database, session)
         except AgentFarmError as error:  # a full disk, say: what it answered is not lost with its record
-            log_failure(_logger(), f"The end of session {session.id}", error)
+            log_failure(_log, f"The end of session {session.id}", error)
             ended = self._unwritten[session.id] = session
             if self._writing is None or self._writing.done():
                 self._writing = asyncio.create_task(self._keep_writing())
@@ -252,15 +254,9 @@ class Spawner:
 
     def _end_by(self, session: Session, error: BaseException) -> Session:
         if isinstance(error, Exception):
-            log_failure(_logger(), "A session", error)
+            log_failure(_log, "A session", error)
             return failed(session, error)
         away = "the caller went away" if self.queue.accepting else "the butler shut down"
         by = self._stopped_by.get(session.id)
         partial = error.partial if isinstance(error, Interrupted) else RuntimeResult()
         return cancelled(session, partial, f"Cancelled: {f'stopped by {by}' if by else away}")
-
-
-def _logger() -> Any:
-    import logging
-
-    return logging.getLogger(__name__)

@@ -1,0 +1,86 @@
+"""Parameters of a command, made of the fields of a verb's request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+from msgspec import inspect
+
+from agent_farm.cli.completing import BY_FIELD
+from agent_farm.cli.options import Complete
+from agent_farm.operations.operation import Operation
+from agent_farm.operations.table import load
+
+
+def fields_of(operation: Operation[Any, Any]) -> Iterator[inspect.Field]:
+    found = inspect.type_info(operation.request)
+    assert isinstance(found, inspect.StructType)
+    return iter(found.fields)
+
+
+def option_of(
+    verb: str, field: str, *words: str, metavar: str | None = None, complete: Complete | None = None
+) -> click.Option:
+    """The option of another verb's field, under words of the terminal's own."""
+    (found,) = (one for one in fields_of(load(verb)) if one.name == field)
+    return option(found, words, metavar, complete or BY_FIELD.get(field))
+
+
+def option(
+    field: inspect.Field,
+    words: Sequence[str],
+    metavar: str | None,
+    complete: Complete | None,
+    *,
+    required: bool = False,
+) -> click.Option:
+    of, help = _described(field.type)
+    if isinstance(of, inspect.BoolType):
+        return click.Option([*words, field.name], is_flag=True, help=help)
+    many = isinstance(of, inspect.VarTupleType)
+    return click.Option(
+        [*words, field.name],
+        type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
+        multiple=many,
+        required=required,
+        metavar=metavar,
+        help=f"{help} May be repeated." if many else help,
+        shell_complete=complete,
+        show_default=str(field.default) if type(field.default) in (int, float) else None,
+    )
+
+
+def argument(field: inspect.Field, metavar: str | None, complete: Complete | None) -> click.Argument:
+    many = isinstance(_described(field.type)[0], inspect.VarTupleType)
+    word = metavar or field.name.removesuffix("s").upper()
+    return click.Argument(
+        [field.name],
+        metavar=(word if field.required else f"[{word}]") + ("..." if many else ""),
+        nargs=-1 if many else 1,
+        required=field.required,
+        shell_complete=complete,
+    )
+
+
+def _described(of: inspect.Type) -> tuple[inspect.Type, str]:
+    """A field's type without its description and without null, and the description as help."""
+    text = ""
+    while isinstance(of, (inspect.Metadata, inspect.UnionType)):
+        if isinstance(of, inspect.Metadata):
+            text = str((of.extra_json_schema or {}).get("description", text))
+            of = of.type
+        else:
+            of, *_ = (one for one in of.types if not isinstance(one, inspect.NoneType))
+    return of, f"{text}." if text else ""
+
+
+def _type(of: inspect.Type) -> click.ParamType[Any]:
+    if isinstance(of, inspect.LiteralType):
+        return click.Choice([str(value) for value in of.values])
+    if isinstance(of, inspect.IntType):
+        return click.INT if of.ge is None and of.le is None else click.IntRange(of.ge, of.le)
+    if isinstance(of, inspect.FloatType):
+        return click.FLOAT if of.ge is None and of.le is None else click.FloatRange(of.ge, of.le)
+    return click.STRING

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -107,12 +108,29 @@ def _post(address: str, facts: Facts, farm: str) -> None:
     headers = {"Content-Type": "application/json", "User-Agent": "agent-farm"}
     try:
         request = urllib.request.Request(address, body.encode(), headers, method="POST")
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS):
-            return
+        _opened_in_time(request)
     except urllib.error.HTTPError as error:
         raise NotTold(f"it answered {error.code}") from None
     except ValueError as error:
         raise NotTold(f"it is no address: {error}") from None
+
+
+def _opened_in_time(request: urllib.request.Request) -> None:
+    """The timeout of a socket begins anew with each byte: one that answers drop by drop would never end."""
+    failed: list[Exception] = [TimeoutError("timed out")]
+
+    def ask() -> None:
+        try:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS):
+                failed.clear()
+        except Exception as error:
+            failed[:] = [error]
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(SECONDS)
+    for error in tuple(failed):
+        raise error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -24,11 +24,12 @@ FACTS = {"AF_BUILDER_ID": "task-1", "AF_STATE": "waiting", "AF_REASON": "May I? 
 
 
 class Heard(HTTPServer):
-    """A web server that remembers what it was sent; `/moved` leads elsewhere."""
+    """A web server that remembers what it was sent; `/moved` leads elsewhere, `/drops` takes its time."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.bodies: list[tuple[str, dict[str, Any]]] = []
+        self.ended = threading.Event()
 
     @property
     def address(self) -> str:
@@ -44,6 +45,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(302 if self.path == "/moved" else 204)
         if self.path == "/moved":
             self.send_header("Location", "/elsewhere")
+        for _ in range(80 if self.path == "/drops" else 0):
+            self.send_header("X-Drop", "1")
+            self.flush_headers()
+            if self.server.ended.wait(0.1):
+                break
         self.end_headers()
 
     def do_GET(self) -> None:
@@ -58,6 +64,7 @@ def heard() -> Iterator[Heard]:
     with Heard() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
+        server.ended.set()
         server.shutdown()
 
 
@@ -85,6 +92,12 @@ def test_a_redirect_is_not_followed(heard: Heard) -> None:
     with pytest.raises(NotTold, match="it answered 302"):
         tell(f"{heard.address}/moved", FACTS, farm="farm", tmux=())
     assert [path for path, _ in heard.bodies] == ["/moved"]
+
+
+def test_one_that_answers_drop_by_drop_holds_up_nobody(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_farm.pane.tell.SECONDS", 1.0)
+    with pytest.raises(NotTold, match="timed out"):
+        tell(f"{heard.address}/drops", FACTS, farm="farm", tmux=())
 
 
 def test_an_address_is_shown_without_its_secrets() -> None:

@@ -87,8 +87,8 @@ def read_report(path: Path, run: str) -> Report:
 
 def last_moment(path: Path) -> float | None:
     """When anything was last written down of a builder, in whichever run."""
-    moments = [event.at for event in _parse(_read_tail(path, _TAIL_BYTES)[0])]
-    return moments[-1] if moments else None
+    newest = next(_parse(_read_tail(path, _TAIL_BYTES)[0][::-1]), None)
+    return newest.at if newest else None
 
 
 def _read_tail(path: Path, reach: int) -> tuple[list[bytes], bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,13 @@ class Registry(Struct, frozen=True):
                 why = f"It is in {self.path}, and stays there as it is. The other builders work."
                 records.unreadable[id] = DamagedFile(error.what, why=why, hint="af doctor --fix")
         return records
+
+    def ids(self) -> Collection[str]:
+        """All that are taken, without a look at the records."""
+        try:
+            return self._stored().keys()
+        except FileNotFoundError:
+            return ()
 
     @contextmanager
     def edit(self) -> Iterator[Records]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import make_directory, replace_file
@@ -30,6 +31,8 @@ from agent_farm.own_files import read_own
 # A status that people watch answers in time; what was not read by then is shown with its age.
 BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
+# Of worktrees in which nothing seems to have happened, so many are asked again each time.
+_ASKED_AGAIN = 16
 # By then git has been ended, so that there is time to tell what it said.
 _ASKING_PART = 0.9
 
@@ -44,6 +47,7 @@ class GitState(Struct, frozen=True):
     cannot be known. `base_behind` counts what the base lacks of `base_follows`, the branch it follows.
     `landed` says whether every commit is on the base, the main checkout's HEAD or a remote, in whatever
     form; None where nobody knows. `problem` says in a word why git was not asked, `reason` whole.
+    `look` stands for what `_look` found just before.
     """
 
     dirty: int | None
@@ -63,6 +67,12 @@ class GitState(Struct, frozen=True):
     has_commits: bool = False
     landed_of: str = ""
     landed_at: float = 0.0
+    look: str = ""
+
+    @property
+    def head(self) -> str:
+        """How git is asked for its commit, in the repository."""
+        return f"refs/heads/{self.branch}" if self.branch else self.commit or ""
 
 
 class _Compared(Struct):
@@ -75,17 +85,22 @@ class _Compared(Struct):
     landings: Mapping[str, Landing] = field(default_factory=dict)
 
 
-def git_states(farm: Farm, records: Sequence[BuilderRecord], *, fresh: bool = False) -> dict[str, GitState]:
+def git_states(
+    farm: Farm, records: Sequence[BuilderRecord], *, still: Collection[str] = (), fresh: bool = False
+) -> dict[str, GitState]:
     """The state of each worktree; an older one where it could not be read in time.
 
+    Of the builders in `still`, which do nothing, most of those are not asked whose files look as they did.
     Where path, `.git` and git's own record do not name each other, no git runs, and the state says why.
     """
     begin, bound = time.monotonic(), FRESH_SECONDS if fresh else BOUND_SECONDS
-    trees, found = _own_trees(farm, records)
-    mine = [record for record in records if record.id in trees]
-    if not mine:
-        return found
     remembered = _load(_file(farm))
+    looks = {record.id: _look(farm, record) for record in records}
+    left = {} if fresh else _left(remembered, {id: looks[id] for id in looks if id in still})
+    trees, found = _own_trees(farm, [record for record in records if record.id not in left])
+    mine = [record for record in records if record.id in trees]
+    if not mine and not left:
+        return found
     # the longest not asked come first: what is left over this time has its turn the next time
     order = sorted(mine, key=lambda record: remembered[record.id].at if record.id in remembered else 0)
     compared = _Compared()
@@ -93,16 +108,22 @@ def git_states(farm: Farm, records: Sequence[BuilderRecord], *, fresh: bool = Fa
         reading = Asking(
             {record.id: partial(tree_state, trees[record.id]) for record in order}, until=begin + bound
         )
-        work = partial(_compare, farm, mine, trees, remembered, compared, begin + bound * _ASKING_PART)
+        until = begin + bound * _ASKING_PART
+        work = partial(_compare, farm, records, trees, left, remembered, compared, until)
         comparing = Asking({"": work}, until=begin + bound)
         states = reading.answers()
         comparing.answers()
     now = time.time()
     found |= {
-        record.id: _joined(record, states[record.id], compared, now) for record in mine if record.id in states
+        record.id: _joined(record, _seen(states[record.id], now, looks[record.id]), compared)
+        for record in mine
+        if record.id in states
+    }
+    found |= {
+        record.id: _as_before(record, left[record.id], compared) for record in records if record.id in left
     }
     known = remembered | found
-    _remember(_file(farm), known, farm.registry.read().keys())
+    _remember(_file(farm), known, farm.registry.ids())
     return {record.id: known[record.id] for record in records if record.id in known}
 
 
@@ -121,10 +142,34 @@ def _own_trees(
     return trees, others
 
 
+def _look(farm: Farm, record: BuilderRecord) -> str:
+    """What almost everything that is done in a worktree changes, without a process; empty where nobody knows.
+
+    Not so a file that was there before, where nobody tells git.
+    """
+    own = f"{farm.repository.common_dir}/worktrees/{record.id}"
+    files = (f"{own}/index", f"{own}/HEAD", f"{own}/logs/HEAD", record.worktree, f"{record.worktree}/.git")
+    try:
+        found = [os.stat(file) for file in (*files, farm.run(record.id).events)]
+    except OSError:
+        return ""
+    return " ".join(f"{one.st_ino}.{one.st_size}.{one.st_mtime_ns}" for one in found)
+
+
+def _left(remembered: Mapping[str, GitState], looks: Mapping[str, str]) -> dict[str, GitState]:
+    """Those that look as they did, but for the longest not asked."""
+    alike = {
+        id: remembered[id] for id, look in looks.items() if id in remembered and remembered[id].look == look
+    }
+    same = sorted((id for id, state in alike.items() if state.look), key=lambda id: alike[id].at)
+    return {id: alike[id] for id in same[_ASKED_AGAIN:]}
+
+
 def _compare(
     farm: Farm,
     records: Sequence[BuilderRecord],
     trees: Mapping[str, BuilderTree],
+    left: Mapping[str, GitState],
     remembered: Mapping[str, GitState],
     compared: _Compared,
     until: float,
@@ -132,7 +177,13 @@ def _compare(
     repository, names = farm.repository, dict[str, tuple[str, str]]()
     for record in records:
         with suppress(AgentFarmError):  # a HEAD that cannot be read
-            names[record.id] = (trees[record.id].checked_out().name, f"refs/heads/{record.branch}")
+            if record.id in left:
+                head = left[record.id].head
+            elif record.id in trees:
+                head = trees[record.id].checked_out().name
+            else:
+                continue
+            names[record.id] = (head, f"refs/heads/{record.branch}")
     bases = {record.id: record.base for record in records if record.id in names}
     targets = {base: landing_places(farm, base) for base in set(bases.values())}
     merged = {id: [commit] if (commit := merged_commit(farm, id)) else [] for id in names}
@@ -156,33 +207,50 @@ def _compare(
     compared.landings = read_landings(repository, questions, before, seconds=until - time.monotonic())
 
 
-def _joined(record: BuilderRecord, tree: TreeState, compared: _Compared, now: float) -> GitState:
-    # a commit that was made between the two looks: what was compared is an older one
-    same = compared.heads.get(record.id) == tree.head
-    apart = compared.apart.get(record.id) if same else None
-    landing = (compared.landings.get(record.id) if same else None) or Landing()
-    follows = compared.follows.get(record.base)
+def _seen(tree: TreeState, now: float, look: str) -> GitState:
     return GitState(
         dirty=len(tree.dirty),
         untracked=len(tree.untracked),
-        ahead=apart.ahead if apart else None,
-        behind=apart.behind if apart else None,
+        ahead=None,
+        behind=None,
         at=now,
-        missing=_missing(record, tree, compared),
-        landed=landing.landed,
         branch=tree.branch,
         commit=tree.head,
         operation=tree.operation,
+        look=look,
+    )
+
+
+def _as_before(record: BuilderRecord, state: GitState, compared: _Compared) -> GitState:
+    """Of a worktree that was not asked; what is on branches is as of now all the same."""
+    if record.id not in compared.heads:
+        return state
+    moved = compared.heads[record.id] != state.commit
+    return replace(state, look="") if moved else _joined(record, state, compared)
+
+
+def _joined(record: BuilderRecord, seen: GitState, compared: _Compared) -> GitState:
+    # a commit that was made between the two looks: what was compared is an older one
+    same = compared.heads.get(record.id) == seen.commit
+    apart = compared.apart.get(record.id) if same else None
+    landing = (compared.landings.get(record.id) if same else None) or Landing()
+    follows = compared.follows.get(record.base)
+    return replace(
+        seen,
+        ahead=apart.ahead if apart else None,
+        behind=apart.behind if apart else None,
+        missing=_missing(record, seen, compared),
+        landed=landing.landed,
         base_follows=follows.name if follows else None,
         base_behind=follows.behind if follows else None,
-        has_commits=tree.head not in (None, record.base_commit),
+        has_commits=seen.commit not in (None, record.base_commit),
         landed_of=landing.asked_of,
         landed_at=landing.at,
     )
 
 
-def _missing(record: BuilderRecord, tree: TreeState, compared: _Compared) -> Missing | None:
-    if tree.head is None:
+def _missing(record: BuilderRecord, seen: GitState, compared: _Compared) -> Missing | None:
+    if seen.commit is None:
         return "branch"
     return "base" if record.id in compared.bases and compared.bases[record.id] is None else None
 

@@ -55,7 +55,8 @@ def list_builders(
         from agent_farm.farm.proofs import read_proofs
         from agent_farm.farm.renames import follow_renames
 
-        states = git_states(farm, made, fresh=fresh) if made else {}
+        still = [id for id, status in statuses.items() if status.state not in BUSY]
+        states = git_states(farm, made, still=still, fresh=fresh) if made else {}
         renamed = follow_renames(farm, chosen, states)
         proofs = read_proofs(farm, chosen, states)
     return [

@@ -201,10 +201,11 @@ def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:
     if not os.path.lexists(path):
         raise WorktreeMismatch(f"{path} is gone", hint="af doctor --fix", word="no tree")
     own = os.path.join(os.path.realpath(repository.root), WORKTREES_NAME, id)
-    if os.path.realpath(path) != own or not path.is_dir():
+    real = os.path.realpath(path)
+    if real != own or not path.is_dir():
         raise WorktreeMismatch(
             f"{path} is not the worktree of {id}",
-            why=f"It leads to {os.path.realpath(path)}, and the worktree of {id} is the directory {own}.",
+            why=f"It leads to {real}, and the worktree of {id} is the directory {own}.",
             hint="af doctor",
         )
     return linked_tree(repository, path)

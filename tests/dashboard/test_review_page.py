@@ -68,6 +68,21 @@ def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: A
     assert kept(af, id)["decision"]["reason"] == "One function is enough"
 
 
+def test_the_list_fits_a_phone_and_a_builder_leads_to_its_result(
+    shop: Path, spawn: Spawn, af: Af, visit: Open
+) -> None:
+    id, other = worked(shop, spawn, af), worked(shop, spawn, af)
+    one = visit(width=390, height=844)
+    one.open("review")
+    row = one.page.locator("tr", has=one.page.locator(f"a[href='#/review/{id}']"))
+    row.get_by_text("shares files with").wait_for()
+    assert not row.evaluate("row => row.closest('.scroll').scrollWidth > row.closest('.scroll').clientWidth")
+    one.open(f"builder/{other}")
+    one.page.click("a.button:text-is('Review')")
+    one.page.wait_for_selector("text=· shares files with")
+    one.page.wait_for_selector("tr.hunk >> text=@ 1")
+
+
 def test_approving_lands_it(shop: Path, spawn: Spawn, af: Af, visit: Open) -> None:
     id = worked(shop, spawn, af)
     commit_files(shop, {"agent-farm.toml": '[check]\ncommand = "true"\n'}, "checks")

@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { mergeDialog } from "./merge_dialog.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { pruneDialog } from "./prune_dialog.js";
+import { addressOf } from "./review.js";
 import { FINISHED } from "./states.js";
 
 export function actionButtons(builder) {
@@ -19,6 +20,7 @@ export function actionButtons(builder) {
   return [
     !mayResume && state !== "creating" ? button("stop", "Stop", () => stop(builder)) : null,
     mayResume ? button("resume", "Resume", () => resume(builder)) : null,
+    h("a.button", { href: addressOf(builder.id) }, "Review"),
     button("merge", "Merge …", () => mergeDialog(builder)),
     button("prune", "Prune …", () => pruneDialog(builder.id), "danger"),
   ];

@@ -11,7 +11,9 @@ export function reviewView(view) {
   const read = view.newest();
   const says = h("div", { "aria-live": "polite" }, h("p.loading", "Loading …"));
   const body = h("tbody");
-  const heads = ["Risk", "Result", "Lines", "Read", "Why"].map((text) => h("th", { scope: "col" }, text));
+  const heads = ["Risk", "Result", "Lines", "Read"].map((text) =>
+    h("th", { scope: "col", class: text === "Lines" ? "wide" : "" }, text),
+  );
   const card = h("div.card.scroll", { hidden: true }, h("table.list", h("thead", h("tr", heads)), body));
   view.show(h("div.sessions-head", h("h1", "Review")), card, says);
 
@@ -46,12 +48,9 @@ function row(item) {
       " ",
       proofMark(item.proof),
       h("div.small.dim.mono", plain(item.id), ` · ${item.state}`),
-    ),
-    h("td.nowrap", h("span.added", `+${item.added}`), " ", h("span.deleted", `−${item.removed}`)),
-    h("td.nowrap", progress(item)),
-    h(
-      "td",
       item.reasons.map((reason) => h("div.small.isolate", line(reason))),
     ),
+    h("td.nowrap.wide", h("span.added", `+${item.added}`), " ", h("span.deleted", `−${item.removed}`)),
+    h("td.nowrap", progress(item)),
   );
 }

@@ -47,13 +47,18 @@ export function fileCard(file, make, isCut) {
   return card;
 }
 
+function firstNumber({ lines }) {
+  const first = lines.find((line) => line.new || line.old);
+  return first ? first.new || first.old : "";
+}
+
 function hunkRows(file, hunk, make) {
   const read = h(
     "button.quiet",
     { type: "button", onclick: () => make.mark(file.path, hunk.id, !hunk.unread) },
     hunk.unread ? "Read" : "Not read",
   );
-  const rows = [h("tr.hunk", h("td", { colspan: "3" }, `@ ${plain(hunk.heading)} `, read))];
+  const rows = [h("tr.hunk", h("td", { colspan: "3" }, `@ ${plain(hunk.heading) || firstNumber(hunk)} `, read))];
   for (const run of runs(hunk.lines)) {
     const cells = run.lines.map((line) => lineRows(file, line, make));
     rows.push(run.why && run.lines.length >= LEAST_FOLD ? fold(run, cells) : cells);

@@ -45,7 +45,7 @@ export function resultView(view, id) {
       shares?.length
         ? h(
             "span.small",
-            "shares files with ",
+            " · shares files with ",
             shares.map((one) => [one, " "]),
           )
         : null,
@@ -163,7 +163,7 @@ export function resultView(view, id) {
       };
       return [
         shown.proof ? proofDetails(shown.proof) : h("p", "No check has run on it."),
-        unread ? h("p.flag", `${unread} changed lines are unread.`) : null,
+        unread ? h("p.flag", `${unread} changed ${unread === 1 ? "line is" : "lines are"} unread.`) : null,
         h("p", "It goes into the landing queue; its checks run before it lands."),
         refused,
         h(

@@ -129,8 +129,8 @@ def _opened_in_time(request: urllib.request.Request) -> None:
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(SECONDS)
-    for error in tuple(failed):
-        raise error
+    if failed:
+        raise failed.pop()  # it holds a connection, and the list would hold it
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

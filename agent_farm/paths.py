@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from agent_farm.errors import DamagedFile
 
@@ -38,6 +39,21 @@ def _checked(builder_id: str) -> str:
     return builder_id
 
 
+class _Directory(Protocol):
+    @property
+    def place(self) -> Path: ...
+
+
+class _Inside:
+    """What lies under a name in the directory of its owner."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: _Directory, kind: object) -> Path:
+        return owner.place / self.name
+
+
 @dataclass(frozen=True, slots=True)
 class FarmPaths:
     """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
@@ -46,58 +62,41 @@ class FarmPaths:
     former: tuple[str, ...] = ()
 
     @property
-    def settings(self) -> Path:
-        return self.root / SETTINGS_NAME
-
-    @property
     def state(self) -> Path:
         return self.root / STATE_NAME
 
-    @property
-    def registry(self) -> Path:
-        return self.state / "registry.json"
+    place = state
+
+    registry = _Inside("registry.json")
+    # by which a moved farm and a copy are told
+    home = _Inside("home.json")
+    locks = _Inside("locks")
+    # held around `git worktree add`, which loses races on the repository's own files
+    worktree_lock = _Inside("locks/worktrees.lock")
+    # held by whoever works the landing queue off
+    landing_lock = _Inside("locks/landing.lock")
+    # the landing queue: who waits, what has landed, what came back
+    landing = _Inside("landing.json")
+    # how often what builders made was red, by which the queue guesses
+    landing_record = _Inside("landing-record.json")
+    # who was compared with whom
+    comparisons = _Inside("comparisons.json")
+    # what came of checks, and their logs
+    checks = _Inside("checks")
+    runs = _Inside("runs")
+    trash = _Inside("trash")
 
     @property
-    def locks(self) -> Path:
-        return self.state / "locks"
-
-    @property
-    def worktree_lock(self) -> Path:
-        """Held around `git worktree add`, which loses races on the repository's own files."""
-        return self.locks / "worktrees.lock"
+    def worktrees(self) -> Path:
+        return self.root / WORKTREES_NAME
 
     def merge_lock(self, worktree: str | None = None) -> Path:
         """Held while a branch is landed on the main checkout, or on a linked worktree of that name."""
         return self.locks / (f"merge-{worktree}.lock" if worktree else "merge.lock")
 
-    @property
-    def landing(self) -> Path:
-        """The landing queue: who waits, what has landed, what came back."""
-        return self.state / "landing.json"
-
-    @property
-    def landing_record(self) -> Path:
-        """How often what builders made was red, by which the queue guesses."""
-        return self.state / "landing-record.json"
-
-    @property
-    def comparisons(self) -> Path:
-        """Who was compared with whom."""
-        return self.state / "comparisons.json"
-
-    @property
-    def landing_lock(self) -> Path:
-        """Held by whoever works the landing queue off."""
-        return self.locks / "landing.lock"
-
     def trial(self, name: str) -> Path:
         """A throw-away worktree of a merge or of checks, which holds the lock of that name."""
         return self.state / "trials" / name
-
-    @property
-    def checks(self) -> Path:
-        """What came of checks, and their logs."""
-        return self.state / "checks"
 
     def builder_lock(self, builder_id: str) -> Path:
         """Held while a builder is made, changed or removed; whoever holds it is alive."""
@@ -110,24 +109,8 @@ class FarmPaths:
     def delivery_lock(self, builder_id: str) -> Path:
         return self.locks / f"delivery-{_checked(builder_id)}.lock"
 
-    @property
-    def runs(self) -> Path:
-        return self.state / "runs"
-
     def run(self, builder_id: str) -> Path:
         return self.runs / _checked(builder_id)
-
-    @property
-    def trash(self) -> Path:
-        return self.state / "trash"
-
-    def removed(self, builder_id: str, epoch: int) -> Path:
-        """Where a removed builder is kept."""
-        return self.trash / f"{_checked(builder_id)}-{int(epoch)}"
-
-    @property
-    def worktrees(self) -> Path:
-        return self.root / WORKTREES_NAME
 
     def worktree(self, builder_id: str) -> Path:
         return self.worktrees / _checked(builder_id)
@@ -145,11 +128,6 @@ class FarmPaths:
         """All names that a session of this farm's builder can have; another farm's has none of them."""
         return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
 
-    @property
-    def home(self) -> Path:
-        """Where this farm is at home, by which a moved one and a copy are told."""
-        return self.state / "home.json"
-
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
@@ -158,71 +136,31 @@ class RunPaths:
     directory: Path
 
     @property
-    def launch(self) -> Path:
-        return self.directory / "launch.json"
+    def place(self) -> Path:
+        return self.directory
 
-    @property
-    def record(self) -> Path:
-        """The builder's record as of its last start, from which a lost registry is made again."""
-        return self.directory / "record.json"
-
-    @property
-    def prompt(self) -> Path:
-        return self.directory / "prompt.md"
-
-    @property
-    def message(self) -> Path:
-        """What a continued conversation was told at its start; the prompt stays what it was."""
-        return self.directory / "message.md"
-
-    @property
-    def role(self) -> Path:
-        return self.directory / "role.md"
-
-    @property
-    def events(self) -> Path:
-        return self.directory / "events.jsonl"
-
-    @property
-    def exit(self) -> Path:
-        return self.directory / "exit.json"
-
-    @property
-    def usage(self) -> Path:
-        """Tokens and cost of the conversation, as far as the runtime says."""
-        return self.directory / "usage.json"
-
-    @property
-    def spending(self) -> Path:
-        """What its runtime said of that after each turn."""
-        return self.directory / "usage.jsonl"
-
-    @property
-    def answer(self) -> Path:
-        return self.directory / "answer.json"
-
-    @property
-    def door(self) -> Path:
-        return self.directory / DOOR
-
-    @property
-    def proof(self) -> Path:
-        """What checks and the diff say of its work."""
-        return self.directory / "proof.json"
-
-    @property
-    def review(self) -> Path:
-        """What a person has read of its work, said of it and decided."""
-        return self.directory / "review.json"
-
-    @property
-    def pull_request(self) -> Path:
-        """What is known of its pull request."""
-        return self.directory / "pull-request.json"
-
-    @property
-    def processes(self) -> Path:
-        return self.directory / "processes.json"
+    launch = _Inside("launch.json")
+    # the builder's record as of its last start, from which a lost registry is made again
+    record = _Inside("record.json")
+    prompt = _Inside("prompt.md")
+    # what a continued conversation was told at its start; the prompt stays what it was
+    message = _Inside("message.md")
+    role = _Inside("role.md")
+    events = _Inside("events.jsonl")
+    exit = _Inside("exit.json")
+    # tokens and cost of the conversation, as far as the runtime says
+    usage = _Inside("usage.json")
+    # what its runtime said of that after each turn
+    spending = _Inside("usage.jsonl")
+    answer = _Inside("answer.json")
+    door = _Inside(DOOR)
+    # what checks and the diff say of its work
+    proof = _Inside("proof.json")
+    # what a person has read of its work, said of it and decided
+    review = _Inside("review.json")
+    # what is known of its pull request
+    pull_request = _Inside("pull-request.json")
+    processes = _Inside("processes.json")
 
 
 def user_state_directory() -> Path:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.farm.farm import Farm
-from agent_farm.pane.journal import record_event
+from agent_farm.pane.journal import launcher_event, record_event
 
 
 def event_of(
     record: BuilderRecord, event: str, reason: str | None, *, source: str = "af", state: str | None = None
 ) -> dict[str, Any]:
-    return {
-        "at": time.time(),
-        "run": record.run,
-        "source": source,
-        "event": event,
-        "state": state,
-        "reason": reason,
-        "conversation_id": None,
-    }
+    return {**launcher_event(record.run, event, state, reason), "source": source}
 
 
 def note(farm: Farm, record: BuilderRecord, event: str, reason: str | None = None) -> None:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError
 from agent_farm.tmux.foreground import why_not_the_runtime
+from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, PaneInput, read_input
 from agent_farm.tmux.screen import Reading, ScreenRules, plain, read_screen
 from agent_farm.tmux.tmux_process import Answer, call_tmux
 
@@ -106,15 +107,9 @@ def require_deliverable(text: str) -> None:
 class _Look(Struct, frozen=True):
     """One look at the pane."""
 
-    command: str
-    pid: int
-    in_mode: bool
+    pane: PaneInput
     reading: Reading
     squeezed: str
-
-
-class _Unknown(Exception):
-    """tmux did not answer, which says nothing about the pane."""
 
 
 class _Ended(Exception):
@@ -140,7 +135,7 @@ class _Attempt(Struct, frozen=True):
             before = self.wait_for_room()
         except _Ended as end:
             return end.delivery
-        except _Unknown as unknown:
+        except NotAnswered as unknown:
             return Delivery("held", str(unknown))
         try:
             self.paste()
@@ -148,32 +143,22 @@ class _Attempt(Struct, frozen=True):
             return self.submit(shown)
         except _Ended as end:
             return end.delivery
-        except _Unknown as unknown:
+        except NotAnswered as unknown:
             return Delivery("failed", f"it was pasted, and nothing is known of it: {unknown}")
 
     def look(self) -> _Look:
         answer = self.call(
-            ("display-message", "-p", "-t", self.pane_id,
-             "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"),
+            ("display-message", "-p", "-t", self.pane_id, INPUT_FACTS),
             ("capture-pane", "-p", "-e", "-t", self.pane_id),
-        )  # fmt: skip
-        facts, _, captured = answer.out.partition("\n")
-        words = facts.split(" ", 4)
-        if answer.code and not answer.gone:
-            raise _Unknown(f"tmux could not be asked: {answer.err}")
-        if answer.code or len(words) < 5 or not words[3]:
-            raise _Ended(Delivery("failed", f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"))
-        if words[0] == "1":
-            raise _Ended(Delivery("failed", "the pane's program has ended"))
-        if words[1] == "1":
-            raise _Ended(Delivery("held", "input to the pane is switched off"))
-        return _Look(
-            command=words[4],
-            pid=int(words[3]),
-            in_mode=words[2] not in ("", "0"),
-            reading=read_screen(captured, self.rules),
-            squeezed=_squeezed(plain(captured)),
         )
+        try:
+            pane = read_input(answer)
+        except PaneGone as gone:
+            raise _Ended(Delivery("failed", str(gone))) from None
+        if pane.blocked:
+            raise _Ended(Delivery("held", pane.blocked))
+        captured = answer.out.partition("\n")[2]
+        return _Look(pane, read_screen(captured, self.rules), _squeezed(plain(captured)))
 
     def wait_for_room(self) -> _Look:
         """A look at a pane that may be typed into. A runtime that is just starting gets its time."""
@@ -181,7 +166,7 @@ class _Attempt(Struct, frozen=True):
         while True:
             not_yet = self.hesitate()  # before the look: what passes in between is on the screen
             look = self.look()
-            if look.in_mode:
+            if look.pane.in_mode:
                 self.call(("copy-mode", "-q", "-t", self.pane_id))
                 look = self.look()
             self.hold_for_a_dialog(look)
@@ -204,7 +189,7 @@ class _Attempt(Struct, frozen=True):
             raise _Ended(Delivery("held", reason, held_by="draft"))
 
     def hold_without_runtime(self, look: _Look) -> None:
-        reason = why_not_the_runtime(look.command, look.pid, self.runtime_pid)
+        reason = why_not_the_runtime(look.pane.command, look.pane.pid, self.runtime_pid)
         if reason is not None:
             raise _Ended(Delivery("held", reason))
 

@@ -14,6 +14,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import LockTaken, UsageError, nearest
 from agent_farm.tmux.delivery import Delivery
 from agent_farm.tmux.foreground import why_not_the_runtime
+from agent_farm.tmux.pane_input import INPUT_FACTS, NotAnswered, PaneGone, read_input
 from agent_farm.tmux.tmux_process import call_tmux
 
 NAMED = ("Enter", "Escape", "Tab", "Up", "Down", "Left", "Right", "Space", "BSpace", "C-c")
@@ -67,20 +68,15 @@ def _pressed(socket: str | None, pane_id: str, keys: Sequence[str], runtime_pid:
 
 def _why_not(socket: str | None, pane_id: str, runtime_pid: int | None) -> str | None:
     """Why a key would not reach the runtime, or None. Copy mode, which would take it, is left."""
-    facts = "#{pane_dead} #{pane_input_off} #{pane_in_mode} #{pane_pid} #{pane_current_command}"
-    answer = call_tmux(socket, (("display-message", "-p", "-t", pane_id, facts),))
-    words = answer.out.rstrip("\n").split(" ", 4)
-    if answer.code and not answer.gone:
-        return f"tmux could not be asked: {answer.err}"
-    if answer.code or len(words) < 5 or not words[3]:
-        return f"the pane is gone: {answer.err or 'tmux knows nothing of it'}"
-    if words[0] == "1":
-        return "the pane's program has ended"
-    if words[1] == "1":
-        return "input to the pane is switched off"
-    if words[2] not in ("", "0"):
+    try:
+        pane = read_input(call_tmux(socket, (("display-message", "-p", "-t", pane_id, INPUT_FACTS),)))
+    except (NotAnswered, PaneGone) as error:
+        return str(error)
+    if pane.blocked:
+        return pane.blocked
+    if pane.in_mode:
         call_tmux(socket, (("copy-mode", "-q", "-t", pane_id),))
-    return why_not_the_runtime(words[4], int(words[3]), runtime_pid)
+    return why_not_the_runtime(pane.command, pane.pid, runtime_pid)
 
 
 def _words(key: str) -> tuple[str, ...]:

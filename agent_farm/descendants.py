@@ -6,29 +6,39 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 _POLL_SECONDS = 0.02
 _GIVE_UP_SECONDS = 5.0  # one that outlives SIGKILL for so long hangs in the kernel
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans(adopt: bool) -> bool:
     """Orphaned descendants become our children, whatever group or session they are in (Linux)."""
-    return set_process(_PR_SET_CHILD_SUBREAPER, int(adopt))
+    return _prctl()(_PR_SET_CHILD_SUBREAPER, adopt)
 
 
-def set_process(option: int, value: int) -> bool:
-    """prctl(2); False where there is none."""
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        import ctypes
+def lifeline(number: int) -> Callable[[], object]:
+    """To be called in the child: the kernel then sends it `number` when its parent ends, by kill -9 too.
 
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
-    except (ImportError, OSError, AttributeError):
-        return False
+    Linux only. Elsewhere a runtime still gets the SIGHUP that the kernel sends when the leader of a
+    terminal's session ends, and processes.json says where one that ignores it can be found.
+    """
+    prctl = _prctl()
+    return lambda: prctl(_PR_SET_PDEATHSIG, number)
+
+
+def _prctl() -> Callable[[int, int], bool]:
+    """prctl(2), loaded before a fork; it says no where there is none."""
+    if sys.platform.startswith("linux"):
+        with suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            call = ctypes.CDLL(None).prctl
+            return lambda option, value: bool(call(option, int(value), 0, 0, 0) == 0)
+    return lambda option, value: False
 
 
 def end_children(grace: float, groups: Iterable[int] = (), *, spare: Iterable[int] = ()) -> None:
@@ -83,6 +93,17 @@ def live_children() -> list[int]:
                 if int(fields[1]) == me:  # a zombie here has threads that still end, and have its children
                     found.append(int(entry))
     return found
+
+
+def is_there(pid: int) -> bool:
+    """Whether there is such a process, whoever owns it; a zombie, too."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def stands_alone(pid: int) -> bool:

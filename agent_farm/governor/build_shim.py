@@ -20,7 +20,7 @@ from typing import NoReturn
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from agent_farm.descendants import set_process
+from agent_farm.descendants import lifeline
 from agent_farm.governor.jobserver import shared_jobs
 from agent_farm.governor.slots import Limits, NoSlots, slot
 
@@ -28,7 +28,6 @@ FILE = "governor.json"
 BIN = "bin"
 HELD = "AGENT_FARM_BUILD_SLOT"  # in the environment of whatever runs in a slot
 
-_PR_SET_PDEATHSIG = 1
 _NICER = 10  # the person's own programs and the agents come first
 _FIRST_TO_GO = "500"  # of 1000: when memory runs out, the kernel ends a build rather than an agent
 
@@ -114,7 +113,7 @@ def _run(program: str, words: list[str], env: dict[str, str]) -> int:
 
 def _become(program: str, words: list[str], env: dict[str, str], parent: int) -> NoReturn:
     try:
-        set_process(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        lifeline(signal.SIGTERM)()
         if os.getppid() != parent:
             os._exit(128 + signal.SIGTERM)
         os.nice(_NICER)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_farm.descendants import is_there
 from agent_farm.governor import machine
 
 _POLL_SECONDS = 0.1
@@ -65,7 +66,7 @@ def waiting_runs(directory: Path) -> frozenset[str]:
         return frozenset()
     for name in names:
         run, _, pid = name.rpartition(".")
-        if pid.isdecimal() and _lives(int(pid)):
+        if pid.isdecimal() and is_there(int(pid)):
             found.add(run)
         else:
             with suppress(OSError):
@@ -151,14 +152,4 @@ def _try(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return True
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
     return True

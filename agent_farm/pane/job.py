@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from agent_farm.pane.lifeline import lifeline
+from agent_farm.descendants import lifeline
 from agent_farm.pane.signals import default_signals
 
 _TERMINAL = 0

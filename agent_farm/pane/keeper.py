@@ -13,8 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from agent_farm.descendants import adopt_orphans, end_children
-from agent_farm.pane.lifeline import lifeline
+from agent_farm.descendants import adopt_orphans, end_children, lifeline
 from agent_farm.pane.signals import HungUp, holding_signals, ignore_signals
 
 GRACE_SECONDS = 2.0
@@ -61,7 +60,7 @@ class Keeper:
         if _has_left_something(self._status):
             end_children(GRACE_SECONDS)
 
-    def _keep(self, launcher: int, hear_its_end: Callable[[], None]) -> NoReturn:
+    def _keep(self, launcher: int, hear_its_end: Callable[[], object]) -> NoReturn:
         code = 1
         try:
             adopt_orphans(True)

@@ -20,14 +20,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
-from agent_farm.descendants import adopt_orphans, end_children
+from agent_farm.descendants import adopt_orphans, end_children, lifeline
 
-_PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.02
 _CANNOT_START = 127
 
@@ -57,10 +55,9 @@ def main(argv: list[str]) -> int:
 
 
 def _run(argv: list[str], lifeline: int, outer_end: int, status: int, grace: float, scratch: str) -> int:
-    libc = _load_libc()
     adopts = adopt_orphans(True)
     try:
-        child = subprocess.Popen(argv, process_group=0, close_fds=True, preexec_fn=_before_exec(libc))
+        child = subprocess.Popen(argv, process_group=0, close_fds=True, preexec_fn=_before_exec())
     except OSError as error:
         _say(status, f"failed {error.strerror}")
         return _CANNOT_START
@@ -86,26 +83,16 @@ def _say(status: int, word: str) -> None:
         os.write(status, f"{word}\n".encode())
 
 
-def _load_libc() -> Any:
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    return ctypes.CDLL(None)
-
-
-def _before_exec(libc: Any) -> Callable[[], None]:
+def _before_exec() -> Callable[[], None]:
     """Signals as anywhere else; and the kernel ends the child should somebody kill the guard."""
-
-    guard = os.getpid()
+    guard, tie_to_guard = os.getpid(), lifeline(signal.SIGKILL)
 
     def prepare() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        if libc is not None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != guard:  # killed before the kernel was told
-                os._exit(1)
+        tie_to_guard()
+        if os.getppid() != guard:  # killed before the kernel was told
+            os._exit(1)
 
     return prepare
 

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from agent_farm.descendants import is_there
+
 _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "dash", "ash", "ksh", "mksh", "csh", "tcsh", "nu", "elvish", "pwsh")
 )
@@ -34,13 +36,7 @@ def why_not_the_runtime(command: str, pane_pid: int, runtime_pid: int | None) ->
 
 def is_running(pid: int) -> bool:
     """A zombie, which its parent has not yet looked at, runs no more."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    facts = _facts(pid)
+    facts = _facts(pid) if is_there(pid) else ("Z", "")
     return facts is None or not facts[0].startswith("Z")
 
 

@@ -8,15 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_farm.runtimes import ADAPTERS, get_adapter
+
 Settings = Mapping[str, Any]
 
-_RUNTIMES = {
-    "claude": "claude-code",
-    "codex": "codex",
-    "gemini": "gemini",
-    "copilot": "copilot",
-    "opencode": "opencode",
-}
 _FORGES = {"github": "gh", "gitlab": "glab"}
 _ALLOW_ALL = frozenset(
     {
@@ -73,10 +68,15 @@ def _flattened(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield table, content
 
 
+def _runtimes() -> dict[str, str]:
+    """By the program that codev starts."""
+    return {get_adapter(name).binary_name: name for name in ADAPTERS if name != "demo"}
+
+
 def _builder(key: str, value: object) -> Iterator[Equal | Left]:
     words = shlex.split(value) if isinstance(value, str) else _texts(value)
     program, *args = words
-    runtime = _RUNTIMES.get(program.rpartition("/")[2])
+    runtime = _runtimes().get(program.rpartition("/")[2])
     if runtime is None:
         yield Left(key, f"no runtime drives {program}; af adapter shows how to declare one")
         return
@@ -96,7 +96,7 @@ def _builder(key: str, value: object) -> Iterator[Equal | Left]:
 
 
 def _harness(key: str, value: object) -> Iterator[Equal | Left]:
-    runtime = _RUNTIMES.get(str(value))
+    runtime = _runtimes().get(str(value))
     yield Equal(key, {"spawn.runtime": runtime}) if runtime else Left(key, f"no runtime is called {value}")
 
 

@@ -16,7 +16,7 @@ from agent_farm.paths import SETTINGS_NAME
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"
 SKILL = SCAFFOLD / "skills/agent-farm/SKILL.md"
-# Claude Code looks for skills in the former; Codex, Gemini, Copilot and opencode in the latter.
+# One CLI looks for skills in the former, all others in the latter.
 SKILL_PLACES = (".claude/skills/agent-farm/SKILL.md", ".agents/skills/agent-farm/SKILL.md")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PAYLOAD_SECONDS = 2.0
 _REASON_LENGTH = 300
 _ANSWER_LENGTH = 200_000
-# What a turn ended with, as claude and codex call it, and gemini.
+# What a turn ended with, as most CLIs call it, and as one does.
 _ANSWERS = ("last_assistant_message", "prompt_response")
 # What of a tool's arguments says best what it is about to do.
 _SUBJECTS = ("command", "file_path", "path", "url", "question", "description")
@@ -149,7 +149,7 @@ def _first(payload: Mapping[str, object], fields: Iterable[str]) -> str | None:
     """The first that says something, on one printable line."""
     for field in fields:
         value = payload.get(field)
-        if isinstance(value, Mapping):  # copilot's error is an object
+        if isinstance(value, Mapping):  # an error may be an object
             value = value.get("message")
         if isinstance(value, str) and value.strip():
             printable = "".join(c if c.isprintable() else " " for c in value[: 4 * _REASON_LENGTH])

@@ -150,7 +150,7 @@ async def _record(
 
 
 def _note_told(butlers: RunningButlers, builder: str) -> None:
-    """Its journal says that the server has told its tools: claude's first prompt waits for that."""
+    """Its journal says that the server has told its tools: a first prompt may wait for that."""
     with suppress(AgentFarmError):  # its record has gone meanwhile
         farm = open_farm(butlers.root)
         note(farm, farm.require_exact(builder), TOOLS_TOLD, "the server told its tools")
@@ -158,7 +158,7 @@ def _note_told(butlers: RunningButlers, builder: str) -> None:
 
 def mcp_routes(server: Server[Any]) -> list[BaseRoute]:
     """As event streams: the headers of an answer come at once, and pings after them, however long a tool
-    takes. Without, gemini gives up on it after a minute."""
+    takes. Without, some give up on it after a minute."""
     mcp = server.streamable_http_app(
         stateless_http=True,
         json_response=False,

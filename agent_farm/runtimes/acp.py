@@ -87,7 +87,7 @@ class AcpEvents(LineParser):
 
 
 def _usage(response: Mapping[str, Any]) -> Usage:
-    """In the protocol's words, else in those of gemini, which came before them."""
+    """In the protocol's words, else in older ones."""
     told = response.get("usage")
     if told is None:
         counts = ((response.get("_meta") or {}).get("quota") or {}).get("token_count") or {}
@@ -148,7 +148,7 @@ class AcpAdapter(CliAdapter):
         self.cli = replace(
             ACP,
             name=runtime.name,
-            binary=Path(runtime.command[0]).name,
+            binary=Path(runtime.acp[0]).name,
             install=install,
             variables=runtime.env,
             worker=partial(_order, runtime),
@@ -156,7 +156,7 @@ class AcpAdapter(CliAdapter):
         )
 
     def _environment(self, start: Start) -> dict[str, str]:
-        variables = self.runtime.variables.items()
+        variables = self.runtime.set.items()
         return {name: text.replace("{home}", str(start.home)) for name, text in variables}
 
     def create_worker(self) -> AcpAdapter:
@@ -165,4 +165,4 @@ class AcpAdapter(CliAdapter):
     def find_command(
         self, env: Mapping[str, str], command: Sequence[str] | None = None
     ) -> tuple[str, ...] | None:
-        return super().find_command(env, command or self.runtime.command)
+        return super().find_command(env, command or self.runtime.acp)

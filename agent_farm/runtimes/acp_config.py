@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +26,9 @@ _Word = Annotated[str, Meta(min_length=1)]
 _Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class AcpEntry(msgspec.Struct, frozen=True):
+class AcpRuntime(msgspec.Struct, frozen=True):
+    """`name` is the key of its entry."""
+
     acp: Annotated[tuple[_Word, ...], Meta(min_length=1)]
     env: tuple[_Variable, ...] = ()
     set: dict[_Variable, str] = {}
@@ -36,29 +36,18 @@ class AcpEntry(msgspec.Struct, frozen=True):
     auth: str = ""
     install: str = ""
     timeout_minutes: Annotated[float, Meta(gt=0, le=366 * 24 * 60.0)] = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class AcpRuntime:
-    name: str
-    command: tuple[str, ...]
-    env: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-    modes: Mapping[Permissions, str] = field(default_factory=dict)
-    auth: str = ""
-    install: str = ""
-    timeout_minutes: float = 30.0
+    name: str = ""
 
     @property
     def shown(self) -> str:
         """All of it that a person agrees to."""
-        lines = [shlex.join(self.command), *(f"{name}={text}" for name, text in self.variables.items())]
+        lines = [shlex.join(self.acp), *(f"{name}={text}" for name, text in self.set.items())]
         return "\n".join([*lines, *([f"it gets {', '.join(self.env)}"] if self.env else [])])
 
 
 def acp_runtime(root: Path, name: str, given: Any) -> AcpRuntime:
     """ValueError, msgspec's too, when its entry is wrong."""
-    entry = msgspec.convert(given, AcpEntry)
+    entry = msgspec.convert(given, AcpRuntime)
     program, *words = entry.acp
     if os.sep in program and not os.path.isabs(program):
         if not (root / program).resolve().is_relative_to(root):
@@ -66,13 +55,4 @@ def acp_runtime(root: Path, name: str, given: Any) -> AcpRuntime:
         program = str(root / program)
     if any("\0" in word for word in (program, *words, *entry.set.values())):
         raise ValueError("it contains a NUL character - at `$`")
-    return AcpRuntime(
-        name,
-        (program, *words),
-        entry.env,
-        entry.set,
-        entry.modes,
-        entry.auth,
-        entry.install,
-        entry.timeout_minutes,
-    )
+    return msgspec.structs.replace(entry, acp=(program, *words), name=name)

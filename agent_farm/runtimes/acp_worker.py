@@ -19,6 +19,7 @@ import acp
 from acp import schema
 
 from agent_farm.runtimes.acp_rules import Rules, asked_of, option_for
+from agent_farm.runtimes.console.reporting import emit
 from agent_farm.runtimes.environment import MCP_TOKEN
 
 _MESSAGE_LIMIT = 1 << 25
@@ -52,7 +53,7 @@ class _Client:
         if key := told.get("toolCallId"):
             self._calls[key] = {**self._calls.get(key, {}), **told}
         if self.listens:
-            _emit({"type": "update", "update": told})
+            emit({"type": "update", "update": told})
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[Any], **more: Any
@@ -61,7 +62,7 @@ class _Client:
         before = self._calls.setdefault(call["toolCallId"], {})
         allowed = self._rules.allow(asked_of(call, before))
         if not before:  # of some agents this is the first that is heard of it
-            _emit({"type": "update", "update": {**call, "sessionUpdate": "tool_call"}})
+            emit({"type": "update", "update": {**call, "sessionUpdate": "tool_call"}})
         option = option_for([_plain(one) for one in options], allowed=allowed)
         if option is None:
             return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
@@ -88,9 +89,9 @@ async def run(order: Mapping[str, Any]) -> int:
         ) as (agent, _):
             return await _turn(agent, client, order)
     except Refused as refused:
-        _emit({"type": "failed", "kind": refused.kind, "message": str(refused)})
+        emit({"type": "failed", "kind": refused.kind, "message": str(refused)})
     except acp.RequestError as error:
-        _emit({"type": "error", "code": error.code, "message": _words(error)})
+        emit({"type": "error", "code": error.code, "message": _words(error)})
     except ConnectionError:  # what it said last, on standard error, says why
         return 1
     return 1
@@ -101,7 +102,7 @@ async def _turn(agent: Any, client: _Client, order: Mapping[str, Any]) -> int:
     try:
         async with asyncio.timeout(order["seconds"]):
             session = await _session(agent, client, order)
-            _emit({"type": "session", "id": session})
+            emit({"type": "session", "id": session})
             client.listens = True
             blocks = [acp.text_block(text) for text in (order["role"], order["prompt"]) if text]
             response = await agent.prompt(session_id=session, prompt=blocks)
@@ -110,7 +111,7 @@ async def _turn(agent: Any, client: _Client, order: Mapping[str, Any]) -> int:
             await agent.cancel(session_id=session)
         limit = f"ended after {order['seconds'] / 60:g} minutes (timeout_minutes)"
         raise Refused("time-limit", limit) from None
-    _emit({"type": "done", "response": _plain(response)})
+    emit({"type": "done", "response": _plain(response)})
     return 0
 
 
@@ -198,11 +199,6 @@ def _words(error: Any) -> str:
 def _plain(model: Any) -> dict[str, Any]:
     document: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
     return document
-
-
-def _emit(line: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from agent_farm.disk import replace_file
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.launch import Launch, is_no_option
@@ -135,43 +137,52 @@ class RuntimeAdapter(ABC):
         """
         started = time.monotonic()
         try:
-            own = self.own_environment(env, model)
-            server = one_server(mcp_servers)
             place = cwd or Path.cwd()
-            failure = self._obstacle(own, command, place, model) or await self._find_dead_server(server)
-            if failure:
-                return RuntimeResult(failure=failure)
-            name = server.name if server else self.name
-            with config_directory(name, env=own) as scratch:
-                start = Start(
-                    mode="headless",
-                    env={**own, **(server.environment() if server else {})},
-                    cwd=place,
-                    home=home or scratch / "home",
-                    place=scratch,
-                    top=place,
-                    run=scratch.name,
-                    server=server,
-                    role=system_prompt,
-                    prompt=prompt,
-                    permissions=permissions,
-                    model=model,
-                    conversation_id=conversation_id or self.new_conversation_id(),
-                    resume=resume and conversation_id is not None,
-                    extra_args=tuple(runtime_args or ()),
-                    command=self.find_command(own, command) or (),
-                    bounds=bounds,
-                    max_turns=max_turns,
-                    timeout=timeout,
-                    on_progress=on_progress,
-                )
-                result = await self.run_headless(start)
+            start = Start(
+                mode="headless",
+                env=self.own_environment(env, model),
+                cwd=place,
+                home=home or place,
+                place=place,
+                top=place,
+                server=one_server(mcp_servers),
+                role=system_prompt,
+                prompt=prompt,
+                permissions=permissions,
+                model=model,
+                conversation_id=conversation_id or self.new_conversation_id(),
+                resume=resume and conversation_id is not None,
+                extra_args=tuple(runtime_args or ()),
+                command=tuple(command) if command else None,
+                bounds=bounds,
+                max_turns=max_turns,
+                timeout=timeout,
+                on_progress=on_progress,
+            )
+            result = await self._run_in_scratch(start, home)
         except (AgentFarmError, OSError, ValueError) as error:
             result = RuntimeResult(failure=failure_of(error))
         finally:
             if home is not None:
                 keep_conversation(home, self._conversation_files())
         return replace(result, seconds=round(time.monotonic() - started, 3))
+
+    async def _run_in_scratch(self, start: Start, home: Path | None) -> RuntimeResult:
+        """In a place of this run alone, unless something stands against it."""
+        own, server = start.env, start.server
+        failure = self._obstacle(start) or await self._find_dead_server(server)
+        if failure:
+            return RuntimeResult(failure=failure)
+        with config_directory(server.name if server else self.name, env=own) as scratch:
+            start = structs.replace(
+                start,
+                env={**own, **(server.environment() if server else {})},
+                home=home or scratch / "home",
+                place=scratch,
+                run=scratch.name,
+                command=self.find_command(own, start.command) or (),
+            )
+            return await self.run_headless(start)
 
     def own_environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
         """What of a headless run's environment is for this runtime."""
@@ -209,16 +220,14 @@ class RuntimeAdapter(ABC):
     async def reset(self) -> None:  # noqa: B027  (most adapters keep nothing)
         """Forget whatever a failed run left in this instance."""
 
-    def _obstacle(
-        self, env: Mapping[str, str], command: Sequence[str] | None, cwd: Path, model: str | None
-    ) -> Failure | None:
+    def _obstacle(self, start: Start) -> Failure | None:
         """Why a headless run need not be begun."""
-        if (missing := self.program_problem(env, command)) is not None:
+        if (missing := self.program_problem(start.env, start.command)) is not None:
             return Failure("not-installed", missing)
-        if (reason := self.cli.login(env, model)) is not None:
+        if (reason := self.cli.login(start.env, start.model)) is not None:
             return Failure("not-logged-in", reason)
-        if not cwd.is_dir():
-            return Failure("refused-argument", f"there is no directory {cwd} to work in")
+        if not start.cwd.is_dir():
+            return Failure("refused-argument", f"there is no directory {start.cwd} to work in")
         return None
 
     async def _find_dead_server(self, server: McpServer | None) -> Failure | None:

@@ -27,6 +27,8 @@ from claude_agent_sdk import (
     query,
 )
 
+from agent_farm.runtimes.console.reporting import emit
+
 _MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
 
 
@@ -42,7 +44,7 @@ async def run(order: Mapping[str, Any]) -> int:
         if not ended:  # an API error is told as a result first, and then raised
             stderr = "\n".join(said[-20:])
             code = error.exit_code if isinstance(error, ProcessError) else None
-            _emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})
+            emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})
             return 1
     return 0
 
@@ -74,15 +76,15 @@ def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
 def _tell(message: object) -> None:
     """In the form that claude itself prints."""
     if isinstance(message, SystemMessage):
-        _emit(_plain(message.data))
+        emit(_plain(message.data))
     elif isinstance(message, AssistantMessage):
         blocks = [block for block in map(_block, message.content) if block]
         parent = message.parent_tool_use_id
-        _emit({"type": "assistant", "message": {"content": blocks}, "parent_tool_use_id": parent})
+        emit({"type": "assistant", "message": {"content": blocks}, "parent_tool_use_id": parent})
     elif isinstance(message, UserMessage) and isinstance(message.content, list):
-        _emit({"type": "user", "message": {"content": [b for b in map(_block, message.content) if b]}})
+        emit({"type": "user", "message": {"content": [b for b in map(_block, message.content) if b]}})
     elif isinstance(message, ResultMessage):
-        _emit({"type": "result", **_plain(vars(message))})
+        emit({"type": "result", **_plain(vars(message))})
 
 
 def _block(block: object) -> dict[str, object] | None:
@@ -98,11 +100,6 @@ def _block(block: object) -> dict[str, object] | None:
 
 def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
-
-
-def _emit(line: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.runtimes import vendor_keys
 
 ALWAYS = (
     "PATH",
@@ -56,7 +57,5 @@ def allowed_environment(
 
 def without_foreign_keys(env: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
     """`env` without the credentials of other AI vendors."""
-    from agent_farm.runtimes import vendor_keys
-
     foreign = vendor_keys() - set(own)
     return {name: value for name, value in env.items() if name not in foreign}

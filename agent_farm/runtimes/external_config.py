@@ -22,7 +22,7 @@ from msgspec import UNSET, Meta, UnsetType
 from agent_farm.errors import AgentFarmError, nearest
 from agent_farm.inside import NotReadable, read_plain
 from agent_farm.runtimes import ADAPTERS
-from agent_farm.runtimes.acp_config import AcpEntry, AcpRuntime, acp_runtime
+from agent_farm.runtimes.acp_config import AcpRuntime, acp_runtime
 from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_command, executable_path
 
 FILE_NAME = "agent_runtime.json"
@@ -100,7 +100,7 @@ def _runtime_or_problem(path: Path, name: str, given: Any) -> ExternalRuntime | 
         if name in ADAPTERS:
             raise ValueError(f"{name} is the name of a runtime that af ships")
         if isinstance(given, dict) and "acp" in given:
-            _refuse_misspelt_keys(given, AcpEntry.__struct_fields__)
+            _refuse_misspelt_keys(given, AcpRuntime.__struct_fields__[:-1])
             return acp_runtime(path.parent.resolve(), name, given)
         entry = msgspec.convert(given, _Entry)
         _refuse_misspelt_keys(given, _Entry.__struct_fields__)

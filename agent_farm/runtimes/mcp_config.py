@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,8 +52,6 @@ def one_server(given: Mapping[str, McpServer | Mapping[str, object]]) -> McpServ
 
 def locked_name(server: McpServer, nonce: str) -> str:
     """A name the project cannot have guessed, for CLIs in which a project server of the same name wins."""
-    import hashlib
-
     return f"{server.name}-{hashlib.sha256(nonce.encode()).hexdigest()[:8]}"
 
 
@@ -80,7 +80,6 @@ def config_directory(name: str, *, env: Mapping[str, str] | None = None) -> Iter
 
     `<tmp>` is the runtime's own, TMPDIR in its `env`, else this process's.
     """
-    import shutil
     import tempfile
     import uuid
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from agent_farm.consent import HINT, Request, named_files, not_agreed, remember
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
+from agent_farm.runtimes.acp_config import AcpRuntime
+from agent_farm.runtimes.executables.shipped import EXECUTABLES
+from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
 from agent_farm.settings import Settings
 
 
@@ -42,12 +45,9 @@ def repository_program(root: Path, name: str) -> Request | None:
     """The program of agent_runtime.json behind a runtime of the repository's own name."""
     if name in ADAPTERS:
         return None
-    from agent_farm.runtimes.acp_config import AcpRuntime
-    from agent_farm.runtimes.external_config import FILE_NAME, load_external_runtime
-
     runtime = load_external_runtime(root, name)
     if isinstance(runtime, AcpRuntime):
-        return Request(f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.command)))
+        return Request(f"{FILE_NAME} {name}", runtime.shown, named_files(root, shlex.join(runtime.acp)))
     if runtime.shipped:
         return None
     return Request(f"{FILE_NAME} {name}", os.path.relpath(runtime.adapter, root), (runtime.adapter,))
@@ -58,8 +58,6 @@ def agree_by_name(root: Path, name: str) -> None:
 
     The name of one that af ships says nothing about what a repository has put in its place.
     """
-    from agent_farm.runtimes.executables.shipped import EXECUTABLES
-
     program = repository_program(root, name) if name in adapter_names(root) else None
     if program and name not in EXECUTABLES:
         remember(root, [program])

@@ -1,10 +1,18 @@
-"""Reporting events the way real CLIs do: a command, with the payload as JSON on its standard input."""
+"""Reporting events the way real CLIs do: lines of JSON, or a command that gets the payload as JSON."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
+
+
+def emit(line: Mapping[str, object]) -> None:
+    """One event, to whoever reads our standard output line by line."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
 class Hooks:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
+from agent_farm.runtimes.console.reporting import emit
 from agent_farm.runtimes.demo_agent.arguments import Arguments
 from agent_farm.runtimes.demo_agent.conversation import open_conversation
 from agent_farm.runtimes.demo_agent.demo_turn import Leave, Turn, TurnFailed, bytes_of, spending
@@ -17,14 +17,14 @@ def run_headless(arguments: Arguments) -> int:
     history = conversation.messages
     digest = conversation.remember(prompt)
     conversation.save(arguments.home)
-    _emit({"type": "start", "conversation_id": conversation.id, "history": history, "sha256": digest})
+    emit({"type": "start", "conversation_id": conversation.id, "history": history, "sha256": digest})
     door = _Lines()
     door.turn()
     turn = Turn(door, arguments, conversation, commits=False, message=f"Demo work on {digest[:12]}")
     try:
         turn.run(prompt, default_file=None)
     except TurnFailed as error:
-        _emit({"type": "result", "error": {"kind": error.kind, "message": str(error)}})
+        emit({"type": "result", "error": {"kind": error.kind, "message": str(error)}})
         return 1
     except Leave as leave:
         return leave.code
@@ -34,7 +34,7 @@ def run_headless(arguments: Arguments) -> int:
     if answer is None:
         size = len(prompt.encode("utf-8", "surrogateescape"))
         answer = f"done · message {history + 1} · prompt sha256 {digest} bytes {size}"
-    _emit(
+    emit(
         {"type": "result", "output": answer, **spending(bytes_of(prompt + arguments.role), bytes_of(answer))}
     )
     return 0
@@ -44,23 +44,18 @@ class _Lines:
     """A turn as lines of JSON; there is nobody to ask, so a question is refused."""
 
     def step(self, text: str) -> None:
-        _emit({"type": "step", "text": text})
+        emit({"type": "step", "text": text})
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds if seconds > 0.1 else 0.0)  # the steps' own pauses are for people who watch
 
     def turn(self) -> None:
-        _emit({"type": "turn"})
+        emit({"type": "turn"})
 
     def ask(self, question: str) -> bool:
         self.tool("ask", {"question": question}, "refused: nobody to ask", True)
         return False
 
     def tool(self, name: str, given: dict[str, object], result: str, is_error: bool) -> None:
-        _emit({"type": "tool", "name": name, "input": given, "result": result, "is_error": is_error})
+        emit({"type": "tool", "name": name, "input": given, "result": result, "is_error": is_error})
         self.turn()
-
-
-def _emit(line: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()

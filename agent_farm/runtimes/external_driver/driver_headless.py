@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 
+from agent_farm.runtimes.console.reporting import emit
 from agent_farm.runtimes.external_driver.contract import AdapterFailed, Session
 
 _POLL_SECONDS = 0.3
@@ -17,18 +16,13 @@ def run_headless(session: Session) -> int:
             session.resume(session.prompt)
         else:
             session.spawn()
-        _emit({"type": "session", "id": session.id})
+        emit({"type": "session", "id": session.id})
         while (status := session.status()) in ("pending", "active"):
             time.sleep(_POLL_SECONDS)
         if status == "failed":
             raise session.failure()
     except AdapterFailed as error:
-        _emit({"type": "failed", "kind": error.kind, "message": str(error), "state": session.load_state()})
+        emit({"type": "failed", "kind": error.kind, "message": str(error), "state": session.load_state()})
         return 1
-    _emit({"type": "completed", "state": session.load_state()})
+    emit({"type": "completed", "state": session.load_state()})
     return 0
-
-
-def _emit(line: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()

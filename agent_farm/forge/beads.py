@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from agent_farm.builders.check_list import MOST_ITEMS, Item
 from agent_farm.errors import ToolMissing, UsageError
-from agent_farm.forge.forge_cli import ForgeError, run_to_its_end, words_of
+from agent_farm.forge.forge_cli import ForgeCli, ForgeError, words_of
 from agent_farm.forge.issues import plain_text
 
 PLACE = ".beads"
 _TOLD = ("description", "design", "acceptance_criteria")
-_SECONDS = 30.0
-_MOST_BYTES = 8_000_000
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*-[A-Za-z0-9.-]{1,40}")
 
 
 def bead(root: Path, id: str) -> Item:
     """One that is closed counts as done; one that somebody is at does not."""
-    found = _rows(_ask(root, "show", _checked(id), "--json"))
+    found = _items(_bd(root, id).ask("show", id, "--json", what=f"read {id}"))
     if not found:
         raise ForgeError(f"bd knows no {id}", hint="bd ready")
     return found[0]
@@ -30,48 +26,35 @@ def bead(root: Path, id: str) -> Item:
 
 def ready_beads(root: Path) -> list[Item]:
     """Those that nothing blocks, by bd's own word."""
-    return _rows(_ask(root, "ready", "--json"))
+    return _items(_bd(root).ask("ready", "--json", what="list what is ready"))
 
 
 def claim(root: Path, id: str) -> None:
     """Refused by bd itself where somebody else was faster."""
-    _ask(root, "update", _checked(id), "--claim")
+    _bd(root, id).run("update", id, "--claim", what=f"claim {id}")
 
 
 def give_back(root: Path, id: str) -> None:
-    _ask(root, "update", _checked(id), "--status", "open")
+    _bd(root, id).run("update", id, "--status", "open", what=f"give {id} back")
 
 
 def close(root: Path, id: str, builder: str) -> None:
-    _ask(root, "close", _checked(id), "--reason", f"Landed by builder {builder}")
+    why = f"Landed by builder {builder}"
+    _bd(root, id).run("close", id, "--reason", why, what=f"close {id}")
 
 
-def _checked(id: str) -> str:
-    if not _ID.fullmatch(id):
+def _bd(root: Path, id: str | None = None) -> ForgeCli:
+    """To be asked about the issue of that id, where there is one."""
+    if id is not None and not _ID.fullmatch(id):
         raise UsageError(f"{id!r:.80} is no issue of beads", hint="bd ready")
-    return id
-
-
-def _ask(root: Path, *args: str) -> str:
     program = shutil.which("bd")
     if program is None:
         raise ToolMissing("bd is not installed", why="Issues of beads are read through it.")
-    try:
-        done = run_to_its_end([program, *args], root, seconds=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ForgeError(f"bd {args[0]} did not end well", why=str(error)) from None
-    if done.returncode or len(done.stdout) > _MOST_BYTES:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())[:400]
-        raise ForgeError(f"bd {args[0]} failed", why=said or None)
-    return done.stdout.decode("utf-8", "replace")
+    return ForgeCli("bd", program, root)
 
 
-def _rows(output: str) -> list[Item]:
+def _items(answer: object) -> list[Item]:
     """An object or a list of them, as bd's versions have it."""
-    try:
-        answer = json.loads(output)
-    except (ValueError, RecursionError) as error:
-        raise ForgeError("What bd printed is not JSON", why=str(error)) from None
     rows = answer if isinstance(answer, list) else [answer]
     found = []
     for row in rows[:MOST_ITEMS]:

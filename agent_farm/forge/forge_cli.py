@@ -33,22 +33,18 @@ _QUIET = {
 
 
 class ForgeError(AgentFarmError):
-    """`gh` or `glab` said no; `why` has its own words."""
+    """`gh`, `glab` or `bd` said no; `why` has its own words."""
 
     code = "forge"
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeCli:
-    """`name` is gh or glab; it finds the repository on the forge by the remotes of `root`."""
+    """`name` is gh, glab or bd; it finds the repository on the forge by the remotes of `root`."""
 
     name: str
     program: str
     root: Path
-
-    @property
-    def forge(self) -> str:
-        return _NAMES[self.name]
 
     def ask(self, *args: str, what: str) -> object:
         """What it prints as JSON; ForgeError, which says that it could not do `what`, in all other cases."""
@@ -63,7 +59,7 @@ class ForgeCli:
     def run(self, *args: str, what: str) -> str:
         argv = (self.program, *args)
         try:
-            done = run_to_its_end(argv, self.root, seconds=SECONDS)
+            done = _ended(argv, self.root)
         except subprocess.TimeoutExpired:
             raise TimedOut(
                 f"{self.name} could not {what}", why=f"It did not answer within {SECONDS:g} s."
@@ -79,7 +75,7 @@ class ForgeCli:
         return done.stdout.decode("utf-8", "replace")
 
 
-def run_to_its_end(argv: Sequence[str], cwd: Path, *, seconds: float) -> subprocess.CompletedProcess[bytes]:
+def _ended(argv: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[bytes]:
     """Once it has ended, or it and what it started has been ended after its time, or by Ctrl-C."""
     with subprocess.Popen(
         argv,
@@ -91,7 +87,7 @@ def run_to_its_end(argv: Sequence[str], cwd: Path, *, seconds: float) -> subproc
         process_group=0,
     ) as process:
         try:
-            output, said = process.communicate(timeout=seconds)
+            output, said = process.communicate(timeout=SECONDS)
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

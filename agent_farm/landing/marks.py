@@ -9,10 +9,9 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.forge.beads import PLACE, bead, close
 from agent_farm.inside import read_plain, require_inside
 from agent_farm.paths import is_below
-
-_BEADS = ".beads"
 
 
 def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None) -> list[str]:
@@ -22,9 +21,7 @@ def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None)
     place, _, rest = record.source.partition("#")
     key, _, title = rest.partition("#")
     try:
-        if place == _BEADS:
-            from agent_farm.forge.beads import bead, close
-
+        if place == PLACE:
             if not bead(farm.root, key).is_done:
                 close(farm.root, key, record.id)
             return []

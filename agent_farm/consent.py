@@ -6,7 +6,6 @@ Asked once, for an exact text and the bytes of the files in the repository that 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shlex
@@ -17,8 +16,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.disk import file_lock, load_json, make_directory, replace_file
-from agent_farm.errors import ConsentNeeded, DamagedFile
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load, store
+from agent_farm.errors import ConsentNeeded
 from agent_farm.paths import user_state_directory
 from agent_farm.printable import printable
 
@@ -92,8 +92,7 @@ def remember(root: Path, requests: Iterable[Request]) -> None:
     file = _file()
     make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
-        agreed = sorted(_load(file) | fingerprints)
-        replace_file(file, json.dumps({"version": 1, "agreed": agreed}, indent=1) + "\n")
+        store(file, _File(sorted(_load(file) | fingerprints)))
 
 
 def named_files(root: Path, command: str) -> tuple[Path, ...]:
@@ -160,11 +159,12 @@ def _file() -> Path:
     return user_state_directory() / "consent.json"
 
 
+class _File(Struct, frozen=True):
+    agreed: list[str]
+
+
 def _load(file: Path) -> set[str]:
-    if not file.exists():
+    try:
+        return set(load(file, _File).agreed)
+    except FileNotFoundError:
         return set()
-    document = load_json(file)
-    agreed = document.get("agreed") if isinstance(document, dict) and document.get("version") == 1 else None
-    if not isinstance(agreed, list) or not all(isinstance(one, str) for one in agreed):
-        raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
-    return set(agreed)

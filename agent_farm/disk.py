@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agent_farm.descendants import is_there
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
 from agent_farm.own_files import read_own
 
@@ -40,37 +41,14 @@ def replace_file(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
         raise
 
 
-def replace_document(path: Path, document: object) -> None:
-    """The same with a document as JSON, in which bytes of a name that are no UTF-8 become question marks."""
-    import msgspec  # programs that have the standard library alone read files here, too
-
-    try:
-        content = msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        plain = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
-        content = plain.encode(errors="replace")
-    replace_file(path, content)
-
-
 def stale_temporaries(directory: Path) -> list[Path]:
     """Files of `replace_file` in this directory whose writers were killed before the rename."""
     found = []
     for path in directory.glob(".*.tmp"):
         pid = path.suffixes[-2:][0].lstrip(".") if len(path.suffixes) > 1 else ""
-        if pid.isdecimal() and not is_running(int(pid)):
+        if pid.isdecimal() and not is_there(int(pid)):
             found.append(path)
     return found
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, whoever owns it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def read_plain(path: Path, *, limit: int) -> bytes:

@@ -17,7 +17,7 @@ class NotReadable(AgentFarmError):
     code = "not-readable"
 
 
-def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
+def read_plain(path: Path) -> bytes:
     """The bytes of an ordinary file; FileNotFoundError where there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -31,9 +31,9 @@ def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise NotReadable(f"Cannot read {path}", why="It is no ordinary file.")
-        if found.st_size > largest:
+        if found.st_size > LARGEST:
             raise NotReadable(f"Cannot read {path}", why=f"It holds {found.st_size} bytes.")
-        return os.read(descriptor, largest)
+        return os.read(descriptor, LARGEST)
     finally:
         os.close(descriptor)
 

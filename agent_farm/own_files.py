@@ -20,20 +20,20 @@ from agent_farm.launch import as_command
 MOST_BYTES = 64 * 1024 * 1024
 
 
-def read_own(path: Path, *, secret: bool = False, most: int = MOST_BYTES) -> bytes:
+def read_own(path: Path, *, secret: bool = False) -> bytes:
     """The bytes of a file that only this user can have written (and read, if `secret`).
 
     FileNotFoundError when there is none. A link, a FIFO, a device or a giant is refused, not read.
     """
     with open_own(path, secret=secret) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > most:
+        if size > MOST_BYTES:
             raise DamagedFile(
                 f"{path} has {size} bytes",
-                why=f"af reads up to {most}.",
+                why=f"af reads up to {MOST_BYTES}.",
                 hint=as_command("ls", "-l", path),
             )
-        return file.read(most)
+        return file.read(MOST_BYTES)
 
 
 def open_own(path: Path, *, secret: bool = False) -> BinaryIO:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_farm.disk import file_lock, load_json, make_directory, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile
+from msgspec import Struct
+
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load, store
+from agent_farm.errors import AgentFarmError
 from agent_farm.paths import user_state_directory
 
 # Above the well-known servers and below what Linux (32768) and macOS (49152) hand out to clients.
@@ -33,7 +35,7 @@ def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
             return tuple(mine)
         ports = _draw(root, builder_id, count, blocks)
         blocks[str(root)][builder_id] = ports
-        _store(file, blocks)
+        store(file, _File(blocks))
         return tuple(ports)
 
 
@@ -66,7 +68,7 @@ def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
             del farm[builder_id]
         if not farm:
             blocks.pop(str(root), None)
-        _store(file, blocks)
+        store(file, _File(blocks))
 
 
 def reserved_ports() -> Blocks:
@@ -85,7 +87,7 @@ def rename_farm(old: Path, new: Path) -> None:
         moved = blocks.pop(str(old), None)
         if moved is not None:
             blocks[str(new)] = {**moved, **blocks.get(str(new), {})}
-            _store(file, blocks)
+            store(file, _File(blocks))
 
 
 def forget_farms(roots: Iterable[str]) -> None:
@@ -97,7 +99,7 @@ def forget_farms(roots: Iterable[str]) -> None:
         for root in gone:
             del blocks[root]
         if gone:
-            _store(file, blocks)
+            store(file, _File(blocks))
 
 
 def _file() -> Path:
@@ -135,31 +137,13 @@ def _is_free(port: int) -> bool:
     return True
 
 
+class _File(Struct, frozen=True):
+    farms: Blocks
+
+
 def _load(file: Path) -> Blocks:
-    if not file.exists():
+    try:
+        return load(file, _File).farms
+    except FileNotFoundError:
         make_directory(file.parent)
         return {}
-    document = load_json(file)
-    if (
-        not isinstance(document, dict)
-        or document.get("version") != 1
-        or not _are_blocks(document.get("farms"))
-    ):
-        raise DamagedFile(f"{file} is damaged or newer than this version", hint=f"mv {file} {file}.old")
-    blocks: Blocks = document["farms"]
-    return blocks
-
-
-def _are_blocks(farms: object) -> bool:
-    return isinstance(farms, dict) and all(
-        isinstance(farm, dict)
-        and all(
-            isinstance(block, list) and all(isinstance(port, int) for port in block)
-            for block in farm.values()
-        )
-        for farm in farms.values()
-    )
-
-
-def _store(file: Path, blocks: Blocks) -> None:
-    replace_file(file, json.dumps({"version": 1, "farms": blocks}, indent=1) + "\n")

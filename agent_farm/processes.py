@@ -16,6 +16,7 @@ from agent_farm.own_files import read_own
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.02
+_GRACE_SECONDS = 3.0
 
 
 def processes_of_runs(runs: Iterable[str]) -> dict[str, list[int]]:
@@ -46,24 +47,24 @@ def belongs_to_run(pid: int, run: str) -> bool:
     return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
 
 
-def working_directories(program: str) -> list[Path]:
-    """Of every process of that name that we may look at. Linux only; elsewhere none."""
+def working_directories_of_git() -> list[Path]:
+    """Of every git that we may look at. Linux only; elsewhere none."""
     found = []
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
-            if (entry / "comm").read_text().strip() == program:
+            if (entry / "comm").read_text().strip() == "git":
                 found.append(Path(os.readlink(entry / "cwd")))
     return found
 
 
-def end_runs(runs: Collection[str], *, grace: float = 3.0) -> dict[str, list[int]]:
+def end_runs(runs: Collection[str]) -> dict[str, list[int]]:
     """TERM, then KILL, until no process of these runs is left; returns those that outlived even that."""
     left = processes_of_runs(runs)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in chain.from_iterable(left.values()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        deadline = time.monotonic() + grace
+        deadline = time.monotonic() + _GRACE_SECONDS
         while left and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             left = processes_of_runs(left)

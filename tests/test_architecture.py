@@ -25,9 +25,9 @@ ROOMS_OF_FLOOR = {
     },
     "edge": {"git", "forge", "governor", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
-        "", "builders", "consent", "descendants", "disk", "errors", "inside", "launch", "own_files", "paths",
-        "ports", "printable", "processes", "settings", "settings_document", "settings_file",
-        "settings_keys", "settings_text", "shield", "usage_limits",
+        "", "builders", "consent", "descendants", "disk", "documents", "errors", "inside", "launch",
+        "own_files", "paths", "ports", "printable", "processes", "settings", "settings_document",
+        "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}

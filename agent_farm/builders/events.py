@@ -7,33 +7,35 @@ import os
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from types import NoneType
-from typing import Any, TypeGuard
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert
 
+from agent_farm.documents import load_if_whole
 from agent_farm.errors import DamagedFile
 from agent_farm.launch import is_no_option
-from agent_farm.own_files import MOST_BYTES, open_own, read_own
+from agent_farm.own_files import MOST_BYTES, open_own
 
-REPORTED = frozenset({"preparing", "working", "waiting", "limited", "idle", "exited", "failed"})
+Reported = Literal["preparing", "working", "waiting", "limited", "idle", "exited", "failed"]
 _IN_A_TURN = ("working", "waiting", "limited")
+# Whatever a builder may have written: no number without end, and no year 10000, which dates do not know.
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Amount = Annotated[float, Meta(ge=0, le=2**53)]
+Moment = Annotated[float, Meta(ge=0, lt=253_402_300_800)]
 
-_MOST = 2**53  # what a double counts exactly, and JSON's readers with it
-_LAST_MOMENT = 253_402_300_800  # the year 10000, which dates do not know
 _TAIL_BYTES = 16384
 _FARTHEST_BYTES = 1 << 20
 QUESTION = "ask_architect"
 
 
 class Event(Struct, frozen=True):
-    at: float
+    at: Moment
     run: str
     source: str
     event: str
-    state: str | None
-    reason: str | None
-    conversation_id: str | None
+    state: Reported | None = None
+    reason: str | None = None
+    conversation_id: str | None = None
     detail: Any = None
 
     @property
@@ -45,15 +47,15 @@ class Event(Struct, frozen=True):
 class Usage(Struct, frozen=True):
     """Of the whole conversation; None where the runtime does not say."""
 
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    cost: float | None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    cost: Amount | None = None
 
 
 class Exit(Struct, frozen=True):
     run: str
-    at: float
+    at: Moment
     exit_code: int | None
     signal: str | None
 
@@ -136,84 +138,30 @@ def last_conversation(events: list[Event], said: str) -> str | None:
     return named[-1] if named else None
 
 
-def is_count(value: object) -> TypeGuard[float]:
-    """Tokens or money: whatever a builder may have written there is no number without end."""
-    return isinstance(value, (int, float)) and 0 <= value <= _MOST
-
-
-def is_moment(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and 0 <= value < _LAST_MOMENT
-
-
-def _whole(count: float | None) -> int | None:
-    return None if count is None else int(count)
-
-
 def load_usage(path: Path) -> Usage | None:
-    try:
-        document = json.loads(read_own(path))
-        given, taken, cached, cost = (
-            value if is_count(value := document.get(name)) else None
-            for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")
-        )
-        return Usage(_whole(given), _whole(taken), _whole(cached), cost)
-    except (FileNotFoundError, DamagedFile, ValueError, AttributeError, RecursionError):
-        return None
+    return load_if_whole(path, Usage)
 
 
 class Said(Struct, frozen=True):
-    at: float
+    at: Moment
     text: str
 
 
 def load_answer(path: Path) -> Said | None:
     """What its last turn ended with, as far as its runtime says."""
-    try:
-        document = json.loads(read_own(path))
-        said = Said(document["at"], document["text"])
-    except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return said if is_moment(said.at) and isinstance(said.text, str) else None
+    return load_if_whole(path, Said)
 
 
 def load_exit(path: Path) -> Exit | None:
-    try:
-        document = json.loads(read_own(path))
-        ending = Exit(document["run"], document["at"], document["exit_code"], document["signal"])
-    except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    whole = is_moment(ending.at) and isinstance(ending.exit_code, (int, NoneType))
-    return ending if whole and isinstance(ending.signal, (str, NoneType)) else None
+    return load_if_whole(path, Exit)
 
 
 def _parse(lines: list[bytes]) -> Iterator[Event]:
     """Lines that are no event are passed over: a write cut short, or what a builder scribbled there."""
     for line in lines:
         try:
-            document = json.loads(line)
-            event = Event(
-                document["at"],
-                document["run"],
-                document["source"],
-                document["event"],
-                document.get("state"),
-                document.get("reason"),
-                document.get("conversation_id"),
-                document.get("detail"),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            event = convert(json.loads(line), Event)
+        except (ValueError, RecursionError):  # what msgspec finds wrong is a ValueError
             continue
-        if _is_whole(event):
+        if is_no_option(event.conversation_id or ""):  # it becomes an argument
             yield event
-
-
-def _is_whole(event: Event) -> bool:
-    texts = (event.run, event.source, event.event)
-    maybe = (event.state, event.reason, event.conversation_id)
-    return (
-        is_moment(event.at)
-        and all(isinstance(value, str) for value in texts)
-        and all(isinstance(value, (str, NoneType)) for value in maybe)
-        and is_no_option(event.conversation_id or "")  # it becomes an argument
-        and (event.state is None or event.state in REPORTED)
-    )

@@ -75,15 +75,15 @@ def word_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
     return _drawn(slug, draw) if re.match("[a-z]", slug) else task_names(text, draw)
 
 
-def slug_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+def slug_names(text: str) -> Iterator[Name]:
     """`003-login-t012-x9k2`: what the work is called."""
     slug = re.sub(r"[^a-z0-9]+", "-", text[:200].lower()).strip("-")[-_SLUG_LENGTH:].strip("-")
-    return _drawn(slug or "item", draw)
+    return _drawn(slug or "item")
 
 
-def issue_names(kind: str, number: int, draw: Draw = draw_suffix) -> Iterator[Name]:
+def issue_names(kind: str, number: int) -> Iterator[Name]:
     """`issue-42-x9k2`, or with a protocol `bugfix-42-x9k2`."""
-    return _drawn(f"{kind}-{number}", draw)
+    return _drawn(f"{kind}-{number}")
 
 
 def given_name(name: str) -> Name:
@@ -97,7 +97,7 @@ def given_name(name: str) -> Name:
     return Name(name, f"builder/{name}")
 
 
-def _drawn(prefix: str, draw: Draw) -> Iterator[Name]:
+def _drawn(prefix: str, draw: Draw = draw_suffix) -> Iterator[Name]:
     for _ in range(_DRAWS):
         id = f"{prefix}-{draw()}"
         yield Name(id, f"builder/{id}")

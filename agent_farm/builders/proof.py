@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
-
-from agent_farm.disk import replace_document
-from agent_farm.errors import DamagedFile
-from agent_farm.own_files import read_own
-
-VERSION = 1
 
 ProofState = Literal["proven", "red", "conflicts", "uncommitted", "empty", "stale"]
 
@@ -106,20 +98,3 @@ class Proof(Struct, frozen=True):
         if self.state == "stale":
             return self
         return msgspec.structs.replace(self, state="stale", reason=f"{why}; it was {self.state}")
-
-
-class _File(Struct):
-    version: int
-    proof: Proof
-
-
-def load_proof(file: Path) -> Proof | None:
-    """What cannot be read counts as none: the work is judged again."""
-    with suppress(OSError, DamagedFile, msgspec.MsgspecError):
-        found = msgspec.json.decode(read_own(file), type=_File)
-        return found.proof if found.version == VERSION else None
-    return None
-
-
-def keep_proof(file: Path, proof: Proof) -> None:
-    replace_document(file, _File(VERSION, proof))

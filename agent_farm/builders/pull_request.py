@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from agent_farm.disk import replace_document
-from agent_farm.errors import DamagedFile
-from agent_farm.own_files import read_own
-
-_VERSION = 1
 _Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
 
 
@@ -49,20 +41,3 @@ class PullRequest(Struct, frozen=True):
     @property
     def told(self) -> str:
         return f"PR {self.short}"
-
-
-class _File(Struct):
-    version: int
-    pull_request: PullRequest
-
-
-def load_pull_request(file: Path) -> PullRequest | None:
-    """What cannot be read counts as none: then nothing is overwritten on the remote."""
-    with suppress(OSError, DamagedFile, msgspec.MsgspecError):
-        found = msgspec.json.decode(read_own(file), type=_File)
-        return found.pull_request if found.version == _VERSION else None
-    return None
-
-
-def keep_pull_request(file: Path, one: PullRequest) -> None:
-    replace_document(file, _File(_VERSION, one))

@@ -16,7 +16,6 @@ from agent_farm.launch import is_no_option
 from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
 
 RecordState = Literal["queued", "creating", "running", "stopped", "failed"]
-RECORD_STATES = ("queued", "creating", "running", "stopped", "failed")
 TASK_TEXT_KEPT = 500
 
 # Records are input from outside: what becomes a path, a ref or an argument has the form that af gives it.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from agent_farm.builders.events import is_count, is_moment
+from msgspec import Struct, convert
+
+from agent_farm.builders.events import Amount, Count, Moment
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
@@ -25,6 +27,21 @@ class Spent:
     cost: float | None
 
 
+class _Told(Struct, frozen=True):
+    """The sum of a conversation so far."""
+
+    at: Moment
+    run: str = ""
+    conversation: str | None = None
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cached_tokens: Count = 0
+    cost: Amount | None = None
+
+
+_NOTHING = _Told(0.0)
+
+
 def load_spending(path: Path) -> list[Spent]:
     try:
         lines = read_own(path).splitlines()
@@ -33,37 +50,29 @@ def load_spending(path: Path) -> list[Spent]:
     return list(_differences(_parsed(lines)))
 
 
-def _parsed(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+def _parsed(lines: Iterable[bytes]) -> Iterator[_Told]:
     """A line that was cut short, or that somebody scribbled there, is passed over."""
     for line in lines:
-        try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict) and is_moment(document.get("at")):
-            yield document
+        with suppress(ValueError, RecursionError):  # what msgspec finds wrong is a ValueError
+            yield convert(json.loads(line), _Told)
 
 
-def _differences(told: Iterable[Mapping[str, Any]]) -> Iterator[Spent]:
-    """A runtime tells the sum of a conversation; one that is new, or was cut back, begins anew."""
-    before: Mapping[str, Any] = {}
+def _differences(told: Iterable[_Told]) -> Iterator[Spent]:
+    """One that is new, or was cut back, begins anew."""
+    before = _NOTHING
     for now in told:
-        goes_on = now.get("conversation") == before.get("conversation") and all(
-            _number(now, name) >= _number(before, name) for name in ("input_tokens", "output_tokens")
+        goes_on = (
+            now.conversation == before.conversation
+            and now.input_tokens >= before.input_tokens
+            and now.output_tokens >= before.output_tokens
         )
-        base = before if goes_on else {}
-        cost = now.get("cost")
+        base = before if goes_on else _NOTHING
         yield Spent(
-            float(now["at"]),
-            str(now.get("run")),
-            int(_number(now, "input_tokens") - _number(base, "input_tokens")),
-            int(_number(now, "output_tokens") - _number(base, "output_tokens")),
-            int(max(0, _number(now, "cached_tokens") - _number(base, "cached_tokens"))),
-            max(0.0, cost - _number(base, "cost")) if is_count(cost) else None,
+            now.at,
+            now.run,
+            now.input_tokens - base.input_tokens,
+            now.output_tokens - base.output_tokens,
+            max(0, now.cached_tokens - base.cached_tokens),
+            None if now.cost is None else max(0.0, now.cost - (base.cost or 0.0)),
         )
         before = now
-
-
-def _number(told: Mapping[str, Any], name: str) -> float:
-    value = told.get(name)
-    return float(value) if is_count(value) else 0.0

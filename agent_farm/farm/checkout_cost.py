@@ -6,18 +6,17 @@ busy with something else makes no checkout dear.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from agent_farm.disk import replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile
+from msgspec import Struct
+
+from agent_farm.documents import load_if_whole, store
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.own_files import read_own
 
 DEAR_SECONDS = 0.3
 _DEAR_PROCESSOR_SECONDS = 0.1
@@ -27,8 +26,7 @@ _MOST_BYTES = 5_000_000_000
 _MOST_OF_FREE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """How many worktrees are to be ready, and why."""
 
     size: int
@@ -68,7 +66,7 @@ def measured(farm: Farm) -> Iterator[None]:
     if not any(map(_is_dear, known)):
         return  # nothing is written at every spawn of a small repository
     with suppress(AgentFarmError):  # a full or read-only disk: spawning works without
-        replace_file(_file(farm), json.dumps({"version": 1, "checkouts": known}) + "\n")
+        store(_file(farm), _Costs(known))
 
 
 def _is_dear(cost: tuple[float, float]) -> bool:
@@ -84,10 +82,12 @@ def _file(farm: Farm) -> Path:
     return farm.paths.state / "checkouts.json"
 
 
+class _Costs(Struct, frozen=True):
+    """Seconds of each, and of these a processor's."""
+
+    checkouts: list[tuple[float, float]]
+
+
 def _load(file: Path) -> list[tuple[float, float]]:
-    try:
-        document = json.loads(read_own(file))
-        found = document["checkouts"] if document["version"] == 1 else []
-        return [(float(seconds), float(processor)) for seconds, processor in found]
-    except (OSError, DamagedFile, ValueError, TypeError, KeyError, RecursionError):
-        return []  # a memory only: what cannot be read is measured again
+    known = load_if_whole(file, _Costs)
+    return known.checkouts if known else []

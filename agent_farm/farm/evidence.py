@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, Status
@@ -94,42 +93,42 @@ def gather(
             continue
         if obstacles:
             found[record.id] = Evidence(status, tuple(obstacles))
-    left = [record for record in records if record.id not in found]
-    questions = {one.id: partial(_look, farm, one, trees[one.id], seen) for one in left}
+    left = {record.id: record for record in records if record.id not in found}
+    questions = {id: partial(_look, farm, one, trees[id], (seen or {}).get(id)) for id, one in left.items()}
     looks = side_by_side(questions, step=partial(farm.step, "Looking for work"))
     looked = {id: look for id, look in looks.items() if not isinstance(look, AgentFarmError)}
-    commits = _commits(farm, [record for record in left if record.id in looked], looked)
-    for record in left:
-        look, own = looks[record.id], commits.get(record.id, [])
-        if isinstance(look, AgentFarmError) or isinstance(own, AgentFarmError):
-            found[record.id] = look if isinstance(look, AgentFarmError) else cast(AgentFarmError, own)
-            continue
-        found[record.id] = Evidence(
-            statuses[record.id],
-            tuple(_undecided(record, look.state, own)),
-            (*look.state.dirty, *look.submodules),
-            look.state.untracked,
-            tuple(own),
-            look.state.head,
-            look.tip,
-            trees[record.id],
-            look.state,
-        )
-    return found
+    commits = _commits(farm, [left[id] for id in looked], looked)
+    for id, look in looked.items():
+        own = commits[id]
+        found[id] = own if isinstance(own, AgentFarmError) else look.evidence(left[id], statuses[id], own)
+    return {**{id: look for id, look in looks.items() if isinstance(look, AgentFarmError)}, **found}
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
+    tree: BuilderTree
     state: TreeState
     tip: str | None
     submodules: tuple[str, ...]
 
+    def evidence(self, record: BuilderRecord, status: Status, commits: Sequence[Commit]) -> Evidence:
+        state = self.state
+        return Evidence(
+            status,
+            tuple(_undecided(record, state, commits)),
+            (*state.dirty, *self.submodules),
+            state.untracked,
+            tuple(commits),
+            state.head,
+            self.tip,
+            self.tree,
+            state,
+        )
 
-def _look(
-    farm: Farm, record: BuilderRecord, tree: BuilderTree, seen: Mapping[str, TreeState] | None
-) -> _Look:
-    state = (seen or {}).get(record.id) or tree_state(tree, each_file=True)
-    return _Look(state, tip_of(farm, record, state), tuple(_submodules(tree, state)))
+
+def _look(farm: Farm, record: BuilderRecord, tree: BuilderTree, seen: TreeState | None) -> _Look:
+    state = seen or tree_state(tree, each_file=True)
+    return _Look(tree, state, tip_of(farm, record, state), tuple(_submodules(tree, state)))
 
 
 def require_removable(
@@ -198,7 +197,7 @@ def _foreign(record: BuilderRecord, tree: BuilderTree, worktrees: Sequence[Workt
     return []
 
 
-def _undecided(record: BuilderRecord, tree: TreeState, commits: list[Commit]) -> list[Obstacle]:
+def _undecided(record: BuilderRecord, tree: TreeState, commits: Sequence[Commit]) -> list[Obstacle]:
     path = record.worktree
     if tree.unread:
         more = f" (and {len(tree.unread) - 1} more)" if len(tree.unread) > 1 else ""

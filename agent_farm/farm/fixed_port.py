@@ -8,22 +8,27 @@ is lies in a file, so that another `af serve` changes it without a gap.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_farm.disk import file_lock, make_directory, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken
+from msgspec import Struct
+
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load_if_whole, store
+from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
-from agent_farm.own_files import read_own
 
 _LOOK_SECONDS = 0.5
 _CHUNK = 65536
 _HOSTS = ("127.0.0.1", "::1")
 
 Tell = Callable[[str], None]
+
+
+class _Turn(Struct, frozen=True):
+    builder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,11 @@ class FixedPort:
     def choose(self, id: str) -> None:
         """From now on it is this builder's."""
         make_directory(self._file.parent)
-        replace_file(self._file, json.dumps({"version": 1, "builder": id}) + "\n")
+        store(self._file, _Turn(id))
 
     def chosen(self) -> str | None:
-        try:
-            document = json.loads(read_own(self._file))
-            return str(document["builder"]) if document["version"] == 1 else None
-        except (OSError, DamagedFile, ValueError, KeyError, TypeError):
-            return None
+        turn = load_if_whole(self._file, _Turn)
+        return turn.builder if turn else None
 
     def target(self) -> tuple[str, int] | None:
         """The builder, and where its server is; None of one that is gone."""

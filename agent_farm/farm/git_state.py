@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.disk import make_directory
+from agent_farm.documents import load_if_whole, store
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.git.asking import Asking
@@ -26,7 +26,6 @@ from agent_farm.git.divergence import Divergence, ahead_behind, resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landings import Landing, Question, read_landings
 from agent_farm.git.remotes import Upstream, upstreams_of
-from agent_farm.own_files import read_own
 
 # A status that people watch answers in time; what was not read by then is shown with its age.
 BOUND_SECONDS = 0.5
@@ -259,17 +258,17 @@ def _file(farm: Farm) -> Path:
     return farm.paths.state / "git-states.json"
 
 
+class _Remembered(Struct, frozen=True):
+    states: dict[str, GitState]
+
+
 def _load(file: Path) -> dict[str, GitState]:
-    try:
-        return {id: GitState(**state) for id, state in json.loads(read_own(file)).items()}
-    except (OSError, DamagedFile, ValueError, TypeError, AttributeError, RecursionError):
-        return {}  # a cache: what cannot be read is asked again
+    known = load_if_whole(file, _Remembered)
+    return known.states if known else {}
 
 
 def _remember(file: Path, found: Mapping[str, GitState], ids: Collection[str]) -> None:
-    kept = {id: asdict(state) for id, state in found.items() if id in ids and state.problem is None}
-    try:
+    kept = {id: state for id, state in found.items() if id in ids and state.problem is None}
+    with suppress(AgentFarmError):  # a full or read-only disk: status works without a memory
         make_directory(file.parent)
-        replace_file(file, json.dumps(kept))
-    except AgentFarmError:  # a full or read-only disk: status works without a memory
-        pass
+        store(file, _Remembered(kept))

@@ -12,19 +12,19 @@ path was seen. Found under another path, a farm was
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert, structs
+from msgspec import Meta, Struct, structs
 
 from agent_farm.builders.events import load_exit
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
-from agent_farm.disk import file_lock, load_json, replace_file
+from agent_farm.disk import file_lock
+from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
 from agent_farm.git.reconnecting import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
@@ -33,22 +33,25 @@ from agent_farm.paths import STATE_NAME, WORKTREES_NAME, FarmPaths, RunPaths
 from agent_farm.ports import rename_farm, reserve_ports
 from agent_farm.processes import processes_of_runs
 
-VERSION = 1
 _NAMESPACE = Path("/proc/self/ns/mnt")
 _LOCK_SECONDS = 30.0
 # A copy of these would let the original's server, token and logins be taken for the copy's.
 _OF_THE_SERVER = ("server.json", "architect.token", "dashboard-logins.json")
 
 Change = Literal["moved", "copied"]
+_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9-]+\Z")]
 
 
 class Home(Struct, frozen=True):
-    """`begun` are places where the farm was found, and to which it has not followed whole so far."""
+    """home.json, which names directories that are looked into, and sessions that are ended.
+
+    `begun` are places where the farm was found, and to which it has not followed whole so far.
+    """
 
     root: Path
     farm: str
     namespace: str
-    former: tuple[str, ...] = ()
+    former: tuple[_Name, ...] = ()
     begun: tuple[Path, ...] = ()
 
     def is_settled_in(self, root: Path) -> bool:
@@ -82,49 +85,20 @@ def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
         return _change_home(repository, paths, home, was_moved)
 
 
-_Place = Annotated[str, Meta(pattern=r"\A/[^\0]*\Z")]
-_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9-]+\Z")]
-
-
-class _Document(Struct):
-    """home.json; it names directories that are looked into, and sessions that are ended."""
-
-    version: int
-    farm: str
-    root: _Place
-    namespace: str
-    former: tuple[_Name, ...]
-    begun: tuple[_Place, ...] = ()
-
-
 def load_home(paths: FarmPaths) -> Home | None:
     """None where nothing can be read: such a file is written again."""
     try:
-        document = convert(load_json(paths.home), _Document)
-    except (OSError, DamagedFile, ValidationError):
+        return load(paths.home, Home)
+    except NewerFile:
+        raise
+    except (OSError, DamagedFile):
         return None
-    if document.version > VERSION:
-        raise NewerFile.of(paths.home, document.version, VERSION)
-    begun = tuple(Path(place) for place in document.begun)
-    return Home(Path(document.root), document.farm, document.namespace, document.former, begun)
-
-
-def _store_home(paths: FarmPaths, home: Home) -> None:
-    document = {
-        "version": VERSION,
-        "farm": home.farm,
-        "root": str(home.root),
-        "namespace": home.namespace,
-        "former": home.former,
-        "begun": [str(place) for place in home.begun],
-    }
-    replace_file(paths.home, json.dumps(document, indent=1) + "\n")
 
 
 def _settle_in(repository: Repository, paths: FarmPaths) -> Place:
     """The first time, or the first time since an af that did not write this down."""
     with suppress(AgentFarmError):  # a full or read-only disk: the next command does it
-        _store_home(paths, Home(repository.root, os.urandom(8).hex(), _namespace()))
+        store(paths.home, Home(repository.root, os.urandom(8).hex(), _namespace()))
     return Place(repository, paths)
 
 
@@ -182,7 +156,7 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     former = tuple(dict.fromkeys((*names, *home.former)))
     now = replace(paths, former=former)
     running = [record for record in Registry(now).read().values() if record.state == "running"]
-    _store_home(now, Home(repository.root, home.farm, _namespace(), former))
+    store(now.home, Home(repository.root, home.farm, _namespace(), former))
     told = [f"The farm was moved from {next(iter(places), home.root)}; {_worktrees(len(trees))} followed."]
     return Place(repository, now, (*told, *_notes(now, running)))
 
@@ -206,7 +180,7 @@ def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
 def _begin(repository: Repository, paths: FarmPaths, home: Home) -> list[Path]:
     """The places that git may name. Written down first: the farm may move on before it has followed whole."""
     begun = tuple(dict.fromkeys((*home.begun, repository.root)))
-    _store_home(paths, structs.replace(home, begun=begun))
+    store(paths.home, structs.replace(home, begun=begun))
     return [place for place in dict.fromkeys((home.root, *begun)) if place != repository.root]
 
 
@@ -235,7 +209,7 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
                 conversation_id=None,
                 ports=reserve_ports(repository.root, id, len(record.ports)),
             )
-    _store_home(paths, Home(repository.root, os.urandom(8).hex(), _namespace()))
+    store(paths.home, Home(repository.root, os.urandom(8).hex(), _namespace()))
     told = f"This is a copy of {home.root}: a farm of its own from here on, with {_worktrees(len(trees))}."
     return Place(repository, paths, (told, "The original is left alone; af resume starts a builder here."))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent_farm.builders.pull_request import load_pull_request
+from agent_farm.builders.pull_request import PullRequest
+from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
 from agent_farm.git.landed import landing_targets
 from agent_farm.paths import RunPaths
@@ -11,11 +12,11 @@ from agent_farm.paths import RunPaths
 def landing_places(farm: Farm, base: str | None) -> list[str]:
     """The base, the main checkout's HEAD and all branches of remotes, but those of pull requests."""
     files = (RunPaths(run).pull_request for run in farm.paths.runs.glob("*"))
-    pushed = {one.tracked for file in files if file.exists() and (one := load_pull_request(file))}
+    pushed = {one.tracked for file in files if file.exists() and (one := load_if_whole(file, PullRequest))}
     return [name for name in landing_targets(farm.repository, base) if name not in pushed]
 
 
 def merged_commit(farm: Farm, id: str) -> str | None:
     """What of this builder the forge has merged, squashed or not; later commits have not landed with it."""
-    one = load_pull_request(farm.run(id).pull_request)
+    one = load_if_whole(farm.run(id).pull_request, PullRequest)
     return one.landed_commit if one else None

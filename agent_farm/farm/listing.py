@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
-from agent_farm.builders.pull_request import PullRequest, load_pull_request
+from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import BUSY, QUEUED_FOR_BUILD, PaneView, Status, judge
+from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.processes import belongs_to_run, load_runtime_pid
@@ -67,7 +68,7 @@ def list_builders(
             load_usage(farm.run(record.id).usage),
             record.branch if record.id in renamed else None,
             proofs.get(record.id),
-            load_pull_request(farm.run(record.id).pull_request),
+            load_if_whole(farm.run(record.id).pull_request, PullRequest),
         )
         for record in chosen
     ]

@@ -7,8 +7,6 @@ written last. A spawn takes one under the pool's lock; a detached `af` makes the
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from agent_farm.farm.checkout_cost import affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
+from agent_farm.farm.waiting import start_another
 from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
 from agent_farm.git.worktrees import (
@@ -67,14 +66,7 @@ def refill_later(farm: Farm) -> None:
     """Have another process make the pool whole; nobody waits for it."""
     if not pool_of(farm).size and not pool_directory(farm).is_dir():
         return
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "agent_farm", "pool", "fill"],
-        cwd=farm.root,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    start_another(farm, "pool", "fill")
 
 
 def fill(farm: Farm) -> int:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, as_farm_error
@@ -29,9 +28,7 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import GitError
 from agent_farm.git.ignoring import ignored_entries
 from agent_farm.git.keeping import (
-    Leaving as LeavingTree,
-)
-from agent_farm.git.keeping import (
+    LeavingTree,
     admin_of,
     branch_log,
     branch_settings,
@@ -174,13 +171,7 @@ def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Seq
 
 
 def _is_made_again(tree: BuilderTree, path: str) -> bool:
-    place = tree.path / path
-    return is_tool_made(place) and _is_inside(tree.path, place) and not holds_repository(place)
-
-
-def _is_inside(root: os.PathLike[str], place: os.PathLike[str]) -> bool:
-    """Not by way of a link."""
-    return os.path.realpath(place) == os.path.join(os.path.realpath(root), os.path.relpath(place, root))
+    return is_tool_made(tree.path, path) and not holds_repository(tree.path / path)
 
 
 def settle_removal(farm: Farm, kept: Kept) -> str:
@@ -240,9 +231,9 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
         if kept.record.id in problems:
             continue
         for path in kept.left_out:
-            place = kept.worktree / path
-            if is_tool_made(place) and _is_inside(kept.worktree, place):
-                _delete_made(place, kept)
+            if is_tool_made(kept.worktree, path):
+                with suppress(OSError):  # what another user made stays in the trash, and comes back
+                    delete_tree(kept.worktree / path, to=kept.directory)
         farm.paths.builder_lock(kept.record.id).unlink(missing_ok=True)
         farm.paths.delivery_lock(kept.record.id).unlink(missing_ok=True)
     return problems
@@ -250,12 +241,13 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
 
 def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, AgentFarmError]]:
     """HEADs keep the commits; the ids of those whose branch goes: it is the builder's and has not moved."""
-    mine = {kept.record.id: kept for kept in removed if kept.goes and kept.tip is not None}
+    by_id = {kept.record.id: kept for kept in removed}
+    mine = {id: kept for id, kept in by_id.items() if kept.goes and kept.tip is not None}
     goes, problems = set(mine), dict[str, AgentFarmError]()
     try:
-        let_go(farm.repository, [_detached(kept, id in mine) for id, kept in _by_id(removed)])
+        let_go(farm.repository, [_detached(kept, id in mine) for id, kept in by_id.items()])
     except GitError:  # of one of them: git has stopped there
-        for id, kept in _by_id(removed):
+        for id, kept in by_id.items():
             try:
                 if not _let_one_go(farm, kept, id in mine):
                     goes.discard(id)
@@ -284,23 +276,13 @@ def _detached(kept: Kept, goes: bool) -> tuple[str, str | None, Sequence[str]]:
     return kept.admin, kept.head, [f"delete refs/heads/{kept.record.branch} {kept.tip}"] if goes else []
 
 
-def _by_id(removed: Sequence[Kept]) -> list[tuple[str, Kept]]:
-    return [(kept.record.id, kept) for kept in removed]
-
-
-def _delete_made(place: Path, kept: Kept) -> None:
-    """What cannot be deleted (another user made it) stays in the trash, and comes back."""
-    with suppress(OSError):
-        delete_tree(place, to=kept.directory)
-
-
 def _require_gone(farm: Farm, removed: Sequence[Kept], goes: Collection[str]) -> dict[str, AgentFarmError]:
     """Checked, not assumed, before anything says "removed"."""
     records, problems = farm.registry.read(), dict[str, AgentFarmError]()
-    branches = {f"refs/heads/{kept.record.branch}" for id, kept in _by_id(removed) if id in goes}
+    branches = {f"refs/heads/{kept.record.branch}" for kept in removed if kept.record.id in goes}
     tips = resolve_commits(farm.repository, branches) if branches else {}
-    for id, kept in _by_id(removed):
-        left = []
+    for kept in removed:
+        id, left = kept.record.id, []
         if os.path.lexists(farm.paths.worktree(id)):
             left.append(f"worktree {farm.paths.worktree(id)}")
         if tips.get(f"refs/heads/{kept.record.branch}"):

@@ -22,8 +22,11 @@ _MARKS = {
 }
 
 
-def is_tool_made(directory: Path) -> bool:
-    """Told by its name and one mark in it; False where it cannot be read."""
+def is_tool_made(root: Path, path: str) -> bool:
+    """Told by its name and one mark in it; not by way of a link, nor where it cannot be read."""
+    directory = root / path
+    if os.path.realpath(directory) != os.path.join(os.path.realpath(root), os.path.normpath(path)):
+        return False
     try:
         if directory.is_symlink() or not directory.is_dir():
             return False

@@ -6,20 +6,20 @@ one that is `moving` is undone when it was cut short, one that is `removed` is c
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, convert, structs
 
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
-from agent_farm.disk import load_json, make_directory, replace_file
+from agent_farm.disk import make_directory
+from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
@@ -36,8 +36,7 @@ _Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "": 86400}
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     """One removed builder. `admin` is the name of git's own directory about its worktree.
 
     `head` is the commit that was checked out, `attached` whether by the branch. `tip` is where that was,
@@ -50,9 +49,9 @@ class Kept:
     directory: Path
     admin: str
     is_removed: bool = False
-    head: str | None = None
+    head: _Commit | None = None
     attached: bool = True
-    tip: str | None = None
+    tip: _Commit | None = None
     settings: tuple[tuple[str, str], ...] = ()
     salvage: str | None = None
     files: tuple[str, ...] = ()
@@ -92,43 +91,23 @@ def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
             return kept
 
 
-class _Document(Struct, forbid_unknown_fields=True):
-    """record.json: a kept builder, but for its place."""
-
-    version: Literal[2]
-    epoch: int
-    admin: str
-    is_removed: bool
-    head: _Commit | None
-    attached: bool
-    tip: _Commit | None
-    settings: tuple[tuple[str, str], ...]
-    salvage: str | None
-    files: tuple[str, ...]
-    left_out: tuple[str, ...]
-    builder: dict[str, Any]
-
-
-_STORED = tuple(name for name in _Document.__struct_fields__ if name not in ("version", "builder"))
-
-
 def store_kept(kept: Kept) -> None:
     """From here on the removal can be finished, or undone, by any other process."""
-    facts = {name: getattr(kept, name) for name in _STORED}
+    facts = structs.asdict(kept)
+    del facts["record"], facts["directory"]
     builder = stored_record(kept.record, FarmPaths(kept.directory.parents[2]))
-    document = {"version": _VERSION, **facts, "builder": builder}
-    replace_file(kept.directory / "record.json", json.dumps(document, indent=1) + "\n")
+    store(kept.directory / "record.json", {**facts, "builder": builder}, version=_VERSION)
 
 
 def load_kept(directory: Path) -> Kept | None:
     """None for a directory that is not a removal, or one that this `af` does not understand."""
     try:
-        document = convert(load_json(directory / "record.json"), _Document)
-        id = str(document.builder.get("id"))
-        record = record_from_json(id, document.builder, FarmPaths(directory.parents[2]))
-    except (ValidationError, DamagedFile, OSError):
+        facts = load(directory / "record.json", dict[str, Any], version=_VERSION)
+        builder = dict(facts.pop("builder", {}))
+        record = record_from_json(str(builder.get("id")), builder, FarmPaths(directory.parents[2]))
+        kept = convert({**facts, "record": record, "directory": directory}, Kept)
+    except (ValueError, TypeError, DamagedFile, OSError):  # what msgspec finds wrong is a ValueError
         return None
-    kept = Kept(record, directory=directory, **{name: getattr(document, name) for name in _STORED})
     # A name that says something else is not ours to act on.
     return kept if directory.name == f"{record.id}-{kept.epoch}" and _is_sound(kept) else None
 
@@ -262,6 +241,6 @@ def parse_age(text: str) -> float:
 
 def with_state(kept: Kept, **facts: Any) -> Kept:
     """Stored at once."""
-    changed = replace(kept, **facts)
+    changed = structs.replace(kept, **facts)
     store_kept(changed)
     return changed

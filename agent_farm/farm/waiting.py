@@ -7,7 +7,6 @@ the queue. The order goes when it runs; a start that is cut short before that pu
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -18,17 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
 from agent_farm.builders.registry import Records
-from agent_farm.disk import load_json, make_directory, replace_file
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.documents import load, store
 from agent_farm.errors import DamagedFile
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.paths import FarmPaths
 
-_VERSION = 1
 _NUDGE_SECONDS = 10.0
 _FORGOTTEN = re.compile(r"(.+)-(\d+)\.md")
 
@@ -39,7 +38,6 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     `issue` is the issue as it was read then, `record` what the queue shows of it.
     """
 
-    version: int
     request: dict[str, Any]
     directory: str
     prompt: str | None
@@ -62,41 +60,29 @@ def store_order(
 ) -> None:
     """Before the record: an order that nobody has on record is an order that was not given."""
     make_directory(queue_directory(farm.paths))
-    document = {
-        "version": _VERSION,
-        "request": request,
-        "directory": str(directory),
-        "prompt": prompt,
-        "issue": issue,
-        "record": stored_record(record, farm.paths),
-    }
-    replace_file(_file(farm, record.id), json.dumps(document, indent=1) + "\n")
+    shown = stored_record(record, farm.paths)
+    store(_file(farm, record.id), Order(request, str(directory), prompt, issue, shown))
     _write_prompt(farm, record.id, prompt)
 
 
 def load_order(farm: Farm, id: str) -> Order:
     path = _file(farm, id)
     try:
-        order = convert(load_json(path), Order)
+        return load(path, Order)
     except FileNotFoundError:
         raise DamagedFile(f"What {id} was to do is gone", why=f"There is no {path}.") from None
-    except ValidationError as error:
-        raise DamagedFile(f"{path} cannot be read", why=str(error)) from None
-    if order.version != _VERSION:
-        raise DamagedFile(f"{path} has version {order.version}; this af reads version {_VERSION}")
-    return order
 
 
 def forget_order(farm: Farm, id: str) -> None:
     _file(farm, id).unlink(missing_ok=True)
 
 
-def requeue(farm: Farm, id: str, reason: str | None = None) -> bool:
+def requeue(farm: Farm, id: str) -> bool:
     """Put one whose start failed back, before all others; False when it never waited."""
     if not _file(farm, id).exists():
         return False
     order = load_order(farm, id)
-    record = record_from_json(id, order.record, farm.paths).with_state("queued", reason)
+    record = record_from_json(id, order.record, farm.paths).with_state("queued")
     _write_prompt(farm, id, order.prompt)
     with farm.registry.edit() as records:
         others = {one: kept for one, kept in records.items() if one != id}
@@ -133,7 +119,7 @@ def forget_queued(farm: Farm, record: BuilderRecord) -> Path | None:
 
 def keep_prompt(farm: Farm, id: str) -> Path:
     """Where the prompt is now, if it had one, of one that is forgotten."""
-    kept = forgotten(farm) / f"{id}-{time.time_ns()}.md"
+    kept = _forgotten(farm) / f"{id}-{time.time_ns()}.md"
     make_directory(kept.parent)
     with suppress(FileNotFoundError):
         os.rename(farm.run(id).prompt, kept)
@@ -143,15 +129,14 @@ def keep_prompt(farm: Farm, id: str) -> Path:
 def expire_forgotten(farm: Farm, age: float) -> Iterator[tuple[str, int]]:
     """Delete the prompts of those that were taken out of the queue so long ago; tells of whom, and when."""
     limit = time.time() - age
-    for path in sorted(forgotten(farm).glob("*.md")):
+    for path in sorted(_forgotten(farm).glob("*.md")):
         name = _FORGOTTEN.fullmatch(path.name)
         if name and (epoch := int(name[2]) // 10**9) <= limit:
             path.unlink(missing_ok=True)
             yield name[1], epoch
 
 
-def forgotten(farm: Farm) -> Path:
-    """Where prompts of builders are kept that af knows no more."""
+def _forgotten(farm: Farm) -> Path:
     return farm.paths.state / "forgotten"
 
 

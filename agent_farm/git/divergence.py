@@ -31,19 +31,24 @@ def ahead_behind(
     return [_divergence(*pair, reached) for pair in pairs]
 
 
-def resolve_commits(
-    repository: Repository, names: Iterable[str], *, timeout: float | None = None
-) -> dict[str, str | None]:
+def resolve_commits(repository: Repository, names: Iterable[str]) -> dict[str, str | None]:
     """Each name's commit, asked in one process; None where there is none."""
     asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
     question = "".join(f"{name}^{{commit}}\n" for name in asked).encode("utf-8", "surrogateescape")
     check = "--batch-check=%(objecttype) %(objectname)"
-    lines = run_git(repository.root, "cat-file", check, input=question, timeout=timeout).splitlines()
+    lines = run_git(repository.root, "cat-file", check, input=question).splitlines()
     answers = dict(zip(asked, lines, strict=True))
     found = {
         name: line.removeprefix("commit ") for name, line in answers.items() if line.startswith("commit ")
     }
     return {name: found.get(name) for name in names}
+
+
+def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, str]:
+    unique = list(dict.fromkeys(commits))
+    question = "".join(f"{commit}^{{tree}}\n" for commit in unique).encode()
+    output = run_git(repository.root, "cat-file", "--batch-check=%(objectname)", input=question)
+    return dict(zip(unique, output.splitlines(), strict=True))
 
 
 def merge_base(repository: Repository, one: str, other: str) -> str | None:

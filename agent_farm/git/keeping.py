@@ -107,7 +107,7 @@ def adopt(repository: Repository, name: str, place: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class LeavingTree:
     """A worktree that is put away with its branch; HEAD goes on keeping `kept`."""
 
     tree: BuilderTree
@@ -115,7 +115,7 @@ class Leaving:
     kept: Sequence[str]
 
 
-def lonely_commits(repository: Repository, leaving: Mapping[str, Leaving]) -> dict[str, list[str]]:
+def lonely_commits(repository: Repository, leaving: Mapping[str, LeavingTree]) -> dict[str, list[str]]:
     """Commits that only the reflog of each worktree or of its branch knows, or ORIG_HEAD and its like.
 
     git would collect them once those are gone or have expired. Of a chain of commits the newest is named.

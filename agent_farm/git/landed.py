@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import side_by_side
-from agent_farm.git.divergence import merge_base, reachable, resolve_commits
-from agent_farm.git.git_process import GitError, paths_of, run_git
+from agent_farm.git.divergence import commit_trees, merge_base, reachable, resolve_commits
+from agent_farm.git.git_process import GitError, git_deadline, paths_of, run_git
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.patches import Change, changed_paths, patch_ids
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 _MOST_COMMITS = 2000  # of which the files are asked for at once
 _MOST_TARGET_COMMITS = 5000
 _MOST_PATHS = 500
@@ -44,17 +44,16 @@ def landing_targets(repository: Repository, base: str | None) -> list[str]:
     return [*names, "HEAD", *remote]
 
 
-def unlanded_commits(
-    repository: Repository, tips: Sequence[str], targets: Sequence[str], *, timeout: float = _SECONDS
-) -> list[Commit]:
+def unlanded_commits(repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> list[Commit]:
     """Commits of `tips` that are not on any of `targets`, newest first; targets that do not exist are none.
 
-    No single question to git takes longer than `timeout` seconds; what could not be compared is reported.
+    Within a bound of time; what could not be compared by then is reported.
     """
     resolved = resolve_commits(repository, [*targets, *tips])
     existing = sorted({commit for target in targets if (commit := resolved[target])})
     starts = [resolved[tip] or repository.resolve_commit(tip) for tip in tips]
-    remaining, _ = _Comparison.of(repository, starts, existing, timeout).remaining()
+    with git_deadline(_SECONDS):
+        remaining, _ = _Comparison.of(repository, starts, existing).remaining()
     if not remaining:
         return []
     asked = "".join(f"{sha}\n" for sha in remaining).encode()
@@ -72,7 +71,8 @@ def unlanded_of_each(
     resolved = resolve_commits(repository, {*targets, *(tip for tips in branches.values() for tip in tips)})
     existing = sorted({commit for target in targets if (commit := resolved[target])})
     known = sorted({commit for tips in branches.values() for tip in tips if (commit := resolved[tip])})
-    whole = _Comparison.of(repository, known, existing, timeout=_SECONDS)
+    with git_deadline(_SECONDS):
+        whole = _Comparison.of(repository, known, existing)
     left = {
         name: tips
         for name, tips in branches.items()
@@ -89,7 +89,8 @@ def have_landed(
 ) -> bool | None:
     """Whether `unlanded_commits` would name none, asked of commits; None where there was no time to tell."""
     try:
-        remaining, all_compared = _Comparison.of(repository, tips, targets, timeout).remaining()
+        with git_deadline(timeout):
+            remaining, all_compared = _Comparison.of(repository, tips, targets).remaining()
     except (TimedOut, GitError):
         return None
     return not remaining if all_compared or not remaining else None
@@ -107,8 +108,15 @@ def landed_plainly(
     A branch has landed when the targets contain it. It has not when no commit on a target since it left
     touches a file that it touches: then nothing can have come there in another form.
     """
+    with git_deadline(timeout):
+        return _plainly(repository, branches, targets)
+
+
+def _plainly(
+    repository: Repository, branches: Mapping[str, Sequence[str]], targets: Sequence[str]
+) -> dict[str, bool]:
     ask = _Comparison.of
-    own = ask(repository, sorted({tip for tips in branches.values() for tip in tips}), targets, timeout)
+    own = ask(repository, sorted({tip for tips in branches.values() for tip in tips}), targets)
     commits = {name: set[str]().union(*map(own.below, tips)) for name, tips in branches.items()}
     answers = {name: True for name, some in commits.items() if not some}
     # after taking a target in, a branch has left in several places: that takes a comparison
@@ -117,11 +125,11 @@ def landed_plainly(
         for name, some in commits.items()
         if some and len(outer := sorted({one for commit in some for one in own.parents[commit]} - some)) == 1
     }
-    since = {fork: ask(repository, targets, [fork], timeout).parents for fork in set(forks.values())}
+    since = {fork: ask(repository, targets, [fork]).parents for fork in set(forks.values())}
     parents = {commit: few for some in (own.parents, *since.values()) for commit, few in some.items()}
     if len(parents) > _MOST_COMMITS:
         return answers
-    touched = _files_touched(repository, parents, timeout)
+    touched = _files_touched(repository, parents)
 
     def files(some: Iterable[str]) -> frozenset[str]:
         return frozenset[str]().union(*(touched.get(commit, frozenset()) for commit in some))
@@ -130,22 +138,13 @@ def landed_plainly(
     return answers | {name: False for name, fork in forks.items() if not files(commits[name]) & there[fork]}
 
 
-def _files_touched(
-    repository: Repository, parents: Mapping[str, Sequence[str]], timeout: float
-) -> dict[str, frozenset[str]]:
+def _files_touched(repository: Repository, parents: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
     """What each commit changes against its first parent; for a merge, all that it brought."""
     pairs = {commit: few[0] for commit, few in parents.items() if few}
     trees = commit_trees(repository, [*pairs, *pairs.values()])
     changes = {commit: (trees[parent], trees[commit]) for commit, parent in pairs.items()}
-    paths = changed_paths(repository, set(changes.values()), timeout=timeout)
+    paths = changed_paths(repository, set(changes.values()))
     return {commit: paths.get(change, frozenset()) for commit, change in changes.items()}
-
-
-def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, str]:
-    unique = list(dict.fromkeys(commits))
-    question = "".join(f"{commit}^{{tree}}\n" for commit in unique).encode()
-    output = run_git(repository.root, "cat-file", "--batch-check=%(objectname)", input=question)
-    return dict(zip(unique, output.splitlines(), strict=True))
 
 
 class _Span(Struct, frozen=True):
@@ -162,17 +161,14 @@ class _Comparison(Struct, frozen=True):
     repository: Repository
     tips: Sequence[str]
     targets: Sequence[str]
-    timeout: float
     parents: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(
-        cls, repository: Repository, tips: Sequence[str], targets: Sequence[str], timeout: float
-    ) -> _Comparison:
+    def of(cls, repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> _Comparison:
         question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)]).encode()
         order = ("rev-list", "--parents", "--topo-order", "--stdin")
-        rows = run_git(repository.root, *order, input=question, timeout=timeout).splitlines()
-        return cls(repository, tips, targets, timeout, {row[0]: row[1:] for row in map(str.split, rows)})
+        rows = run_git(repository.root, *order, input=question).splitlines()
+        return cls(repository, tips, targets, {row[0]: row[1:] for row in map(str.split, rows)})
 
     def remaining(self) -> tuple[list[str], bool]:
         """The commits that have landed in no form, and whether every form could be compared."""
@@ -201,9 +197,9 @@ class _Comparison(Struct, frozen=True):
         spans = self._spans()
         trees = commit_trees(self.repository, [commit for span in spans for commit in (span.start, span.end)])
         wanted = {span: (trees[span.start], trees[span.end]) for span in spans}
-        paths = changed_paths(self.repository, wanted.values(), timeout=self.timeout)
+        paths = changed_paths(self.repository, wanted.values())
         others = self._changes_on_targets(frozenset().union(*paths.values()))
-        ids = patch_ids(self.repository, {*wanted.values(), *others.values()}, timeout=self.timeout)
+        ids = patch_ids(self.repository, {*wanted.values(), *others.values()})
         twins: dict[str, list[Change]] = {}
         for change in others.values():
             twins.setdefault(ids.get(change, ""), []).append(change)
@@ -216,7 +212,7 @@ class _Comparison(Struct, frozen=True):
         ours = [loose_commit(self.repository, twin[0], span.start) for span, twin in pairs]
         theirs = [loose_commit(self.repository, wanted[span][1], span.start) for span, _ in pairs]
         both = list(zip(ours, theirs, strict=True))
-        results = merged_trees(self.repository, both, timeout=self.timeout)
+        results = merged_trees(self.repository, both)
         return {
             commit
             for (span, twin), result in zip(pairs, results, strict=True)
@@ -259,7 +255,7 @@ class _Comparison(Struct, frozen=True):
         plain = ("--literal-pathspecs", "rev-list", "--no-merges", "--full-history")
         given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         most = f"--max-count={_MOST_TARGET_COMMITS}"
-        output = run_git(self.repository.root, *plain, most, "--stdin", input=given, timeout=self.timeout)
+        output = run_git(self.repository.root, *plain, most, "--stdin", input=given)
         commits = output.split()  # with paths given, git's own word for a parent is another one
         trees = commit_trees(self.repository, [name for one in commits for name in (f"{one}^", one)])
         changes = {commit: (trees[f"{commit}^"], trees[commit]) for commit in commits}
@@ -271,7 +267,7 @@ class _Comparison(Struct, frozen=True):
         landed: set[str] = set()
         pairs = [(target, tip) for tip in self.tips if tip in self.parents for target in self.targets]
         trees = commit_trees(self.repository, [*self.tips, *self.targets])
-        results = merged_trees(self.repository, pairs, timeout=self.timeout)
+        results = merged_trees(self.repository, pairs)
         for (target, tip), result in zip(pairs, results, strict=True):
             if result.conflicts or result.tree != trees[target]:
                 continue
@@ -279,7 +275,7 @@ class _Comparison(Struct, frozen=True):
             if base is None:
                 continue
             change = (commit_trees(self.repository, [base])[base], trees[tip])
-            changed = sorted(changed_paths(self.repository, [change], timeout=self.timeout).get(change, ()))
+            changed = sorted(changed_paths(self.repository, [change]).get(change, ()))
             if changed and not _merged_by_driver(self.repository, changed):
                 landed |= self.below(tip)
         return landed
@@ -289,7 +285,7 @@ class _Comparison(Struct, frozen=True):
         merges = [commit for commit, parents in self.parents.items() if len(parents) == 2]
         pairs = [(self.parents[merge][0], self.parents[merge][1]) for merge in merges]
         trees = commit_trees(self.repository, merges)
-        results = zip(merges, merged_trees(self.repository, pairs, timeout=self.timeout), strict=True)
+        results = zip(merges, merged_trees(self.repository, pairs), strict=True)
         return {merge for merge, one in results if not one.conflicts and one.tree == trees[merge]}
 
 

@@ -43,16 +43,14 @@ class Hooks:
             return None
         return file
 
-    def run(
-        self, name: str, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> list[str]:
+    def run(self, name: str, *args: str, cwd: Path | None = None) -> list[str]:
         """What it printed; nothing when there is no such hook."""
         file = self.find(name)
         if file is None:
             return []
         where = cwd or self.checkout.path
-        own = {"GIT_EDITOR": ":", "GIT_PREFIX": "", **(env or {})}
-        done = _ended([os.fspath(file), *args], where, {**own_environment(), **own})
+        env = {**own_environment(), "GIT_EDITOR": ":", "GIT_PREFIX": ""}
+        done = _ended([os.fspath(file), *args], where, env)
         lines = [
             line.rstrip() for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()
         ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from agent_farm.disk import read_plain
 from agent_farm.git.checkout import Checkout
 from agent_farm.paths import WORKTREES_NAME
-from agent_farm.processes import working_directories
+from agent_farm.processes import working_directories_of_git
 
 _LONGEST = 100  # bytes of a lock that holds a commit's name
 
@@ -24,7 +24,7 @@ def is_git_at_work(checkout: Checkout) -> bool:
     builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
     return any(
         path == checkout.git_dir or (path.is_relative_to(checkout.path) and not path.is_relative_to(builders))
-        for path in working_directories("git")
+        for path in working_directories_of_git()
     )
 
 

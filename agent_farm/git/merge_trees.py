@@ -25,9 +25,7 @@ class MergeResult(Struct, frozen=True):
     conflicts: tuple[str, ...]
 
 
-def merged_trees(
-    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = None
-) -> list[MergeResult]:
+def merged_trees(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult]:
     """The result for each pair of commits, neither of which is changed; common history is not needed."""
     if not pairs:
         return []
@@ -43,7 +41,6 @@ def merged_trees(
         "--no-messages",
         "--allow-unrelated-histories",
         input="".join(f"{one} {other}\n" for one, other in pairs).encode("utf-8", "surrogateescape"),
-        timeout=timeout,
     )
     return list(_parsed(paths_of(output)))
 
@@ -68,14 +65,12 @@ def loose_commit(repository: Repository, tree: str, *parents: str) -> str:
     return run_git(repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
 
 
-def merge_results(
-    repository: Repository, pairs: Sequence[tuple[str, str]], *, timeout: float | None = None
-) -> list[MergeResult | None]:
+def merge_results(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult | None]:
     """For each pair of branches or commits what a merge gives; None where one of both does not exist."""
-    commits = resolve_commits(repository, {name for pair in pairs for name in pair}, timeout=timeout)
+    commits = resolve_commits(repository, {name for pair in pairs for name in pair})
     known = list(dict.fromkeys((commits[one], commits[other]) for one, other in pairs))
     asked = [(one, other) for one, other in known if one and other]
-    results = dict(zip(asked, merged_trees(repository, asked, timeout=timeout), strict=True))
+    results = dict(zip(asked, merged_trees(repository, asked), strict=True))
     answers: list[MergeResult | None] = []
     for one, other in pairs:
         first, second = commits[one], commits[other]

@@ -21,12 +21,10 @@ _MOST_PATHS = 1000
 _HEADER = re.compile(rf"^({OBJECT_NAME}) ({OBJECT_NAME})$".encode(), re.MULTILINE)
 
 
-def changed_paths(
-    repository: Repository, changes: Iterable[Change], *, timeout: float | None = None
-) -> dict[Change, frozenset[str]]:
+def changed_paths(repository: Repository, changes: Iterable[Change]) -> dict[Change, frozenset[str]]:
     """The files that differ."""
     found: dict[Change, set[str]] = {}
-    for change, _, path in _rows(repository, list(changes), timeout):
+    for change, _, path in _rows(repository, list(changes)):
         found.setdefault(change, set()).add(path)
     return {change: frozenset(paths) for change, paths in found.items()}
 
@@ -44,18 +42,17 @@ def patches_of(
     *,
     context: int = 3,
     paths: Sequence[str] = (),
-    timeout: float | None = None,
 ) -> dict[Change, Patch]:
     """Of all lines, whatever attributes hide; a file that has moved is one. `paths`: of these only."""
     asked = list(dict.fromkeys(changes))
     only = [f":(top,literal){path}" for path in paths] if len(paths) <= _MOST_PATHS else []
-    large = _large(repository, asked, only, timeout)
+    large = _large(repository, asked, only)
     form = ("-p", "--text", "--find-renames", "--full-index", f"--unified={context}", "--src-prefix=a/")
     found: dict[Change, Patch] = {}
     for group in ([one for one in asked if one not in large], *([one] for one in large)):
         here = large.get(group[0], {}) if group else {}
         without = [f":(top,literal,exclude){path}" for path in here]
-        output = _diff(repository, group, (*form, "--dst-prefix=b/", "--", *only, *without), timeout)
+        output = _diff(repository, group, (*form, "--dst-prefix=b/", "--", *only, *without))
         _, *parts = _HEADER.split(output)
         for old, new, text in zip(*[iter(parts)] * 3, strict=True):
             shown = text.decode("utf-8", "surrogateescape").strip("\n")
@@ -66,16 +63,13 @@ def patches_of(
 
 
 def _large(
-    repository: Repository, changes: Sequence[Change], only: Sequence[str], timeout: float | None
+    repository: Repository, changes: Sequence[Change], only: Sequence[str]
 ) -> dict[Change, dict[str, str]]:
-    rows = [
-        (change, facts.split()[2:4], path)
-        for change, facts, path in _rows(repository, changes, timeout, only)
-    ]
+    rows = [(change, facts.split()[2:4], path) for change, facts, path in _rows(repository, changes, only)]
     blobs = dict.fromkeys(blob for _, pair, _ in rows for blob in pair)
     form = "--batch-check=%(objectname) %(objectsize)"
     question = "".join(f"{blob}\n" for blob in blobs).encode()
-    answers = run_git(repository.root, "cat-file", form, input=question, timeout=timeout).splitlines()
+    answers = run_git(repository.root, "cat-file", form, input=question).splitlines()
     sizes = {blob: int(size) for blob, size in map(str.split, answers) if size.isdecimal()}
     found: dict[Change, dict[str, str]] = {}
     for change, pair, path in rows:
@@ -85,31 +79,27 @@ def _large(
     return found
 
 
-def patch_ids(
-    repository: Repository, changes: Iterable[Change], *, timeout: float | None = None
-) -> dict[Change, str]:
+def patch_ids(repository: Repository, changes: Iterable[Change]) -> dict[Change, str]:
     """Each change's `git patch-id`, in which white space counts; where nothing changes there is none."""
     asked = list(dict.fromkeys(changes))
     found: dict[Change, str] = {}
     for start in range(0, len(asked), _AT_ONCE):
-        diff = _diff(
-            repository, asked[start : start + _AT_ONCE], ("-p", "--no-renames", "--full-index"), timeout
-        )
+        diff = _diff(repository, asked[start : start + _AT_ONCE], ("-p", "--no-renames", "--full-index"))
         headers = [(old.decode(), new.decode()) for old, new in _HEADER.findall(diff)]
         # git names each patch by one hash, and two changes may share one: so they get numbers
         first, *texts = _HEADER.split(diff)[::3]
         given = first + b"".join(b"commit %040x%s" % (number, text) for number, text in enumerate(texts))
-        rows = run_git(repository.root, "patch-id", "--verbatim", input=given, timeout=timeout).splitlines()
+        rows = run_git(repository.root, "patch-id", "--verbatim", input=given).splitlines()
         found |= {headers[int(number, 16)]: id for id, number in map(str.split, rows)}
     return found
 
 
 def _rows(
-    repository: Repository, changes: Sequence[Change], timeout: float | None, only: Sequence[str] = ()
+    repository: Repository, changes: Sequence[Change], only: Sequence[str] = ()
 ) -> Iterator[tuple[Change, str, str]]:
     """What happened to each file, as `--raw` says it."""
     form = ("--raw", "-z", "--no-renames", *(["--", *only] if only else []))
-    items = iter(paths_of(_diff(repository, changes, form, timeout).decode("utf-8", "surrogateescape")))
+    items = iter(paths_of(_diff(repository, changes, form).decode("utf-8", "surrogateescape")))
     change = ("", "")
     for item in items:
         # after the headers of the changes that end or begin here
@@ -120,9 +110,7 @@ def _rows(
         yield change, facts, next(items)
 
 
-def _diff(
-    repository: Repository, changes: Sequence[Change], form: Sequence[str], timeout: float | None
-) -> bytes:
+def _diff(repository: Repository, changes: Sequence[Change], form: Sequence[str]) -> bytes:
     if not changes:
         return b""
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none")
@@ -130,5 +118,4 @@ def _diff(
         repository.root,
         *("-c", "core.quotePath=false", "diff-tree", "--stdin", "-r", *plain, *form),
         input="".join(f"{old} {new}\n" for old, new in changes).encode(),
-        timeout=timeout,
     )

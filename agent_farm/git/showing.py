@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
 from agent_farm.git.divergence import commit_graph, merge_base, reachable
-from agent_farm.git.git_process import GitError, paths_of, run_git
+from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
+from agent_farm.git.snapshots import copied_index
 
 # The blob without content, which git knows, by the length of a name.
 _EMPTY = {
@@ -24,15 +22,7 @@ _MOST_TEXT = "20m"  # a larger file is shown as a binary one, and not read into 
 
 def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: bool = False) -> str:
     """Everything in the worktree that `start` lacks: commits, uncommitted changes and untracked files."""
-    with tempfile.TemporaryDirectory(prefix="af-diff-") as scratch:
-        index = Path(scratch, "index")
-        try:
-            shutil.copy2(tree.git_dir / "index", index)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise GitError(f"The index of {tree.path} cannot be read", why=str(error)) from error
-        env = {"GIT_INDEX_FILE": str(index)}
+    with copied_index(tree) as env:
         others = tree.run("ls-files", "-z", "--others", "--exclude-standard", env=env)
         # As empty files, to which the real ones are compared. `add` would look into submodules, keep to a
         # sparse checkout, and fail where the agent has just removed one.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.git.changes import tree_state
 from agent_farm.git.landed import have_landed
 from agent_farm.git.remotes import upstreams_of
-
-if TYPE_CHECKING:
-    from agent_farm.farm.trash import Kept
 
 _SECONDS = 20.0
 
@@ -51,8 +47,6 @@ def _commit(farm: Farm, ref: str) -> str:
 
 
 def _removed(farm: Farm, id: str) -> Kept | None:
-    from agent_farm.farm.trash import list_kept
-
     return next((one for one in list_kept(farm) if one.record.id == id), None)
 
 

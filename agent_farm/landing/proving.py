@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState, keep_proof
+from agent_farm.builders.proof import CheckFacts, Flag, Proof, ProofState
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.documents import store
 from agent_farm.errors import NotFound
 from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
@@ -82,7 +84,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell
             checks=tuple(map(_facts, verdict.results)),
         )
     if farm.run(record.id).directory.is_dir():
-        keep_proof(farm.run(record.id).proof, proof)
+        store(farm.run(record.id).proof, proof)
     return proof
 
 
@@ -124,18 +126,8 @@ def _flags(
 
 
 def _facts(result: CheckResult) -> CheckFacts:
-    return CheckFacts(
-        name=result.name,
-        command=result.command,
-        passed=result.passed,
-        exit_code=result.exit_code,
-        timed_out=result.timed_out,
-        changed=result.changed,
-        unsteady=result.unsteady,
-        at=result.at,
-        seconds=result.seconds,
-        log=str(result.log),
-    )
+    known = msgspec.to_builtins(result, enc_hook=os.fspath)
+    return msgspec.convert({**known, "passed": result.passed}, CheckFacts)
 
 
 def _some(files: Sequence[str]) -> str:

@@ -6,13 +6,12 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from agent_farm.disk import file_lock, replace_document
+from agent_farm.disk import file_lock
+from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
@@ -20,7 +19,6 @@ from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.landing.check_run import run_check
 from agent_farm.landing.trial import free_trial
-from agent_farm.own_files import read_own
 
 MOST_KEPT = 400
 KEPT_SECONDS = 30 * 86_400.0
@@ -128,8 +126,7 @@ def _result(farm: Farm, commit: str, tree: str, check: Check, reuse: Reuse, tell
         found = _run(farm, commit, tree, check, file.with_suffix(".log"), tell)
         if kept is not None and (kept.unsteady or kept.passed != found.passed):
             found = replace(found, unsteady=True)
-        facts = {name: value for name, value in asdict(found).items() if name != "log"}
-        replace_document(file, {"version": 1, **facts})
+        store(file, found)
     return found
 
 
@@ -180,28 +177,10 @@ def _file(farm: Farm, tree: str, check: Check) -> Path:
     return farm.paths.checks / f"{key.hexdigest()[:32]}.json"
 
 
-class _Stored(msgspec.Struct):
-    version: Literal[1]
-    name: str
-    command: str
-    tree: str
-    exit_code: int | None
-    timed_out: bool
-    changed: tuple[str, ...]
-    at: float
-    seconds: float
-    signal: str | None
-    unsteady: bool
-
-
 def _kept(file: Path) -> CheckResult | None:
-    """What cannot be read, or is of another version, counts as none: the check is run again."""
-    with suppress(OSError, AgentFarmError, msgspec.MsgspecError):
-        stored = msgspec.json.decode(read_own(file), type=_Stored)
-        facts = msgspec.structs.asdict(stored)
-        del facts["version"]
-        return CheckResult(**facts, log=file.with_suffix(".log"))
-    return None
+    """With its log where it lies now: a farm may be moved."""
+    kept = load_if_whole(file, CheckResult)
+    return kept and replace(kept, log=file.with_suffix(".log"))
 
 
 def _expire(farm: Farm) -> None:

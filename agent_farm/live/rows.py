@@ -10,10 +10,11 @@ import msgspec
 
 from agent_farm.builders.events import Usage, load_usage
 from agent_farm.builders.proof import Proof
-from agent_farm.builders.pull_request import PullRequest, load_pull_request
+from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records
 from agent_farm.builders.status import Status
+from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState, git_states
 from agent_farm.farm.listing import Builder, read_statuses
@@ -97,7 +98,7 @@ class Board:
         for id, status in read_statuses(self.farm, chosen).items():
             self._statuses[id] = _kept(self._statuses.get(id), status)
             self._usage[id] = load_usage(self.farm.run(id).usage)
-            self._requests[id] = load_pull_request(self.farm.run(id).pull_request)
+            self._requests[id] = load_if_whole(self.farm.run(id).pull_request, PullRequest)
         self._read_proofs(chosen)
 
     def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:

@@ -16,7 +16,7 @@ from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.farm.declared_checks import Check, settings_of
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_another, start_later
-from agent_farm.git.landed import commit_trees
+from agent_farm.git.divergence import commit_trees
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Queue, Returned, Store, found_present, returned

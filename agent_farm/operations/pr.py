@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from msgspec import Meta, structs
 
-from agent_farm.builders.pull_request import PullRequest, keep_pull_request, load_pull_request
+from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
@@ -78,7 +79,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
         known = _requests_of(cli, branch)
         open_one = next((one for one in known if one.state == "open"), None)
         ended = next((one for one in known if one.head == tip), None)
-        before = load_pull_request(farm.run(record.id).pull_request)
+        before = load_if_whole(farm.run(record.id).pull_request, PullRequest)
         pushed = before.pushed if before and (before.remote, before.branch) == (remote, branch) else ()
         blank = PullRequest(
             cast(Literal["gh", "glab"], cli.name),
@@ -163,7 +164,7 @@ def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> t
             hint=as_command("git", "fetch", intent.remote),
         )
     pushed = tuple(dict.fromkeys(commit for commit in (there, tip) if commit))
-    keep_pull_request(farm.run(record.id).pull_request, structs.replace(intent, pushed=pushed))
+    store(farm.run(record.id).pull_request, structs.replace(intent, pushed=pushed))
     if there != tip:
         checkout = checkout_at(farm.repository, farm.root)
         hooks = find_hooks(checkout, never_below=farm.paths.worktrees).directory
@@ -192,7 +193,7 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
         into=found.into,
         at=time.time(),
     )
-    keep_pull_request(farm.run(record.id).pull_request, now)
+    store(farm.run(record.id).pull_request, now)
     return now
 
 
@@ -200,7 +201,7 @@ def _refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
     farm = context.farm
     records, unknown = choose_each_or_all(context, request.ids)
     yield from unknown
-    known = {record.id: load_pull_request(farm.run(record.id).pull_request) for record in records}
+    known = {one.id: load_if_whole(farm.run(one.id).pull_request, PullRequest) for one in records}
     asked = [record for record in records if request.ids or known[record.id]]
     yield from each(asked, partial(_look, farm, known), alone=bool(request.ids) and not unknown)
 

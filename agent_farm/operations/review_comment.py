@@ -9,6 +9,7 @@ from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
+from agent_farm.documents import store
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import BuilderId, choose
@@ -16,7 +17,7 @@ from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
 from agent_farm.operations.send import Delivered, deliver_all
 from agent_farm.review.diff_as_read import files_read
-from agent_farm.review.kept import Comment, Kept, Side, load_kept, save_kept
+from agent_farm.review.kept import Comment, Kept, Side, load_kept
 from agent_farm.review.rounds import Result
 
 _MOST_QUOTED = 6
@@ -112,10 +113,10 @@ def send_drafts(farm: Farm, record: BuilderRecord) -> ReviewSent:
         cut_short = _with(kept, "sending", "unconfirmed")
         drafts = [one for one in cut_short.comments if one.delivery == "draft"]
         if not drafts:
-            save_kept(file, cut_short)
+            store(file, cut_short)
             return ReviewSent(record.id, "", None, cut_short.comments)
         text = message_of(drafts)
-        save_kept(file, _with(cut_short, "draft", "sending"))
+        store(file, _with(cut_short, "draft", "sending"))
         (delivery,) = deliver_all(farm, [record], text)
         said: Literal["draft", "submitted", "unconfirmed"] = (
             "submitted"
@@ -125,7 +126,7 @@ def send_drafts(farm: Farm, record: BuilderRecord) -> ReviewSent:
             else "unconfirmed"
         )
         after = _with(load_kept(file), "sending", said)
-        save_kept(file, after)
+        store(file, after)
     return ReviewSent(record.id, text, delivery, after.comments)
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta, structs
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.disk import file_lock
+from agent_farm.documents import store
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
@@ -17,7 +18,7 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import FileRead, counted, files_read, marked
-from agent_farm.review.kept import Comment, Decision, Kept, save_kept
+from agent_farm.review.kept import Comment, Decision, Kept
 from agent_farm.review.rounds import Result
 
 _Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
@@ -88,7 +89,7 @@ def change_kept(
         result = require_result(farm, record, tip)
         kept = structs.replace(result.kept, marks=result.marks, comments=result.comments)
         kept = change(result, kept)
-        save_kept(farm.run(record.id).review, kept)
+        store(farm.run(record.id).review, kept)
     return shown_kept(result, kept)
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
-from agent_farm.builders.proof import Proof, load_proof
+from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.documents import load_if_whole
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
@@ -49,8 +50,8 @@ class Reviewed(Answer, kw_only=True):
 
 def proofs_of(farm: Farm, results: Sequence[Result]) -> dict[str, Proof]:
     """As they stand now. Whether something is uncommitted is nobody's question here: it is not read."""
-    kept = {one.record.id: (one.round.tip, load_proof(farm.run(one.record.id).proof)) for one in results}
-    known = {id: (tip, proof) for id, (tip, proof) in kept.items() if proof}
+    found = ((one, load_if_whole(farm.run(one.record.id).proof, Proof)) for one in results)
+    known = {one.record.id: (one.round.tip, proof) for one, proof in found if proof}
     refs = {proof.target_ref for _, proof in known.values()}
     targets = resolve_commits(farm.repository, refs) if refs else {}
     return {

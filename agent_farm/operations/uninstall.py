@@ -15,7 +15,6 @@ from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.ready_worktrees import drain
 from agent_farm.farm.trash import expire, list_kept
-from agent_farm.farm.waiting import forgotten
 from agent_farm.git.ignoring import leave_to_git
 from agent_farm.git.keeping import drop_all_refs
 from agent_farm.git.worktrees import list_worktrees
@@ -53,12 +52,7 @@ def _run(context: Context, request: Uninstall) -> Iterator[Part]:
     _require_no_worktrees(farm)
     kept = len(list_kept(farm))
     if kept:
-        shown = ": af restore --list" if request.dry_run else ""
-        yield Step(f"{kept} removed builder{'s' * (kept != 1)}, for good{shown}")
-    prompts = sum(1 for _ in forgotten(farm).glob("*.md"))
-    if prompts:
-        whose = "of builders that were ejected or taken out of the queue"
-        yield Step(f"{prompts} prompt{'s' * (prompts != 1)} {whose}, in {forgotten(farm)}")
+        yield Step(f"{kept} removed builder{'s' * (kept != 1)}, for good: af restore --list")
     yield Step("the farm's server, its sessions, schedules and credentials")
     yield Step(f"{farm.paths.state}, and the refs of agent-farm")
     yield Step(f"{' and '.join(IGNORED_BY_GIT)} in .git/info/exclude")

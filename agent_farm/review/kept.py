@@ -10,15 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
-from agent_farm.disk import replace_file
-from agent_farm.errors import DamagedFile, NewerFile
-from agent_farm.launch import as_command
-from agent_farm.own_files import read_own
+from agent_farm.documents import load
 
-VERSION = 1
 MOST_PAST = 20
 
 # First and last line, both of them in it.
@@ -107,7 +102,6 @@ class Kept(Struct, frozen=True):
     comments: tuple[Comment, ...] = ()
     decision: Decision | None = None
     past: tuple[Past, ...] = ()
-    version: int = VERSION
 
     @property
     def round(self) -> Round | None:
@@ -128,19 +122,9 @@ class Kept(Struct, frozen=True):
 def load_kept(file: Path) -> Kept:
     """What cannot be read is refused by name: it holds what a person said."""
     try:
-        found = msgspec.json.decode(read_own(file), type=Kept)
+        return load(file, Kept)
     except FileNotFoundError:
         return Kept()
-    except msgspec.MsgspecError as error:
-        move = as_command("mv", file, f"{file}.damaged")
-        raise DamagedFile(f"{file} is damaged", why=str(error), hint=move) from error
-    if found.version > VERSION:
-        raise NewerFile(f"{file} was written by a newer version of af")
-    return found
-
-
-def save_kept(file: Path, kept: Kept) -> None:
-    replace_file(file, msgspec.json.encode(kept))
 
 
 def lines_in(ranges: Ranges) -> Iterator[int]:

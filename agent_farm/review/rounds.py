@@ -12,8 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import CheckedOut
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.landed import commit_trees
+from agent_farm.git.divergence import commit_trees, resolve_commits
 from agent_farm.git.patches import Patch, patches_of
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository

@@ -6,7 +6,7 @@ import json
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from agent_farm.builders.config import BUILDER_TYPES
-from agent_farm.builders.record import RECORD_STATES, BuilderRecord, record_from_json, stored_record
+from agent_farm.builders.record import BuilderRecord, RecordState, record_from_json, stored_record
 from agent_farm.builders.registry import Registry
 from agent_farm.errors import DamagedFile
 from agent_farm.paths import FarmPaths
@@ -44,7 +44,7 @@ RECORDS = st.builds(
     ports=st.lists(st.integers(1, 65535)).map(tuple),
     conversation_id=st.none() | WORD,
     created_at=st.datetimes().map(lambda moment: moment.isoformat()),
-    state=st.sampled_from(RECORD_STATES),
+    state=st.sampled_from(get_args(RecordState)),
     reason=MAYBE,
     run=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
     socket=WORD.map("/tmp/{}".format),

@@ -7,8 +7,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,37 +56,6 @@ def test_a_closed_door_and_one_of_another_run_take_nothing(door: Path, tmp_path:
     assert pass_in(door, "another", "x") is None
     (door / "open").write_text("what a builder scribbled")
     assert pass_in(door, RUN, "x") is None
-    assert [file.name for file in door.iterdir()] == ["open"]
-
-
-@pytest.mark.slow
-def test_a_thousand_from_many_senders_are_each_acknowledged_once(door: Path) -> None:
-    """With two that take them, of which only one can have a message."""
-    taken, all_sent = list[str](), threading.Event()
-
-    def plugin() -> None:
-        while not all_sent.is_set():
-            for message in sorted(door.glob("*.json")):
-                mine = message.with_suffix(".taken")
-                with suppress(FileNotFoundError):
-                    message.rename(mine)
-                    taken.append(json.loads(mine.read_text())["text"])
-                    temporary = message.with_suffix(".tmp")
-                    temporary.write_text(json.dumps({"error": None}))
-                    temporary.rename(message.with_suffix(".done"))
-            all_sent.wait(0.001)
-
-    plugins = [threading.Thread(target=plugin) for _ in range(2)]
-    for one in plugins:
-        one.start()
-    texts = [f"message {number}" for number in range(1000)]
-    with ThreadPoolExecutor(8) as senders:
-        found = list(senders.map(lambda text: pass_in(door, RUN, text), texts))
-    all_sent.set()
-    for one in plugins:
-        one.join()
-    assert {one and one.outcome for one in found} == {"submitted"}
-    assert sorted(taken) == sorted(texts)
     assert [file.name for file in door.iterdir()] == ["open"]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed, TargetIsRed, drive
+from agent_farm.landing.train.driving import Asked, Clash, Composed, TargetIsRed, drive
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.line import MOST_OVERTAKEN, Line, Waiting, with_added
 
@@ -146,11 +146,11 @@ class Memory:
         assert self.reds[tuple(sorted(self.commits[made.commit]))] >= 2, "blamed without a repeat"
         return Returned(id, "red", "is red")
 
-    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed:
+    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> str:
         made = self.compose(queue, ids)
         assert isinstance(made, Composed)
         assert made.tree == tree
-        return Sealed(made.commit)
+        return made.commit
 
     def advance(self, queue: Queue, move: Move) -> bool:
         self.step()

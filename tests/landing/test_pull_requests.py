@@ -167,7 +167,7 @@ def test_a_push_that_was_not_written_down_to_its_end_is_still_afs(builder: Spawn
     before = json.loads(known.read_text())
     commit_files(builder.worktree, {"work": "2\n"})
     git(builder.repo, "push", "-q", "origin", f"{builder.tip}:{builder.branch}")  # killed right after it
-    before["pull_request"]["pushed"].append(builder.tip)
+    before["pushed"].append(builder.tip)
     known.write_text(json.dumps(before))
     commit_files(builder.worktree, {"work": "3\n"})
     assert forge.told(builder.id)[0]["did"] == "updated"

@@ -163,7 +163,7 @@ def test_a_name_that_is_no_utf_8_stops_nothing(
         commit_files(builder.worktree, {odd: f"{builder.id}\n"}, "work")
     found = land(af, one.id, two.id)
     assert ids(found["landed"]) == [one.id]
-    assert [(back["id"], back["evidence"]) for back in found["returned"]] == [(two.id, ["odd-?.txt"])]
+    assert [(back["id"], back["evidence"]) for back in found["returned"]] == [(two.id, [odd])]
     two.git("reset", "-q", "--hard", "main")
     commit_files(two.worktree, {"more.txt": "1\n"}, "more")
     (two.worktree / odd).write_text("not committed\n")
@@ -450,7 +450,7 @@ def test_a_queue_that_cannot_be_read_is_named(committed: Committed, af: Af, repo
     moving = {"before": document["head"], "after": document["head"], "ids": ["nobody"]}
     changes: list[dict[str, Any]] = [{"head": "--help"}, {"line": unknown}, {"moving": moving}]
     damaged = [(json.dumps(document | {"closed": False, **change}), "is damaged") for change in changes]
-    for content, word in (("{", "is damaged"), ('{"version": 2}', "newer version"), *damaged):
+    for content, word in (("{", "is damaged"), ('{"version": 2}', "has version 2"), *damaged):
         file.write_text(content)
         for words in (["land", one.id, "--yes"], ["land", "--status"], ["land", "--abort"], ["doctor"]):
             done = af(*words)

@@ -6,17 +6,16 @@ is found without one belongs to no spawn that is under way.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from agent_farm.builders.record import BuilderRecord, record_from_json
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.lost_parts import last_record
 from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, not_understood, set_aside
@@ -24,7 +23,6 @@ from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_registration, list_worktrees
 from agent_farm.launch import as_command
-from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 from agent_farm.server.launching import has_crashed
 
@@ -71,9 +69,7 @@ def _former(farm: Farm) -> Iterator[BuilderRecord]:
     """Builders that were: what is kept of them says that af made what is left."""
     for kept in list_kept(farm):
         yield kept.record
-    for run in farm.paths.runs.glob("*"):
-        with suppress(OSError, ValueError, RecursionError, DamagedFile):
-            yield record_from_json(run.name, json.loads(read_own(farm.run(run.name).record)), farm.paths)
+    yield from filter(None, (last_record(farm, run.name) for run in farm.paths.runs.glob("*")))
 
 
 def _counted(commits: int) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from agent_farm.disk import file_lock, make_directory, replace_document
-from agent_farm.errors import DamagedFile, NewerFile, NotFound
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load, store
+from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
-from agent_farm.own_files import read_own
 
-_VERSION = 1
 _MOST = 100
 
 
@@ -29,7 +25,6 @@ class Comparison(Struct, frozen=True):
 
 class _File(Struct, frozen=True):
     comparisons: tuple[Comparison, ...] = ()
-    version: int = _VERSION
 
 
 def remember(file: Path, tips: Mapping[str, str]) -> None:
@@ -37,7 +32,7 @@ def remember(file: Path, tips: Mapping[str, str]) -> None:
     with file_lock(file.with_suffix(".lock")):
         before = _load(file).comparisons
         kept = (*before[-(_MOST - 1) :], Comparison(time.time(), dict(tips)))
-        replace_document(file, _File(kept))
+        store(file, _File(kept))
 
 
 def newest_with(file: Path, id: str) -> Comparison:
@@ -52,21 +47,7 @@ def newest_with(file: Path, id: str) -> Comparison:
 
 
 def _load(file: Path) -> _File:
-    if not os.path.lexists(file):
-        return _File()
     try:
-        content = read_own(file)
-        with suppress(msgspec.MsgspecError):
-            if msgspec.json.decode(content, type=_Versioned).version > _VERSION:
-                raise NewerFile(f"{file} was written by a newer version of af")
-        return msgspec.json.decode(content, type=_File)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise DamagedFile(
-            f"{file} is damaged",
-            why="It names which builders were compared; no work is in it.",
-            hint=as_command("mv", file, f"{file}.damaged"),
-        ) from error
-
-
-class _Versioned(Struct):
-    version: int
+        return load(file, _File, about="It names which builders were compared; no work is in it.")
+    except FileNotFoundError:
+        return _File()

@@ -10,7 +10,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout, checkout_at
 from agent_farm.git.entries import Change, Entry, changes_between
 from agent_farm.git.merge_trees import loose_commit
-from agent_farm.git.overlaid import overlaid_tree
+from agent_farm.git.snapshots import overlaid_tree
 from agent_farm.landing.flags.languages import is_test
 from agent_farm.landing.verdicts import Reuse, Tell, verdict_of
 

@@ -29,17 +29,8 @@ class Language:
     inline: bool = False
 
 
-def _language(
-    begins: str, skips: str, asserts: str, exact: str, hollow: str, *, inline: bool = False
-) -> Language:
-    return Language(
-        begins=re.compile(begins),
-        skips=re.compile(skips),
-        asserts=re.compile(asserts),
-        exact=re.compile(exact),
-        hollow=re.compile(hollow),
-        inline=inline,
-    )
+def _language(*, inline: bool = False, **patterns: str) -> Language:
+    return Language(inline=inline, **{name: re.compile(pattern) for name, pattern in patterns.items()})
 
 
 _PYTHON = _language(

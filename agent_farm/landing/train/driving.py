@@ -60,10 +60,6 @@ class Asked(Struct, frozen=True):
     again: bool
 
 
-class Sealed(Struct, frozen=True):
-    commit: str
-
-
 class World(Protocol):
     """What the queue needs of git, checks and builders. Everything may be killed at any moment."""
 
@@ -82,8 +78,8 @@ class World(Protocol):
     def blame(self, queue: Queue, id: str) -> Returned:
         """With what the last check of it said."""
 
-    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
-        """The commits that land, the last of them with exactly this tree."""
+    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> str | Returned:
+        """The last of the commits that land, with exactly this tree."""
 
     def advance(self, queue: Queue, move: Move) -> bool:
         """Whether the target was still where the move begins, and so has moved."""
@@ -267,7 +263,7 @@ def _land(world: World, book: Book, queue: Queue, step: Land) -> Iterator[Event]
     if isinstance(sealed, Returned):
         _take_out(book, queue, sealed)
         return
-    move = Move(queue.head, sealed.commit, step.ids)
+    move = Move(queue.head, sealed, step.ids)
 
     def begun(now: Queue) -> Queue:
         """Unless one of them was withdrawn, or is another commit, at the last moment."""

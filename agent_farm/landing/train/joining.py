@@ -16,8 +16,8 @@ from agent_farm.farm.declared_checks import Check, declared_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.git.changes import operation_of
 from agent_farm.git.checkout import Checkout, Head, WorktreeMismatch, checkout_at
+from agent_farm.git.divergence import commit_trees
 from agent_farm.git.git_process import run_git
-from agent_farm.git.landed import commit_trees
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Strategy
 from agent_farm.git.snapshots import snapshot

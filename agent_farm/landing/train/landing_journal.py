@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
 from agent_farm.builders.ref_names import OBJECT_NAME
-from agent_farm.disk import file_lock, make_directory, replace_document
-from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import damaged, load, store
+from agent_farm.errors import AgentFarmError
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.train.line import (
     Line,
@@ -21,10 +20,8 @@ from agent_farm.landing.train.line import (
     with_moved_target,
     without,
 )
-from agent_farm.launch import as_command
-from agent_farm.own_files import read_own
 
-VERSION = 1
+_ABOUT = "It names what waits to land. Nothing of that is lost with it: the branches are there."
 _Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 
 
@@ -104,7 +101,6 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     closed: bool = False
     left_at: float | None = None
     problem: tuple[str, ...] = ()
-    version: Literal[1] = 1
 
 
 class Store:
@@ -117,21 +113,12 @@ class Store:
         self.file, self.began = file, began
 
     def read(self) -> Queue | None:
-        if not os.path.lexists(self.file):
-            return None
         try:
-            content = read_own(self.file)
-            with suppress(msgspec.MsgspecError):
-                if msgspec.json.decode(content, type=_Versioned).version > VERSION:
-                    raise NewerFile(f"{self.file} was written by a newer version of af")
-            queue = msgspec.json.decode(content, type=Queue)
-            _require_whole(queue)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise DamagedFile(
-                f"{self.file} is damaged",
-                why="It names what waits to land. Nothing of that is lost with it: the branches are there.",
-                hint=as_command("mv", self.file, f"{self.file}.damaged"),
-            ) from error
+            queue = load(self.file, Queue, about=_ABOUT)
+        except FileNotFoundError:
+            return None
+        if not _is_whole(queue):
+            raise damaged(self.file, _ABOUT)
         return queue
 
     def require(self) -> Queue:
@@ -143,7 +130,7 @@ class Store:
     def update(self, change: Callable[[Queue], Queue]) -> Queue:
         with self._alone():
             queue = change(self.require())
-            replace_document(self.file, queue)
+            store(self.file, queue)
         return queue
 
     def put(self, make: Callable[[Queue | None], Queue]) -> Queue:
@@ -151,7 +138,7 @@ class Store:
         make_directory(self.file.parent)
         with self._alone():
             queue = make(self.read())
-            replace_document(self.file, queue)
+            store(self.file, queue)
         return queue
 
     def remove(self) -> None:
@@ -162,16 +149,11 @@ class Store:
         return file_lock(self.file.with_suffix(".lock"))
 
 
-class _Versioned(Struct):
-    version: int
-
-
-def _require_whole(queue: Queue) -> None:
+def _is_whole(queue: Queue) -> bool:
     """What one part of it names, the others know."""
     held, moving = queue.line.held_ids(), queue.moving.ids if queue.moving else ()
     known = {id for id, entry in queue.entries.items() if id == entry.id}
-    if not {*held, *queue.line.ids(), *moving} <= known or len(queue.passed) != len(queue.line.held):
-        raise msgspec.ValidationError("It names what is not in it")
+    return {*held, *queue.line.ids(), *moving} <= known and len(queue.passed) == len(queue.line.held)
 
 
 def at_new_head(queue: Queue, head: str, touched: tuple[str, ...]) -> Queue:

@@ -5,17 +5,13 @@ A guess that is wrong costs checks, and lands nothing: only checks do that.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
-from agent_farm.disk import file_lock, make_directory, replace_document
-from agent_farm.errors import AgentFarmError
-from agent_farm.own_files import read_own
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load_if_whole, store
 
 # Before anything is on record: 28 % of agents' pull requests conflict with what they are to land on.
 _USUAL = 0.28
@@ -52,7 +48,6 @@ class Record(Struct, frozen=True):
     runtimes: dict[str, Tally] = {}
     builders: dict[str, Tally] = {}
     contests: tuple[float, ...] = ()
-    version: int = 1
 
 
 class Facts(Struct, frozen=True):
@@ -93,10 +88,7 @@ def _risk(one: Facts, counts: Mapping[str, int], record: Record) -> float:
 
 def load_record(file: Path) -> Record:
     """None is kept where it cannot be read: it only helps to guess."""
-    if os.path.lexists(file):
-        with suppress(OSError, AgentFarmError, msgspec.MsgspecError):
-            return msgspec.json.decode(read_own(file), type=Record)
-    return Record()
+    return load_if_whole(file, Record) or Record()
 
 
 def note_end(file: Path, id: str, runtime: str, *, failed_tip: str | None) -> None:
@@ -143,4 +135,4 @@ def _with(before: Record, id: str, runtime: str, counted: Callable[[Tally], Tall
 def _update(file: Path, change: Callable[[Record], Record]) -> None:
     make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
-        replace_document(file, change(load_record(file)))
+        store(file, change(load_record(file)))

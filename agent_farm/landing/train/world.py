@@ -13,9 +13,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import note
 from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.divergence import merge_base
+from agent_farm.git.divergence import commit_trees, merge_base
 from agent_farm.git.entries import changes_between
-from agent_farm.git.landed import commit_trees
 from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
 from agent_farm.git.merge_trees import merged_trees
 from agent_farm.git.merging import Making, MergeConflicts, Review, Work
@@ -26,7 +25,7 @@ from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock
 from agent_farm.landing.review import HookReview
 from agent_farm.landing.submodule_pointers import require_known_pointers
-from agent_farm.landing.train.driving import Asked, Clash, Composed, Sealed
+from agent_farm.landing.train.driving import Asked, Clash, Composed
 from agent_farm.landing.train.judging import Judge, one_line, tail_of
 from agent_farm.landing.train.landing_journal import Entry, Move, Queue, Returned
 from agent_farm.landing.train.risk import note_end
@@ -156,7 +155,7 @@ class FarmWorld:
         red = self._judge.red(commit_trees(self.farm.repository, [head := self.head()])[head])
         return (*tail_of(red), str(red.log)) if red else ()
 
-    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> Sealed | Returned:
+    def seal(self, queue: Queue, ids: Sequence[str], tree: str) -> str | Returned:
         hooks = self._hooks()
         proof = "".join(f"\nChecked: {one_line(check.command)} on {tree}" for check in self.checks)
         current, last = queue.head, ""
@@ -186,7 +185,7 @@ class FarmWorld:
                 else f"It is {made}, and the check passed on {tree}.",
                 hint="af land --abort",
             )
-        return Sealed(current)
+        return current
 
     def advance(self, queue: Queue, move: Move) -> bool:
         hooks = self._hooks()

@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_farm.disk import file_lock, make_directory, replace_document
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.documents import load, store
+from agent_farm.errors import DamagedFile
 from agent_farm.paths import STATE_NAME
 from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
@@ -36,7 +38,6 @@ class Told(msgspec.Struct, frozen=True):
     before: tuple[str, ...] = ()
     conversation: str | None = None
     status: Literal["pending", "active", "completed", "failed"] = "pending"
-    version: int = 1
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Session:
         return session
 
     def save(self) -> None:
-        replace_document(self.directory / "session.json", self.told)
+        store(self.directory / "session.json", self.told)
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,9 @@ class Sessions:
 
 def load_session(directory: Path) -> Session:
     try:
-        told = msgspec.json.decode((directory / "session.json").read_bytes(), type=Told)
-    except (OSError, ValueError) as error:
+        return Session(directory, load(directory / "session.json", Told))
+    except (OSError, ValueError, DamagedFile) as error:
         raise UnknownSession(directory.name) from error
-    return Session(directory, told)
 
 
 def _key(brief: Path, state: Path) -> str:

@@ -1,0 +1,60 @@
+"""A value in a file of ours: its fields as JSON, and the version of their form."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from agent_farm.disk import replace_file
+from agent_farm.errors import DamagedFile, NewerFile
+from agent_farm.launch import as_command
+from agent_farm.own_files import read_own
+
+T = TypeVar("T")
+
+
+def store(file: Path, value: object, *, version: int = 1) -> None:
+    """A Struct or a dataclass, whole or not at all. In ASCII: bytes of a name that are no UTF-8 come back."""
+    fields = msgspec.to_builtins(value, enc_hook=os.fspath)
+    replace_file(file, json.dumps({"version": version, **fields}, indent=1) + "\n")
+
+
+def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None) -> T:
+    """NewerFile or DamagedFile, by name, for what is not whole; `about` says what is lost with it.
+
+    FileNotFoundError where there is none.
+    """
+    content = read_own(file)
+    try:
+        document: dict[str, Any] = json.loads(content)
+        found = document.pop("version")
+        if type(found) is int and found > version:
+            raise NewerFile.of(file, found, version)
+        if found != version:
+            raise ValueError(f"Its version is {found!r:.20}.")
+        return msgspec.convert(document, kind, dec_hook=_made)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise damaged(file, about or str(error)) from error
+
+
+def load_if_whole(file: Path, kind: type[T], *, version: int = 1) -> T | None:
+    """For what can be told or asked again: None where there is none, or it cannot be read."""
+    with suppress(OSError, DamagedFile):
+        return load(file, kind, version=version)
+    return None
+
+
+def damaged(file: Path, why: str) -> DamagedFile:
+    return DamagedFile(f"{file} is damaged", why=why, hint=as_command("mv", file, f"{file}.damaged"))
+
+
+def _made(kind: type, value: object) -> object:
+    """A path, which JSON does not know: a whole one, since it says where to look."""
+    if kind is not Path or not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise ValueError(f"{value!r:.60} is no absolute path")
+    return Path(value)

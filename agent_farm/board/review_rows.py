@@ -10,7 +10,7 @@ from typing import Literal
 from agent_farm.operations.review import ReviewItem
 from agent_farm.operations.review_show import ReviewShown
 from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
-from agent_farm.review.folding import Fold, folded, head_words
+from agent_farm.review.folding import Fold, folded, heading_of
 from agent_farm.review.kept import Comment
 
 Kind = Literal["told", "file", "hunk", "line", "fold", "comment"]
@@ -92,12 +92,8 @@ def _said(one: Comment) -> str:
 
 
 def _heading(file: FileRead, *, cut: bool) -> str:
-    told = ", ".join(filter(None, ("" if file.kind == "changed" else file.kind, head_words(file))))
-    more = "; too long to show here: af review --show --file" if cut else ""
-    read = "" if file.unread else "  ✓ read"
-    return (
-        f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told}{more})" if told or more else "") + read
-    )
+    more = "too long to show here: af review --show --file" if cut else ""
+    return heading_of(file, more) + ("" if file.unread else "  ✓ read")
 
 
 def _hunk(

@@ -29,8 +29,8 @@ from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
 from agent_farm.operations.review_show import Reviewed, ReviewShown
-from agent_farm.review.diff_as_read import FileRead, LineRead
-from agent_farm.review.folding import Fold, folded, head_words
+from agent_farm.review.diff_as_read import LineRead
+from agent_farm.review.folding import Fold, folded, heading_of
 from agent_farm.review.kept import Comment
 
 _STYLES = {"+": "green", "-": "red"}
@@ -63,7 +63,7 @@ def _text(found: ReviewShown) -> Iterator[str]:
         yield printable(line)
     for file in found.files:
         yield ""
-        yield style(printable(_heading(file)), "bold")
+        yield style(printable(heading_of(file)), "bold")
         if file.path in found.cut:
             yield f"  its lines are left out here: af review {found.id} --file"
         for hunk in file.hunks:
@@ -95,11 +95,6 @@ def comment_line(one: Comment) -> str:
     state = one.delivery if one.delivery != "submitted" else one.fate
     place = f" {one.place}" if one.place else ""
     return f"  comment {one.number} [{state}]{place}: {' '.join(one.text.split())}"
-
-
-def _heading(file: FileRead) -> str:
-    told = ", ".join(filter(None, ("" if file.kind == "changed" else file.kind, head_words(file))))
-    return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")
 
 
 def _line(line: LineRead | Fold) -> str:

@@ -46,7 +46,14 @@ def _counted(lines: Sequence[LineRead]) -> str:
     return f"{changed} line{'' if changed == 1 else 's'}"
 
 
-def head_words(file: FileRead) -> str:
+def heading_of(file: FileRead, more: str = "") -> str:
+    """Its name, its lines, and in words what else there is to read of it."""
+    kind = "" if file.kind == "changed" else file.kind
+    told = ", ".join(filter(None, (kind, _head_words(file), more)))
+    return f"{file.path}  +{file.added} -{file.removed}" + (f"  ({told})" if told else "")
+
+
+def _head_words(file: FileRead) -> str:
     """What is to be read of a file apart from its lines, in words."""
     found: list[str] = []
     for row in file.head.split("\n"):

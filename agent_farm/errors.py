@@ -19,7 +19,7 @@ Anything else that reaches `cli/` is a bug and ends with exit code 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class AgentFarmError(Exception):
@@ -139,3 +139,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return close[0] if close else None
+
+
+def meant(word: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
+    """The reason of an error about a word that is not among those that are known."""
+    close = nearest(word, known)
+    return f"Did you mean {close}?" if close else otherwise
+
+
+def there_are(word: str, known: Sequence[str]) -> str:
+    """What there is in the place of `word`, the one that was probably meant first."""
+    return " ".join(filter(None, (meant(word, known), f"There are: {', '.join(known)}")))

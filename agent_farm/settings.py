@@ -18,28 +18,7 @@ from agent_farm.consent import Request, named_files, not_agreed, require_consent
 from agent_farm.errors import AgentFarmError
 from agent_farm.paths import SETTINGS_NAME, user_settings_file
 from agent_farm.settings_document import load_checked
-from agent_farm.settings_keys import (
-    KEYS,
-    NAMED_TABLES,
-    PERMISSIONS,
-    RUNTIME_KEYS,
-    STRATEGIES,
-    Key,
-    SettingsError,
-    known_key,
-)
-
-__all__ = [
-    "KEYS",
-    "NAMED_TABLES",
-    "PERMISSIONS",
-    "RUNTIME_KEYS",
-    "STRATEGIES",
-    "Key",
-    "Settings",
-    "SettingsError",
-    "load_settings",
-]
+from agent_farm.settings_keys import KEYS, Key, SettingsError, known_key
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_farm.errors import nearest
+from agent_farm.errors import meant, nearest
 from agent_farm.inside import NotReadable, read_plain
 from agent_farm.launch import as_command
 from agent_farm.paths import SETTINGS_NAME
@@ -117,10 +117,9 @@ def _unknown(label: str, name: str, value: Any) -> SettingsError:
         known = [f"{table}.{key.name}" for key in NAMED_TABLES[first]]
     elif isinstance(value, Mapping) and not value and not inner:
         known = sorted({*(key.name.partition(".")[0] for key in KEYS), *NAMED_TABLES})
-    close = nearest(name, known)
     return SettingsError(
         f"{label}: unknown key {name}",
-        why=f"Did you mean {close}?" if close else f"Known keys: {', '.join(known)}",
+        why=meant(name, known, f"Known keys: {', '.join(known)}"),
         hint=as_command("af", "config", "unset", *(["--user"] if label != SETTINGS_NAME else []), name),
     )
 

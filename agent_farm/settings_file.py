@@ -13,7 +13,7 @@ import tomli_w
 
 from agent_farm.consent import remember
 from agent_farm.disk import file_lock, make_directory, replace_file
-from agent_farm.errors import UsageError, nearest
+from agent_farm.errors import UsageError, meant
 from agent_farm.paths import SETTINGS_NAME, user_settings_file, user_state_directory
 from agent_farm.settings import open_settings
 from agent_farm.settings_document import check_document, load_checked, load_document
@@ -110,10 +110,7 @@ def find_key(name: str) -> Key:
     """The key of that name; `runtimes.NAME.KEY` exists for every runtime."""
     if key := known_key(name):
         return key
-    close = nearest(name, known_names())
-    raise UsageError(
-        f"No setting {name}", why=f"Did you mean {close}?" if close else None, hint="af config list"
-    )
+    raise UsageError(f"No setting {name}", why=meant(name, known_names()), hint="af config list")
 
 
 def _parsed(key: Key, text: str) -> Any:

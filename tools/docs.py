@@ -15,7 +15,7 @@ from agent_farm.board.key_table import KEYS as BOARD_KEYS
 from agent_farm.board.key_table import MOVES as BOARD_MOVES
 from agent_farm.board.review_keys import REVIEW_KEYS, REVIEW_MOVES
 from agent_farm.cli.main import cli
-from agent_farm.settings import KEYS, NAMED_TABLES, Key
+from agent_farm.settings_keys import KEYS, NAMED_TABLES, Key
 from tools.json_page import json_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

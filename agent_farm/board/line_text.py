@@ -9,22 +9,12 @@ from rich.text import Text
 
 from agent_farm.board.board_order import FAILED, NEEDED, Group
 from agent_farm.cli.cells import cut, pad
+from agent_farm.cli.output import STATE_STYLES
 from agent_farm.cli.status_table import age, work_words
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
 
-STYLES = {
-    "waiting": "bold yellow",
-    "interrupted": "yellow",
-    "failed": "bold red",
-    "lost": "red",
-    "unknown": "red",
-    "working": "green",
-    "preparing": "cyan",
-    "creating": "cyan",
-    "queued": "dim",
-    "idle": "blue",
-}
+STYLES = {**STATE_STYLES, "waiting": "bold yellow", "failed": "bold red"}
 _STATE, _AGE, _GIT, _GIT_AND_REQUEST, _ID = 11, 4, 12, 18, 22
 _NARROW = 96
 

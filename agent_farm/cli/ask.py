@@ -126,10 +126,6 @@ def _show_removed(found: RemovedSource) -> None:
         narrate(f"Its clone holds changes of its own and is kept: {printable(found.kept)}")
 
 
-def _show_updated(one: SourceShown) -> None:
-    answer(f"updated {one.name}")
-
-
 _NAMED = {"name": complete_sources, "names": complete_sources}
 sources = click.Group(
     "sources",
@@ -150,6 +146,11 @@ sources = click.Group(
         command_of(Way("list_sources", _show_all), name="list"),
         command_of(Way("sources_show", _show_one), name="show", arguments=_NAMED, complete=_NAMED),
         command_of(Way("sources_remove", _show_removed), name="remove", arguments=_NAMED, complete=_NAMED),
-        command_of(Way("sources_update", _show_updated), name="update", arguments=_NAMED, complete=_NAMED),
+        command_of(
+            Way("sources_update", lambda one: answer(f"updated {one.name}")),
+            name="update",
+            arguments=_NAMED,
+            complete=_NAMED,
+        ),
     ],
 )

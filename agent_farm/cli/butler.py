@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import Any
 
 import click
 from msgspec.structs import asdict
 
+from agent_farm.cli.cells import moment
 from agent_farm.cli.completing import complete_credentials
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import current_farm, text_of
@@ -17,8 +17,8 @@ from agent_farm.cli.output import answer, answer_bytes, narrate, narrate_hint
 from agent_farm.cli.sessions import when
 from agent_farm.consent import HINT
 from agent_farm.errors import NotFound, UsageError
-from agent_farm.operations.butler import ServerStatus, Started, Stopped
-from agent_farm.operations.credentials import AllCredentials, SetCredential, UnsetCredential
+from agent_farm.operations.butler import ServerStatus, Started
+from agent_farm.operations.credentials import AllCredentials
 from agent_farm.server.address import server_files
 
 
@@ -30,10 +30,6 @@ def _show_started(found: Started) -> None:
         for wish in found.waiting:
             narrate(f"  {wish}")
         narrate_hint(HINT)
-
-
-def _show_stopped(found: Stopped) -> None:
-    answer("stopped" if found.stopped else "not running")
 
 
 def _show_status(found: ServerStatus) -> None:
@@ -57,7 +53,10 @@ butler = click.Group(
     """,
     commands=[
         command_of(Way("butler_start", _show_started), name="start"),
-        command_of(Way("butler_stop", _show_stopped), name="stop"),
+        command_of(
+            Way("butler_stop", lambda found: answer("stopped" if found.stopped else "not running")),
+            name="stop",
+        ),
         command_of(Way("butler_status", _show_status), name="status"),
     ],
 )
@@ -104,15 +103,7 @@ def _show_all(found: AllCredentials) -> None:
         narrate("No credentials are stored.")
         narrate_hint("af credentials set NAME")
     for one in found.credentials:
-        answer(f"{one.name:<30} {time.strftime('%Y-%m-%d %H:%M', time.localtime(one.updated_at))}")
-
-
-def _show_set(found: SetCredential) -> None:
-    answer(f"{found.set} is stored")
-
-
-def _show_unset(found: UnsetCredential) -> None:
-    answer(f"{found.unset} is removed")
+        answer(f"{one.name:<30} {moment(one.updated_at)}")
 
 
 _NAMED = {"name": complete_credentials}
@@ -128,7 +119,7 @@ credentials = click.Group(
     """,
     commands=[
         command_of(
-            Way("credentials_set", _show_set, build=_with_value),
+            Way("credentials_set", lambda found: answer(f"{found.set} is stored"), build=_with_value),
             name="set",
             help="Store a value, asked for without echo or read from standard input.",
             arguments=_NAMED,
@@ -136,6 +127,11 @@ credentials = click.Group(
             params={"value": None},
         ),
         command_of(Way("credentials_list", _show_all), name="list"),
-        command_of(Way("credentials_unset", _show_unset), name="unset", arguments=_NAMED, complete=_NAMED),
+        command_of(
+            Way("credentials_unset", lambda found: answer(f"{found.unset} is removed")),
+            name="unset",
+            arguments=_NAMED,
+            complete=_NAMED,
+        ),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 
 def cells(text: str) -> int:
     if text.isascii():
@@ -24,6 +26,10 @@ def cut(text: str, size: int) -> str:
 
 def pad(text: str, size: int) -> str:
     return text + " " * (size - cells(text))
+
+
+def moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,20 +8,26 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from agent_farm.cli.options import Complete, complete_ids, complete_runtimes, completed
+from agent_farm.builders.status import STATES
+from agent_farm.cli.options import Complete, complete_ids, completed
 from agent_farm.farm.farm import Farm
+from agent_farm.operations.operation import Context
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.table import load
 
 _MOST = 500
-Values = Callable[[Farm, click.Context, str], Iterable[str]]
+Values = Callable[[Farm, click.Context, str], Iterable[str | CompletionItem]]
 
 
 def offered(values: Values) -> Complete:
     """Whole values; what begins as it was typed is chosen among them."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return completed(
-            lambda farm: [CompletionItem(one) for one in values(farm, ctx, incomplete)], incomplete
-        )
+        def items(farm: Farm) -> list[CompletionItem]:
+            found = values(farm, ctx, incomplete)
+            return [one if isinstance(one, CompletionItem) else CompletionItem(one) for one in found]
+
+        return completed(items, incomplete)
 
     return complete
 
@@ -43,10 +49,6 @@ def in_a_list(complete: Complete) -> Complete:
 
 
 def _answer(farm: Farm, verb: str, **request: Any) -> Any:
-    from agent_farm.operations.operation import Context
-    from agent_farm.operations.requests import read_request
-    from agent_farm.operations.table import load
-
     operation = load(verb)
     return operation.answer_to(Context(farm), read_request(operation, request))
 
@@ -88,6 +90,35 @@ def _items(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return ("all", *(item.key for item in read_spec(farm, spec, farm.repository.head().commit).items))
 
 
+def _protocols(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (path.parent.name for path in farm.root.glob("codev/protocols/*/protocol.md"))
+
+
+def _projects(farm: Farm, ctx: click.Context, word: str) -> Iterable[CompletionItem]:
+    names = (path.stem.partition("-") for path in sorted(farm.root.glob("codev/specs/*-*.md")))
+    return (CompletionItem(id, help=name) for id, _, name in names)
+
+
+def _runtimes(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.runtimes import adapter_names
+
+    return adapter_names(farm.root)
+
+
+def _branches(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.git.git_process import ask_git
+
+    names = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
+    _, found, _ = ask_git(farm.root, *names)
+    return found.decode("utf-8", "replace").splitlines()
+
+
+def _removed(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    from agent_farm.farm.trash import list_kept
+
+    return dict.fromkeys(one.record.id for one in list_kept(farm))
+
+
 def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from agent_farm.git.git_process import ask_git
 
@@ -97,8 +128,6 @@ def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
 
 
 def _states(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.builders.status import STATES
-
     return STATES
 
 
@@ -114,6 +143,11 @@ def _timezones(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return sorted(available_timezones())
 
 
+complete_protocols = offered(_protocols)
+complete_projects = offered(_projects)
+complete_runtimes = offered(_runtimes)
+complete_branches = offered(_branches)
+complete_removed = offered(_removed)
 complete_schedules = offered(_schedules)
 complete_credentials = offered(_credentials)
 complete_sessions = offered(_sessions)

@@ -8,10 +8,9 @@ from click.shell_completion import CompletionItem
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.consent import HINT
-from agent_farm.operations.config import Agreed, AllSettings, OneSetting, Stored, TakenOut
+from agent_farm.operations.config import Agreed, AllSettings, TakenOut
 from agent_farm.runtimes import ADAPTERS
-from agent_farm.settings import KEYS, RUNTIME_KEYS
-from agent_farm.settings_keys import known_key
+from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, known_key
 
 
 def complete_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -45,14 +44,6 @@ def _show_all(found: AllSettings) -> None:
         narrate_hint(HINT)
 
 
-def _show_one(found: OneSetting) -> None:
-    answer(_shown(found.value))
-
-
-def _show_stored(found: Stored) -> None:
-    narrate(f"{found.name} = {_shown(found.value)}")
-
-
 def _show_taken_out(found: TakenOut) -> None:
     narrate(f"{printable(found.name)} {'is unset' if found.was_set else 'was not set'}")
 
@@ -79,9 +70,14 @@ config = click.Group(
     """,
     commands=[
         command_of(Way("config_list", _show_all), name="list"),
-        command_of(Way("config_get", _show_one), name="get", arguments=_NAMED, complete=_NAMED),
         command_of(
-            Way("config_set", _show_stored),
+            Way("config_get", lambda found: answer(_shown(found.value))),
+            name="get",
+            arguments=_NAMED,
+            complete=_NAMED,
+        ),
+        command_of(
+            Way("config_set", lambda found: narrate(f"{found.name} = {_shown(found.value)}")),
             name="set",
             arguments=("name", "value"),
             complete={**_NAMED, "value": complete_values},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -17,12 +17,10 @@ from agent_farm.cli.options import Complete, asker, current_directory, current_f
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.cli.progress import Progress
 from agent_farm.errors import UsageError
+from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
-
-if TYPE_CHECKING:
-    from agent_farm.farm.farm import Farm
 
 _NAMES_BUILDERS = ("id", "ids")
 

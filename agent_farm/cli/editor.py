@@ -6,7 +6,7 @@ import os
 
 import click
 
-from agent_farm.cli.options import complete_runtimes
+from agent_farm.cli.completing import complete_runtimes
 from agent_farm.runtimes.cli import PERMISSIONS
 
 

@@ -14,7 +14,7 @@ from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable, terminal_width
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.resume import Back, Recovered, Resumed
+from agent_farm.operations.resume import Recovered, Resumed
 from agent_farm.operations.setup import SetUp
 from agent_farm.operations.stop import Forgotten, Stopped
 
@@ -98,10 +98,6 @@ def _agree(typed: Typed) -> int | None:
     )
 
 
-def _show_back(one: Back) -> None:
-    answer(f"{one.id} resumed")
-
-
 def _tell_interrupted(found: Recovered) -> None:
     if found.interrupted:
         narrate(f"{counted(len(found.interrupted), 'builder')} stopped in the middle of a turn.")
@@ -109,7 +105,7 @@ def _tell_interrupted(found: Recovered) -> None:
 
 
 recover = command_of(
-    Way("recover", _show_back, _tell_interrupted, before=_agree),
+    Way("recover", lambda one: answer(f"{one.id} resumed"), _tell_interrupted, before=_agree),
     params={
         "say": _continue_option(
             "Tell those that were in the middle of a turn to continue, in your words or af's."

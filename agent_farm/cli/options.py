@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
+from agent_farm.builders.status import STATES
 from agent_farm.cli.output import is_interactive, narrate, printable
+from agent_farm.consent import Ask, Request
 from agent_farm.errors import AgentFarmError, UsageError
-
-if TYPE_CHECKING:
-    from agent_farm.consent import Ask, Request
-    from agent_farm.farm.farm import Farm, Step
+from agent_farm.farm.farm import Farm, Step, open_farm
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -26,8 +24,6 @@ def current_farm(
     step: Step = lambda what, done, total: None,
 ) -> Farm:
     """The farm here. What only looks, talks or stops is `tolerant`: of a typo in the settings it warns."""
-    from agent_farm.farm.farm import open_farm
-
     farm = open_farm(current_directory(), tell, step=step)
     if not tolerant:
         farm.settings.require_good()
@@ -76,8 +72,6 @@ def _ask(requests: Sequence[Request]) -> bool:
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Ids, and for a command that takes several the words that stand for many."""
     if incomplete.startswith("@") and param.nargs != 1:
-        from agent_farm.builders.status import STATES
-
         words = (f"@{word}" for word in ("needs-you", "landed", *STATES))
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
@@ -88,45 +82,8 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return completed(items, incomplete)
 
 
-def complete_protocols(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    def items(farm: Farm) -> list[CompletionItem]:
-        return [CompletionItem(path.parent.name) for path in farm.root.glob("codev/protocols/*/protocol.md")]
-
-    return completed(items, incomplete)
-
-
-def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    def items(farm: Farm) -> list[CompletionItem]:
-        names = (path.stem.partition("-") for path in sorted(farm.root.glob("codev/specs/*-*.md")))
-        return [CompletionItem(id, help=name) for id, _, name in names]
-
-    return completed(items, incomplete)
-
-
-def complete_runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    def items(farm: Farm) -> list[CompletionItem]:
-        from agent_farm.runtimes import adapter_names
-
-        return [CompletionItem(name) for name in adapter_names(farm.root)]
-
-    return completed(items, incomplete)
-
-
-def complete_branches(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    def items(farm: Farm) -> list[CompletionItem]:
-        from agent_farm.git.git_process import ask_git
-
-        names = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
-        _, found, _ = ask_git(farm.root, *names)
-        return [CompletionItem(name) for name in found.decode("utf-8", "replace").splitlines()]
-
-    return completed(items, incomplete)
-
-
 def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
     """Completion never fails in the user's face: outside a farm there is nothing to offer."""
-    from agent_farm.farm.farm import open_farm
-
     try:
         return [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
     except (AgentFarmError, OSError):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from agent_farm.cli.cells import cut
+from agent_farm.cli.cells import cut, moment
+from agent_farm.cli.completing import complete_removed
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.fields import option_of
 from agent_farm.cli.forgotten import show_forgotten
-from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable, terminal_width
-from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.farm.trash import list_kept
+from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.expire import AllExpired, Expired, Left
 from agent_farm.operations.prune import Pruned, Removal, Running, Stays, WouldRemove
@@ -75,7 +72,7 @@ def _places(paths: Sequence[str]) -> str:
 
 def _show_expired(part: Expired | Left) -> None:
     if isinstance(part, Expired):
-        answer(f"{part.id} of {_when(part.epoch)} deleted for good")
+        answer(f"{part.id} of {moment(part.epoch)} deleted for good")
     else:
         narrate(f"{printable(part.path)} cannot be deleted: it holds files of another user.")
         narrate_hint(as_command("sudo", "rm", "-rf", part.path))
@@ -94,15 +91,6 @@ prune_command = command_of(
 )
 
 
-def complete_removed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    try:
-        kept = list_kept(current_farm())
-    except (AgentFarmError, OSError):
-        return []
-    ids = dict.fromkeys(one.record.id for one in kept)
-    return [CompletionItem(id) for id in ids if id.startswith(incomplete)]
-
-
 def _name_one(typed: dict[str, Any]) -> dict[str, Any]:
     if typed["id"] is None:
         why, hint = "--list shows what can be restored.", "af restore --list"
@@ -119,7 +107,7 @@ def _show_restored(found: Restored) -> None:
 def _show_removed(found: AllRemoved) -> None:
     id_width, width = max((len(one.id) for one in found.removed), default=0), terminal_width()
     for one in found.removed:
-        line = f"{one.id:{id_width}}  {one.epoch}  {_when(one.epoch)}  {one.title}"
+        line = f"{one.id:{id_width}}  {one.epoch}  {moment(one.epoch)}  {one.title}"
         answer(cut(printable(line), width))
     if not found.removed:
         narrate("Nothing can be restored.")
@@ -133,7 +121,3 @@ restore = command_of(
     metavars={"epoch": "EPOCH"},
     also=[click.Option(["--list", "listing"], is_flag=True, help="Show what can be restored.")],
 )
-
-
-def _when(epoch: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(epoch))

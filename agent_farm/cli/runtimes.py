@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from agent_farm.cli.completing import complete_runtimes
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import complete_runtimes
 from agent_farm.cli.output import answer, narrate, printable, style
 from agent_farm.errors import UsageError, nearest
 from agent_farm.operations.runtimes import AllRuntimes, Checked, RuntimeFound

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 
+from agent_farm.cli.cells import moment
 from agent_farm.cli.completing import complete_schedules
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import current_farm
@@ -15,7 +15,7 @@ from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.cli.run import CWD, NO_WAIT, show_triggered, waits
 from agent_farm.cli.sessions import Age
 from agent_farm.consent import HINT
-from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, RemovedSchedule, ScheduleShown
+from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, ScheduleShown
 from agent_farm.server.launching import running_server
 
 
@@ -32,27 +32,15 @@ def _show_all(found: FoundSchedules) -> None:
         narrate_hint(HINT)
 
 
-def _show_next(found: OneSchedule) -> None:
-    answer(f"{found.schedule.name}: {_next(found.schedule)}")
-
-
-def _show_added(found: OneSchedule) -> None:
-    answer(f"{found.schedule.name}: next {_next(found.schedule)}")
-
-
 def _tell_no_server(typed: Typed, found: OneSchedule) -> None:
     if running_server(typed.context.farm.root) is None:
         narrate("The server is not running; nothing fires until it is.")
         narrate_hint("af butler start")
 
 
-def _show_removed(found: RemovedSchedule) -> None:
-    answer(f"{found.removed} removed")
-
-
 def _show_history(found: Fires) -> None:
     for fire in found.fires:
-        answer(f"{_when(fire.due)}  {fire.outcome}")
+        answer(f"{moment(fire.due)}  {fire.outcome}")
     if not found.fires:
         one = found.schedule
         when = f"next {_next(one)}" if one.enabled else "it is disabled"
@@ -64,11 +52,7 @@ def _next(one: ScheduleShown) -> str:
         return "disabled"
     if not one.agreed:
         return "not agreed to"
-    return "over" if one.next_due is None else _when(one.next_due)
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    return "over" if one.next_due is None else moment(one.next_due)
 
 
 def _entry(values: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +70,7 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
     return command_of(
         Way(
             "schedule_update",
-            _show_next,
+            lambda found: answer(f"{found.schedule.name}: {_next(found.schedule)}"),
             build=lambda values: {"name": values["name"], "butler": values["butler"], "enabled": on},
         ),
         name=name,
@@ -116,7 +100,12 @@ schedule = click.Group(
     commands=[
         command_of(Way("schedule_list", _show_all), name="list", metavars=_BUTLER),
         command_of(
-            Way("schedule_create", _show_added, build=_entry, after=_tell_no_server),
+            Way(
+                "schedule_create",
+                lambda found: answer(f"{found.schedule.name}: next {_next(found.schedule)}"),
+                build=_entry,
+                after=_tell_no_server,
+            ),
             name="add",
             help="Run PROMPT whenever CRON is due.",
             arguments=("name", "cron", "prompt"),
@@ -134,7 +123,7 @@ schedule = click.Group(
             metavars={"timezone": "ZONE", "until": "DAY", **_BUTLER},
         ),
         command_of(
-            Way("schedule_delete", _show_removed),
+            Way("schedule_delete", lambda found: answer(f"{found.removed} removed")),
             name="remove",
             arguments=_NAMED,
             complete=_NAMED,

@@ -15,16 +15,16 @@ import click
 from agent_farm.cli.attach import attach_to, require_attachable
 from agent_farm.cli.completing import (
     complete_after,
+    complete_branches,
     complete_files,
     complete_path,
+    complete_projects,
+    complete_protocols,
     complete_runtimes_of_several,
 )
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import (
-    complete_branches,
     complete_ids,
-    complete_projects,
-    complete_protocols,
     text_of,
 )
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable

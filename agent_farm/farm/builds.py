@@ -18,7 +18,7 @@ from agent_farm.governor import build_shim
 from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory
-from agent_farm.settings import SettingsError
+from agent_farm.settings_keys import SettingsError
 
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _HERE = Path(build_shim.__file__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agent_farm.settings import KEYS, NAMED_TABLES, Key
 from agent_farm.settings_file import commented_line
+from agent_farm.settings_keys import KEYS, NAMED_TABLES, Key
 
 _HEAD = """\
 # Settings of this farm. Every key is optional and is shown with its default, if it has one.

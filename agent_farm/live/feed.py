@@ -17,7 +17,7 @@ from agent_farm.errors import AgentFarmError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.live.asking_forge import refreshed
-from agent_farm.live.file_watch import Changes, Watch, open_watch
+from agent_farm.live.file_watch import EVERYTHING, Changes, Watch, open_watch
 from agent_farm.live.rows import Board, Difference
 from agent_farm.server.address import load_address, server_files
 
@@ -162,12 +162,7 @@ class Live:
             self._note(Changes(builders=new))
 
     def _note(self, changes: Changes) -> None:
-        self._changes.builders |= changes.builders
-        self._changes.registry |= changes.registry
-        self._changes.sessions |= changes.sessions
-        self._changes.server |= changes.server
-        self._changes.landing |= changes.landing
-        self._changes.everything |= changes.everything
+        self._changes.add(changes)
         self._changed.set()
 
     async def _follow(self, board: Board, watch: Watch) -> None:
@@ -176,15 +171,13 @@ class Live:
             await asyncio.sleep(GATHER_SECONDS)  # what happens together is told together
             self._changed.clear()
             changes, self._changes = self._changes, Changes()
-            if changes.server and _is_stopping(self.root):
+            if "server" in changes.parts and _is_stopping(self.root):
                 self._tell_all(_END)  # a server that is to end is not held up; the pages come again
-            if changes.sessions:
-                self._tell("sessions", {})
-            if changes.landing:
-                self._tell("landing", {})
-            if not (changes.builders or changes.registry or changes.everything):
+            for part in changes.parts & {"sessions", "landing"}:
+                self._tell(part, {})
+            if not (changes.builders or changes.parts & {"registry", EVERYTHING}):
                 continue
-            ids = None if changes.everything else changes.builders
+            ids = None if EVERYTHING in changes.parts else changes.builders
             difference = await self._look(partial(board.look, ids))
             self._tell_difference(difference)
             self._follow_all(board, watch)

@@ -26,20 +26,30 @@ _LOOK_SECONDS = 0.2
 _RUN_FILES = ("events.jsonl", "exit.json", "proof.json", "usage.json")
 
 
+# Files of the farm's state, and the part of the farm that each is about.
+_PARTS = {
+    "registry.json": "registry",
+    "server.json": "server",
+    "landing.json": "landing",
+    "butler.db": "sessions",
+    "butler.db-wal": "sessions",
+}
+EVERYTHING = "everything"  # some were lost, so that all has to be read again
+
+
 @dataclass(slots=True)
 class Changes:
-    """Since they were last taken. `everything`: some were lost, so that all has to be read again."""
+    """Since they were last taken: in the run directories of `builders`, and in `parts` of the farm."""
 
     builders: set[str] = field(default_factory=set)
-    registry: bool = False
-    sessions: bool = False
-    server: bool = False
-    landing: bool = False
-    everything: bool = False
+    parts: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        farm_wide = (self.registry, self.sessions, self.server, self.landing, self.everything)
-        return bool(self.builders) or any(farm_wide)
+        return bool(self.builders or self.parts)
+
+    def add(self, other: Changes) -> None:
+        self.builders |= other.builders
+        self.parts |= other.parts
 
 
 class Watch(Protocol):
@@ -110,12 +120,9 @@ class Inotify:
 
     def _note(self, changes: Changes, watch: int, mask: int, name: str) -> None:
         if mask & _OVERFLOW:
-            changes.everything = True
+            changes.parts.add(EVERYTHING)
         elif watch == self._state:
-            changes.registry |= name == "registry.json"
-            changes.server |= name == "server.json"
-            changes.landing |= name == "landing.json"
-            changes.sessions |= name in ("butler.db", "butler.db-wal")
+            changes.parts |= {_PARTS[name]} if name in _PARTS else set()
         elif name in _RUN_FILES and watch in self._builders:
             changes.builders.add(self._builders[watch])
 
@@ -163,11 +170,9 @@ class Looking:
 
     def _look(self) -> Changes:
         state = str(self._paths.state)
-        changes = Changes()
-        changes.registry = self._has_changed(f"{state}/registry.json")
-        changes.server = self._has_changed(f"{state}/server.json")
-        changes.landing = self._has_changed(f"{state}/landing.json")
-        changes.sessions = self._has_changed(f"{state}/butler.db-wal")
+        changes = Changes(
+            parts={part for name, part in _PARTS.items() if self._has_changed(f"{state}/{name}")}
+        )
         runs = str(self._paths.runs)
         for id in self._ids:
             for name in _RUN_FILES:

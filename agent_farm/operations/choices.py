@@ -8,8 +8,8 @@ from agent_farm.builders.ids import list_specs
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Nothing, reads
 from agent_farm.runtimes import adapter_names
+from agent_farm.runtimes.cli import PERMISSIONS
 from agent_farm.runtimes.origin import runtime_problem
-from agent_farm.settings import PERMISSIONS
 
 
 class Project(Answer):
@@ -50,7 +50,7 @@ def _offer(context: Context, request: Nothing) -> Offered:
         projects=tuple(Project(spec.id, spec.name) for spec in list_specs(specs)),
         protocols=tuple(sorted(name for name in protocols if "." not in name)),
         runtimes=tuple(_runtime(farm, name) for name in adapter_names(farm.root)),
-        permissions=tuple(PERMISSIONS),
+        permissions=PERMISSIONS,
         defaults=Defaults(
             runtime=farm.settings.text("spawn.runtime"),
             model=farm.settings.text("spawn.model"),

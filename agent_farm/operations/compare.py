@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
@@ -70,22 +70,12 @@ class Compared(Answer):
     lost: int
 
 
-class Crossed(Struct, frozen=True):
-    """The code of `on` with the new tests of `tests_of`, in a tree of its own."""
-
-    tests_of: str
-    on: str
-    passed: bool
-    told: str
-    log: str
-
-
 class Comparison(Answer):
     """The best first. `decided` is false where no test tells the first two apart."""
 
     into: str
     builders: tuple[Compared, ...]
-    tests: tuple[Crossed, ...]
+    tests: tuple[CrossTest, ...]
     decided: bool
 
     @property
@@ -160,9 +150,8 @@ def _comparison(
                 lost=tally.lost,
             )
         )
-    rows = tuple(Crossed(one.tests_of, one.on, one.passed, one.told, one.log) for one in crossed)
     chances = [round(one.chance or 0.0, 2) for one in found]
-    return Comparison(proofs[found[0].id].into, tuple(found), rows, chances[0] > chances[1])
+    return Comparison(proofs[found[0].id].into, tuple(found), tuple(crossed), chances[0] > chances[1])
 
 
 class Size(NamedTuple):

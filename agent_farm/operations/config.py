@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm import consent
-from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, nearest
+from agent_farm.errors import AgentFarmError, ConsentNeeded, UsageError, there_are
 from agent_farm.farm.chosen_runtime import include_requests
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
@@ -119,14 +119,8 @@ def _place(context: Context, *, user: bool) -> Path | None:
 def _require_runtime(context: Context, name: str) -> None:
     farm = context.farm_if_there
     known = adapter_names(farm.root if farm else None)
-    if name in known:
-        return
-    close = nearest(name, known)
-    raise UsageError(
-        f"No runtime {name}",
-        why=f"Did you mean {close}? " * bool(close) + f"There are: {', '.join(known)}",
-        hint="af runtimes",
-    )
+    if name not in known:
+        raise UsageError(f"No runtime {name}", why=there_are(name, known), hint="af runtimes")
 
 
 CONFIG_SET = acts(

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.merge_trees import MergeResult, conflict_hunks, merge_results
+from agent_farm.git.merge_trees import Hunk, MergeResult, conflict_hunks, merge_results
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.order import Order, landing_order
 from agent_farm.operations.builders import SomeOrAll, choose_all
@@ -30,21 +30,13 @@ class Conflicts(Request):
     hunks: Annotated[bool, Meta(description="Answer with the lines that conflict, with git's marks")] = False
 
 
-class ConflictHunk(Answer):
-    """`line` is where it begins in the file as git has merged it."""
-
-    file: str
-    line: int
-    text: str
-
-
 class Conflict(Answer):
     """Two that cannot both land as they are; the second may be the base."""
 
     one: str
     other: str
     files: tuple[str, ...]
-    hunks: tuple[ConflictHunk, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
 
 
 class Uncompared(Answer):
@@ -109,8 +101,8 @@ def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
 
 def _conflict(farm: Farm, pair: _Pair, result: MergeResult, request: Conflicts) -> Conflict:
     hunks = islice(conflict_hunks(farm.repository, result), _MOST_HUNKS) if request.hunks else ()
-    shown = tuple(ConflictHunk(hunk.file, hunk.line, _with_names(hunk.text, *_names(pair))) for hunk in hunks)
-    return Conflict(*_names(pair), result.conflicts, shown)
+    shown = (structs.replace(hunk, text=_with_names(hunk.text, *_names(pair))) for hunk in hunks)
+    return Conflict(*_names(pair), result.conflicts, tuple(shown))
 
 
 def _with_names(text: str, one: str, other: str) -> str:

@@ -76,14 +76,7 @@ class LandContinue(Request):
 
 
 def _run(context: Context, request: Land) -> Iterator[Part]:
-    farm = context.farm
-    strategy = request.strategy or cast(Strategy, farm.settings.text("merge.strategy"))
-    if strategy == "ff":
-        raise UsageError(
-            "The queue cannot land fast-forwards only",
-            why="Of several branches only the first is one.",
-            hint="af land --strategy rebase",
-        )
+    farm, strategy = context.farm, _strategy(context, request)
     checkout = landing_place(farm)
     head = checkout.head()
     if head.branch is None:
@@ -128,6 +121,17 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
                 _require_same(context, before, checkout, head, request.strategy)
             store.put(queue_of)
         yield from _work_off(context, store, checks, background=request.background)
+
+
+def _strategy(context: Context, request: Land) -> Strategy:
+    strategy = request.strategy or cast(Strategy, context.farm.settings.text("merge.strategy"))
+    if strategy == "ff":
+        raise UsageError(
+            "The queue cannot land fast-forwards only",
+            why="Of several branches only the first is one.",
+            hint="af land --strategy rebase",
+        )
+    return strategy
 
 
 def _work_off(context: Context, store: Store, checks: Sequence[Check], *, background: bool) -> Iterator[Part]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.farm.declared_checks import declared_checks
-from agent_farm.git.landed import unlanded_commits
+from agent_farm.git.landed import Commit, unlanded_commits
 from agent_farm.landing.place import landing_place
 from agent_farm.landing.work import find_work
 from agent_farm.operations.builders import BuilderId, choose
@@ -16,11 +16,6 @@ from agent_farm.operations.operation import Answer, Context, Request, reads
 
 class Landing(Request):
     id: BuilderId
-
-
-class Commit(Answer):
-    sha: str
-    subject: str
 
 
 class Foreseen(Answer):
@@ -44,7 +39,7 @@ def _foresee(context: Context, request: Landing) -> Foreseen:
         id=record.id,
         work=found.work.name,
         into=head.branch or head.commit[:12],
-        commits=tuple(Commit(commit.sha, commit.subject) for commit in commits),
+        commits=tuple(commits),
         left_behind=tuple(found.left_behind),
         checks=tuple(check.command for check in declared_checks(farm)),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_farm.builders import ids
 from agent_farm.builders.check_list import Item, is_check_list, open_items
-from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, meant
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Context
@@ -58,11 +58,8 @@ class Spec:
             if item.key.lower() == key.lower():
                 return item
         keys = [item.key for item in self.items]
-        close = nearest(key, keys)
-        raise NotFound(
-            f"{self.tasks} has no open item {key}",
-            why=f"Did you mean {close}?" if close else f"Open are: {', '.join(keys[:20]) or 'none'}.",
-        )
+        why = meant(key, keys, f"Open are: {', '.join(keys[:20]) or 'none'}.")
+        raise NotFound(f"{self.tasks} has no open item {key}", why=why)
 
 
 def item_work(farm: Farm, mode: ItemMode, commit: str) -> Work:

@@ -19,6 +19,7 @@ from agent_farm.operations.served import ask, database_of, running, served, whos
 from agent_farm.operations.sessions import SESSIONS_STOP, SessionsStop, SessionsStopped, log_of, require_own
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.credential_store import CredentialStore
+from agent_farm.sessions.runtime_choice import agree_to_session
 from agent_farm.sessions.session import Progress, SessionRequest, SessionWish, SpawnerResult
 
 if TYPE_CHECKING:
@@ -169,8 +170,6 @@ def _prepare(context: Context, request: Trigger) -> Trigger:
 
 
 def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> None:
-    from agent_farm.sessions.runtime_choice import agree_to_session
-
     root = context.farm.root
     agree_to_session(
         root,

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from agent_farm.errors import AgentFarmError, error_of
 from agent_farm.server.address import ServerAddress
 from agent_farm.server.launching import ensure_server, running_server
@@ -87,8 +89,6 @@ def asked_again(root: Path, ask: Callable[[], T]) -> T:
 
 @contextmanager
 def _answered(root: Path, verb: str, request: object) -> Iterator[http.client.HTTPResponse]:
-    import msgspec
-
     body = msgspec.json.encode(request)
     connection = None
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.paths import FarmPaths
+from agent_farm.ports import release_ports, reserve_ports
 from agent_farm.server.address import (
     ServerAddress,
     ServerFiles,
@@ -137,7 +138,6 @@ def _listen(configured: int) -> list[socket.socket]:
 
 
 def _farms_port(root: Path, files: ServerFiles) -> list[socket.socket]:
-    from agent_farm.ports import release_ports, reserve_ports
     from agent_farm.server.sockets import listen
 
     known = load_address(files)

@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,8 +190,6 @@ def make_uvicorn(app: Any) -> Any:
         """Signals belong to the one who runs it."""
 
         def capture_signals(self) -> Any:
-            from contextlib import nullcontext
-
             return nullcontext()
 
     config = uvicorn.Config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 from dataclasses import dataclass, field
@@ -96,6 +97,4 @@ class Tokens:
 
 
 def _same(given: str, known: str | None) -> bool:
-    import hmac
-
     return known is not None and hmac.compare_digest(given.encode(), known.encode())

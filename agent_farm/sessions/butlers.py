@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_farm.consent import Request
-from agent_farm.errors import AgentFarmError, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, NotFound, UsageError, there_are
 from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
 from agent_farm.runtimes import adapter_names, get_adapter
@@ -106,7 +106,7 @@ def load_butler(root: Path, name: str | None = None) -> Butler:
         return _packaged(root, name)
     raise NotFound(
         f"No butler {name}",
-        why=choices(name, [*names, farm_butler_name(root)]),
+        why=there_are(name, [*names, farm_butler_name(root)]),
         hint=f"$EDITOR codev/roster/{name}/{FILE_NAME}",
     )
 
@@ -208,13 +208,7 @@ def configured_runtime(root: Path, settings: Settings) -> str | None:
 
 def _runtime_problem(root: Path, name: str) -> str | None:
     known = adapter_names(root)
-    return None if name in known else choices(name, known)
-
-
-def choices(name: str, known: Sequence[str]) -> str:
-    """What there is in the place of `name`, the one that was probably meant first."""
-    close = nearest(name, known)
-    return f"{f'Did you mean {close}? ' if close else ''}There are: {', '.join(known)}"
+    return None if name in known else there_are(name, known)
 
 
 def _require_transport(root: Path, file: Path, transport: Transport, runtime: str | None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.disk import make_directory
-from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, meant
 from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 from agent_farm.sessions.database import Database
@@ -68,12 +68,8 @@ class CredentialStore:
         with self.database.transaction() as connection:
             if connection.execute("DELETE FROM credentials WHERE name = ?", (name,)).rowcount:
                 return
-        close = nearest(name, self.names())
-        raise NotFound(
-            f"No credential {name} is stored",
-            why=f"Did you mean {close}?" if close else None,
-            hint="af credentials list",
-        )
+        why = meant(name, self.names())
+        raise NotFound(f"No credential {name} is stored", why=why, hint="af credentials list")
 
     def _decrypt(self, name: str, sealed: bytes) -> str:
         from cryptography.fernet import Fernet, InvalidToken

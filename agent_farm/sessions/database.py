@@ -6,11 +6,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken, UsageError
@@ -22,6 +23,7 @@ BUSY_SECONDS = 15.0
 _RETRY_SECONDS = 0.02
 _THREADS = 2
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Row = sqlite3.Row
 
@@ -71,6 +73,18 @@ class Database:
             raise _named(self.path, error) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise UsageError("That cannot be stored", why=str(error)) from error
+
+
+def on_its_thread(
+    function: Callable[Concatenate[Database, P], T],
+) -> Callable[Concatenate[Database, P], Coroutine[Any, Any, T]]:
+    """The same for an event loop: neither a slow disk nor busy neighbours hold that up."""
+
+    @wraps(function)
+    async def run(database: Database, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await database.run(partial(function, database, *args, **kwargs))
+
+    return run
 
 
 def database_problem(path: Path) -> AgentFarmError | None:

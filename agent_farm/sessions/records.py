@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from agent_farm.errors import NotFound, UsageError
-from agent_farm.sessions.database import Database, Row
+from agent_farm.sessions.database import Database, Row, on_its_thread
 from agent_farm.sessions.session import Session, SessionShown
 from agent_farm.sessions.tool_calls import merge_calls, served_calls
 
@@ -29,28 +29,70 @@ _SHORT = ", ".join(
 )
 
 
-async def session_create(database: Database, session: Session) -> Session:
+@on_its_thread
+def session_create(database: Database, session: Session) -> Session:
     """Write the record in state `queued`; the session with the time of it."""
     created = msgspec.structs.replace(session, created_at=time.time())
-    await database.run(_insert, database, created)
+    columns = _columns(created)
+    with database.transaction() as connection:
+        connection.execute(
+            f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            tuple(columns.values()),
+        )
     return created
 
 
-async def session_start(database: Database, session_id: str) -> None:
+@on_its_thread
+def session_start(database: Database, session_id: str) -> None:
     """Write that it runs; a start that was overtaken by the end changes nothing."""
-    await database.run(_start, database, session_id)
+    with database.transaction() as connection:
+        connection.execute(
+            "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
+            (time.time(), session_id),
+        )
 
 
-async def session_progress(
+@on_its_thread
+def session_progress(
     database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]
 ) -> None:
     """What a running session has come to; once it has ended nothing is changed."""
-    await database.run(_note_progress, database, session_id, output, calls)
+    with database.transaction() as connection:
+        merged = merge_calls(calls, served_calls(connection.execute, session_id))
+        connection.execute(
+            "UPDATE sessions SET output = ?, tool_calls = ? WHERE id = ? AND state = 'running'",
+            (output, json.dumps(merged), session_id),
+        )
 
 
-async def session_complete(database: Database, session: Session) -> Session:
-    """Write how it ended; the answer has the tool calls that the server served, too."""
-    return await database.run(_complete, database, session)
+@on_its_thread
+def session_complete(database: Database, session: Session) -> Session:
+    """Write how it ended; the answer has the tool calls that the server served, too.
+
+    Without a duration it is the time since the start, or none for a session that never started.
+    """
+    now = time.time()
+    with database.transaction() as connection:
+        row = connection.execute("SELECT started_at FROM sessions WHERE id = ?", (session.id,)).fetchone()
+        started = row["started_at"] if row else None
+        duration = session.duration
+        if duration is None and started is not None:
+            duration = max(0.0, now - started)
+        reported = session.tool_calls if isinstance(session.tool_calls, list) else []
+        ended = msgspec.structs.replace(
+            session,
+            output=session.output or "",
+            tool_calls=merge_calls(reported, served_calls(connection.execute, session.id)),
+            duration=duration,
+            started_at=started,
+            ended_at=now,
+        )
+        columns = _columns(ended)
+        connection.execute(
+            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
+            (*columns.values(), session.id),
+        )
+    return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,58 +186,6 @@ class SessionLog:
     def get(self, session_id: str, *, butler: str | None = None) -> SessionShown:
         """The whole record."""
         return self.load(session_id, butler=butler).shown
-
-
-def _insert(database: Database, session: Session) -> None:
-    columns = _columns(session)
-    with database.transaction() as connection:
-        connection.execute(
-            f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-            tuple(columns.values()),
-        )
-
-
-def _start(database: Database, session_id: str) -> None:
-    with database.transaction() as connection:
-        connection.execute(
-            "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
-            (time.time(), session_id),
-        )
-
-
-def _note_progress(database: Database, session_id: str, output: str, calls: Sequence[dict[str, Any]]) -> None:
-    with database.transaction() as connection:
-        merged = merge_calls(calls, served_calls(connection.execute, session_id))
-        connection.execute(
-            "UPDATE sessions SET output = ?, tool_calls = ? WHERE id = ? AND state = 'running'",
-            (output, json.dumps(merged), session_id),
-        )
-
-
-def _complete(database: Database, session: Session) -> Session:
-    """Without a duration it is the time since the start, or none for a session that never started."""
-    now = time.time()
-    with database.transaction() as connection:
-        row = connection.execute("SELECT started_at FROM sessions WHERE id = ?", (session.id,)).fetchone()
-        started = row["started_at"] if row else None
-        duration = session.duration
-        if duration is None and started is not None:
-            duration = max(0.0, now - started)
-        reported = session.tool_calls if isinstance(session.tool_calls, list) else []
-        ended = msgspec.structs.replace(
-            session,
-            output=session.output or "",
-            tool_calls=merge_calls(reported, served_calls(connection.execute, session.id)),
-            duration=duration,
-            started_at=started,
-            ended_at=now,
-        )
-        columns = _columns(ended)
-        connection.execute(
-            f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
-            (*columns.values(), session.id),
-        )
-    return ended
 
 
 def _columns(session: Session) -> Mapping[str, Any]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import cast, get_args
 
 from agent_farm.consent import Ask, require_consent
-from agent_farm.errors import NotFound, ToolMissing, UsageError
+from agent_farm.errors import NotFound, ToolMissing, UsageError, there_are
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
 from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
-from agent_farm.sessions.butlers import Butler, choices, configured_runtime, transport_problem
+from agent_farm.sessions.butlers import Butler, configured_runtime, transport_problem
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.session import SessionRequest
@@ -122,7 +122,7 @@ def _named(root: Path, name: str) -> RuntimeAdapter:
     try:
         return get_adapter(name, root)
     except ValueError as error:
-        why = choices(name, adapter_names(root))
+        why = there_are(name, adapter_names(root))
         raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from agent_farm.disk import file_lock
-from agent_farm.errors import NotFound, UsageError, nearest
+from agent_farm.errors import NotFound, UsageError, meant
 from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
 from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, next_due
 from agent_farm.sessions.database import Database, Row
@@ -73,12 +73,7 @@ class ScheduleStore:
     def get(self, name: str) -> Schedule:
         known = {schedule.name: schedule for schedule in self.all()}
         if name not in known:
-            close = nearest(name, known)
-            raise NotFound(
-                f"No schedule {name}",
-                why=f"Did you mean {close}?" if close else None,
-                hint="af schedule list",
-            )
+            raise NotFound(f"No schedule {name}", why=meant(name, known), hint="af schedule list")
         return known[name]
 
     def create(self, entry: ScheduleEntry) -> Schedule:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_farm.sessions.database import Database
+from agent_farm.sessions.database import Database, on_its_thread
 
 KEPT_CHARACTERS = 20_000
 
@@ -31,8 +31,15 @@ def served_calls(query: Callable[[str, tuple[str]], Iterable[Any]], caller: str)
     ]
 
 
-async def record_served_call(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
-    await database.run(_insert, database, caller, call, seconds)
+@on_its_thread
+def record_served_call(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
+    result = None if call.result is None else call.result[:KEPT_CHARACTERS]
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (caller, call.name, json.dumps(dict(call.input)), result, int(call.failed), time.time(), seconds),
+        )
 
 
 def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ServedCall]) -> list[dict[str, Any]]:
@@ -59,13 +66,3 @@ def _same(reported: Mapping[str, Any], served: ServedCall) -> bool:
         name.endswith(served.name) and not name[-len(served.name) - 1].isalnum()
     )
     return matches and dict(reported.get("input") or {}) == dict(served.input)
-
-
-def _insert(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
-    result = None if call.result is None else call.result[:KEPT_CHARACTERS]
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (caller, call.name, json.dumps(dict(call.input)), result, int(call.failed), time.time(), seconds),
-        )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.paths import user_settings_file
-from agent_farm.settings import KEYS
+from agent_farm.settings_keys import KEYS
 from tests.conftest import Af
 
 

@@ -191,11 +191,11 @@ def test_without_inotify_the_files_are_looked_at(tmp_path: Path) -> None:
         (run / "events.jsonl").write_text("{}\n{}\n")
         await change()
         assert [changes.builders for changes in seen] == [{"task-1"}]
-        assert not seen[0].registry
+        assert not seen[0].parts
         seen.clear()
         paths.registry.write_text("{ }")
         await change()
-        assert [changes.registry for changes in seen] == [True]
+        assert [changes.parts for changes in seen] == [{"registry"}]
         watch.close()
 
     asyncio.run(look())

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_farm.errors import UsageError
-from agent_farm.settings import KEYS, RUNTIME_KEYS, SettingsError, load_settings
+from agent_farm.settings import load_settings
 from agent_farm.settings_file import find_key, set_value, unset_value
+from agent_farm.settings_keys import KEYS, RUNTIME_KEYS, SettingsError
 
 DESIGN_KEYS = {
     "spawn.runtime", "spawn.model", "spawn.base", "spawn.permissions", "worktree.copy", "worktree.setup",

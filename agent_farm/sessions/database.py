@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, DamagedFile, LockTaken, UsageError
@@ -23,8 +23,8 @@ BUSY_SECONDS = 15.0
 _RETRY_SECONDS = 0.02
 _THREADS = 2
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 Row = sqlite3.Row
 
 
@@ -76,13 +76,13 @@ class Database:
 
 
 def on_its_thread(
-    function: Callable[Concatenate[Database, P], T],
-) -> Callable[Concatenate[Database, P], Coroutine[Any, Any, T]]:
+    function: Callable[[Database, *Ts], T],
+) -> Callable[[Database, *Ts], Coroutine[Any, Any, T]]:
     """The same for an event loop: neither a slow disk nor busy neighbours hold that up."""
 
     @wraps(function)
-    async def run(database: Database, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await database.run(partial(function, database, *args, **kwargs))
+    async def run(database: Database, /, *arguments: *Ts) -> T:
+        return await database.run(function, database, *arguments)
 
     return run
 

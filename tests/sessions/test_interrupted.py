@@ -201,7 +201,7 @@ async def test_what_cannot_be_started_is_a_failed_session_and_frees_its_slot(tmp
     run = stage.database.run
 
     async def busy(function: Any, *arguments: Any) -> Any:
-        if function.__name__ == "_start":
+        if function.__name__ == "session_start":
             raise LockTaken("butler.db is busy", why="Others hold it.")
         return await run(function, *arguments)
 

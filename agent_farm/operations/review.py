@@ -21,7 +21,7 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderIds, choose_each
-from agent_farm.operations.operation import Answer, Context, Failure, Request, reads
+from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of, reads
 from agent_farm.operations.review_show import (
     REVIEW_SECONDS,
     Reviewed,
@@ -74,6 +74,10 @@ class ReviewQueue(Answer):
 
     items: tuple[ReviewItem, ...]
     failed: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code_of(self.failed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from agent_farm.documents import load
+from agent_farm.documents import damaged, load
+from agent_farm.paths import is_below
 
 MOST_PAST = 20
+_MOST_LINES = 20_000_000
 
 # First and last line, both of them in it.
 Ranges = tuple[tuple[int, int], ...]
@@ -122,9 +124,20 @@ class Kept(Struct, frozen=True):
 def load_kept(file: Path) -> Kept:
     """What cannot be read is refused by name: it holds what a person said."""
     try:
-        return load(file, Kept)
+        found = load(file, Kept)
     except FileNotFoundError:
         return Kept()
+    marks = [found.marks, *(one.marks for one in found.past)]
+    if not all(map(is_below, found.paths)) or not all(_are_lines(one) for one in marks if one):
+        raise damaged(file, "It names lines that no file has.")
+    return found
+
+
+def _are_lines(marks: Marks) -> bool:
+    """Each is counted out in memory, whoever wrote the numbers."""
+    ranges = [one for some in (*marks.added.values(), *marks.removed.values()) for one in some]
+    in_order = all(0 < first <= last for first, last in ranges)
+    return in_order and sum(last - first + 1 for first, last in ranges) <= _MOST_LINES
 
 
 def lines_in(ranges: Ranges) -> Iterator[int]:

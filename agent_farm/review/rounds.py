@@ -66,12 +66,18 @@ def rounds_of(farm: Farm, records: Sequence[BuilderRecord], tips: Mapping[str, s
 
 
 def results_of(farm: Farm, rounds: Rounds) -> list[Result | Trouble]:
-    kept = {id: load_kept(farm.run(id).review) for id in rounds.of}
-    files, steps = compared(farm.repository, rounds.of, kept)
+    kept: dict[str, Kept] = {}
+    trouble = dict(rounds.trouble)
+    for id in rounds.of:
+        try:
+            kept[id] = load_kept(farm.run(id).review)
+        except AgentFarmError as error:  # the others are there to be read
+            trouble[id] = error
+    files, steps = compared(farm.repository, {id: rounds.of[id] for id in kept}, kept)
     return [
         _result(record, rounds.out[record.id], rounds.of[record.id], files[record.id], kept[record.id], steps)
-        if record.id in rounds.of
-        else Trouble(record, rounds.trouble[record.id])
+        if record.id in kept
+        else Trouble(record, trouble[record.id])
         for record in rounds.records
     ]
 

@@ -195,6 +195,23 @@ def test_a_damaged_file_is_refused_by_name(af: Af, builder: Spawned, repo: Path)
     assert "has version 99" in af("review").stderr
 
 
+def test_one_that_is_damaged_hides_no_other(af: Af, spawn: Spawn, repo: Path) -> None:
+    one, other = spawn("[[write:one]]").id, spawn("[[write:other]]").id
+    for id in (one, other):
+        assert af("wait", id, "--timeout", "300").returncode == 0
+    assert af("review", one, "--read").returncode == 0
+    file = repo / ".agent-farm/runs" / one / "review.json"
+    whole = json.loads(file.read_text())
+    for added in ({"one": [[1, 40_000_000_000]]}, {"one": [[0, 1]]}, {"../../etc/passwd": [[1, 2]]}):
+        file.write_text(json.dumps(whole | {"marks": whole["marks"] | {"added": added}}))
+        done = af("review", "--json")
+        items = json.loads(done.stdout)["items"]
+        assert [item["id"] for item in items if "unread" in item] == [other]
+        assert "review.json is damaged" in done.stdout
+        assert af("review", other).returncode == 0
+        assert af("review", one).returncode == 1
+
+
 def test_what_may_have_arrived_is_not_sent_again(af: Af, builder: Spawned, repo: Path) -> None:
     """As after a kill in the midst of the delivery."""
     af("review", builder.id, "--comment", "hello")

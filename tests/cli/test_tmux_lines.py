@@ -57,11 +57,10 @@ def test_the_lines_are_taken_and_run_nothing_of_a_directory_s_name(tmp_path: Pat
             lambda: (
                 shown("display-message", "-p", "-t", "s", line) is not None
                 and (tmp_path / "asked").exists()
-                and (tmp_path / "asked").read_text().endswith("\n")
+                and str(hostile) in (tmp_path / "asked").read_text().splitlines()
             ),
-            what="tmux to run the segment",
+            what="tmux to run the segment",  # a pane that is just starting has the server's directory
         )
-        assert (tmp_path / "asked").read_text().splitlines()[0] == str(hostile)
         evil = tmp_path / "evil/run.sh"
         evil.parent.mkdir()
         evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/pwned\n")

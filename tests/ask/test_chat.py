@@ -109,8 +109,8 @@ def test_agent_owns_the_terminal_and_gives_it_back(stage: Stage, app: Path) -> N
 
 def test_ctrl_c_reaches_the_agent_alone(stage: Stage, app: Path) -> None:
     stage.script(
-        "import signal, time\nsignal.signal(signal.SIGINT, lambda *a: print('interrupted', flush=True))\n"
-        "print('ready', flush=True)\nsignal.pause()\nprint('went on')"
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "print('ready', flush=True)\nsignal.sigwait({signal.SIGINT})\nprint('went on')"
     )
     with terminal(stage, *af("chat", "-s", "app")) as user:
         user.wait_for("ready")

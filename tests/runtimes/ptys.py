@@ -41,7 +41,7 @@ class OnPty:
     def paste(self, text: str) -> None:
         self.type(b"\x1b[200~" + text.encode().replace(b"\n", b"\r") + b"\x1b[201~")
 
-    def wait_for(self, text: str, *, timeout: float = 10, count: int = 1) -> str:
+    def wait_for(self, text: str, *, timeout: float = 60, count: int = 1) -> str:
         def seen() -> bool:
             return self.text.count(text) >= count
 

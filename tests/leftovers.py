@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ def _told_of(process: psutil.Process, places: tuple[Path, ...]) -> Iterator[str]
     with suppress(psutil.Error, OSError):
         words = " ".join(process.cmdline())
         told = f"{words} {process.cwd()} {process.environ()}"
-        if any(str(place) in told for place in places):
+        if any(re.search(rf"{re.escape(str(place))}(?!\w)", told) for place in places):
             yield words
 
 

@@ -207,7 +207,7 @@ class ReviewScreen(KeyedScreen):
         text = Text(no_wrap=True)
         first = max(0, self.place - self.size.height // 4)
         for at, item in enumerate(self.items[first : first + self.size.height // 2], first):
-            done = "✓" if item.decision or not item.unread else " "
+            done = "✓" if item.decision or (item.files and not item.unread) else " "
             here = "›" if at == self.place else " "
             text.append(
                 f"{here}{done}{item.risk:>4} {cut(item.id, 28)}\n", "bold" if at == self.place else ""

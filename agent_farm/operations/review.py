@@ -66,6 +66,8 @@ class ReviewItem(Reviewed, kw_only=True):
         """How far its review is, in a word."""
         if self.decision:
             return self.decision.word
+        if not self.files:
+            return "no changes"
         return f"{self.unread} unread" if self.unread else "read"
 
 

@@ -85,6 +85,13 @@ def test_riskiest_first_and_read_last(af: Af, spawn: Spawn) -> None:
     assert [one["id"] for one in queue(af)] == [large.id]
 
 
+def test_what_changes_nothing_was_not_read(af: Af, spawn: Spawn) -> None:
+    empty = spawn("--shell")
+    listed = af("review", empty.id, "--list").stdout
+    assert "no changes" in listed
+    assert " read " not in listed
+
+
 def test_a_file_and_a_hunk_are_read_alone(af: Af, builder: Spawned) -> None:
     commit_files(builder.worktree, {"b.txt": "b\n"}, "more")
     assert af("review", builder.id, "--read", "--file", "new.py").returncode == 0

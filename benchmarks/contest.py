@@ -32,7 +32,7 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.entries import Entry
 from agent_farm.git.git_process import run_git
 from agent_farm.git.merge_trees import loose_commit
-from agent_farm.git.overlaid import overlaid_tree
+from agent_farm.git.snapshots import overlaid_tree
 from agent_farm.landing.contest.cross_tests import Candidate, cross_tests
 from agent_farm.landing.contest.ranking import Matrix, Standing, ranked
 from agent_farm.landing.verdicts import verdict_of

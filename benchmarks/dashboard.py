@@ -73,7 +73,7 @@ def _measured(on: Stage, ids: list[str], chromium: str) -> list[tuple[str, str]]
     address = json.loads(on.run(AF, "dash", "--json"))["address"]
     pid = json.loads(on.run(AF, "butler", "status", "--json"))["server"]["pid"]
     with tempfile.TemporaryDirectory(prefix="af-chr-", dir="/tmp") as short, sync_playwright() as playwright:
-        env = {**os.environ, "HOME": short, "TMPDIR": short}
+        env: dict[str, str | float | bool] = {**os.environ, "HOME": short, "TMPDIR": short}
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, env=env)
         page = browser.new_page()
         page.goto(address)

@@ -95,7 +95,7 @@ def _installed(peer: Peer) -> Path | None:
     program = home / "bin" / peer.program
     if not program.exists():
         venv.create(home, with_pip=True)
-        pip = [home / "bin/pip", "install", "--quiet", "--disable-pip-version-check", str(peer.package)]
+        pip = [str(home / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", str(peer.package)]
         subprocess.run(pip, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return program if program.exists() else None
 

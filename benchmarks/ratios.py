@@ -130,8 +130,8 @@ class Timer:
             spent.append(processor_seconds(action))
             clock.append(time.perf_counter() - begin)
         unit = median(yardstick) * parts
-        ratios = (round(value / unit, 2) for value in (median(spent), min(spent), max(spent)))
-        return Ratio(*ratios, round(median(clock) / parts, 3))
+        middle, low, high = (round(value / unit, 2) for value in (median(spent), min(spent), max(spent)))
+        return Ratio(middle, low, high, round(median(clock) / parts, 3))
 
     def _yardstick(self) -> float:
         return processor_seconds(lambda: self._on.run(sys.executable, "-c", "import click"))

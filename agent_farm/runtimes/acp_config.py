@@ -40,9 +40,16 @@ class AcpRuntime(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """All of it that a person agrees to."""
-        lines = [shlex.join(self.acp), *(f"{name}={text}" for name, text in self.set.items())]
-        return "\n".join([*lines, *([f"it gets {', '.join(self.env)}"] if self.env else [])])
+        """All of it that a person agrees to: also a mode, in which it may ask about nothing."""
+        return "\n".join(
+            [
+                shlex.join(self.acp),
+                *(f"{name}={shlex.quote(text)}" for name, text in self.set.items()),
+                *([f"it gets {', '.join(self.env)}"] if self.env else []),
+                *(f"with {permissions} its mode is {mode!r}" for permissions, mode in self.modes.items()),
+                *([f"it logs in by {self.auth!r}"] if self.auth else []),
+            ]
+        )
 
 
 def acp_runtime(root: Path, name: str, given: Any) -> AcpRuntime:

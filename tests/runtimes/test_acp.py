@@ -48,10 +48,15 @@ def test_a_wrong_declaration_is_refused_by_name(tmp_path: Path, given: dict[str,
 
 def test_a_person_agrees_to_the_command_its_files_and_its_environment(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("")
-    declare(tmp_path, acp=["python3", "agent.py", "--acp"], env=["MY_KEY"], set={"MODE": "quiet"})
+    command = ["python3", "agent.py", "--acp"]
+    modes = {"ask": "yolo"}
+    declare(tmp_path, acp=command, env=["MY_KEY"], set={"MODE": "a\nB=c"}, modes=modes, auth="key")
     asked = repository_program(tmp_path, "mine")
     assert asked is not None
-    assert asked.content == "python3 agent.py --acp\nMODE=quiet\nit gets MY_KEY"
+    assert asked.content == (
+        "python3 agent.py --acp\nMODE='a\nB=c'\nit gets MY_KEY\n"
+        "with ask its mode is 'yolo'\nit logs in by 'key'"
+    )
     assert asked.files == (tmp_path / "agent.py",)
     before = asked.fingerprint(tmp_path)
     (tmp_path / "agent.py").write_text("other")

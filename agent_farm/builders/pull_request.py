@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-_Commit = Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+from agent_farm.builders.ref_names import ObjectName
 
 
 class PullRequest(Struct, frozen=True):
@@ -16,12 +16,14 @@ class PullRequest(Struct, frozen=True):
     number: int | None
     url: str
     state: Literal["open", "merged", "closed"]
-    head: Annotated[_Commit | None, Meta(description="The commit that the forge has of it")]
+    head: Annotated[ObjectName | None, Meta(description="The commit that the forge has of it")]
     remote: str
     branch: str
     base: Annotated[str, Meta(description="The branch that it was opened for")]
     into: Annotated[str, Meta(description="The branch that it is meant for now")]
-    pushed: Annotated[tuple[_Commit, ...], Meta(description="What af has pushed there last, or was about to")]
+    pushed: Annotated[
+        tuple[ObjectName, ...], Meta(description="What af has pushed there last, or was about to")
+    ]
     at: Annotated[float, Meta(description="When the forge was asked, in seconds since 1970")]
 
     @property

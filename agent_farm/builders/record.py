@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, ValidationError, convert, structs
 
 from agent_farm.builders.config import BuilderType
-from agent_farm.builders.ref_names import OBJECT_NAME, is_branch_name
+from agent_farm.builders.ref_names import ObjectName, is_branch_name
 from agent_farm.errors import DamagedFile, NotFound
 from agent_farm.launch import is_no_option
 from agent_farm.paths import FarmPaths, RunPaths, is_below, is_builder_id
@@ -21,7 +21,6 @@ TASK_TEXT_KEPT = 500
 # Records are input from outside: what becomes a path, a ref or an argument has the form that af gives it.
 _Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")]
 _Moment = Annotated[str, Meta(pattern=r"\A[0-9T:.+Z-]+\Z")]
-_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 _Run = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8,64}\Z")]
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 
@@ -35,7 +34,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     runtime: _Word
     model: str | None
     base: str
-    base_commit: _Commit
+    base_commit: ObjectName
     prompt_file: str | None
     role: str | None
     task_text: str | None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from msgspec import Meta
 
 # SHA-1, or SHA-256 in a repository of that format.
 OBJECT_NAME = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+ObjectName = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 
 # Control characters, space, and what git gives a meaning in revisions and patterns.
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")

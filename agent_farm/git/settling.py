@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, convert, field, structs
 
-from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.builders.ref_names import ObjectName
 from agent_farm.disk import cannot_write, read_plain, replace_file, stale_temporaries
 from agent_farm.errors import DamagedFile
 from agent_farm.git.checkout import Checkout
@@ -36,7 +36,6 @@ from agent_farm.launch import as_command
 
 _LONGEST = 16_384  # bytes of what says which landing has begun
 _BLOCK = 512  # disks and kernels write no less at a time
-_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
 
@@ -52,8 +51,8 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
 
     what: _Text
     branch: _Text
-    before: _Commit
-    after: _Commit
+    before: ObjectName
+    after: ObjectName
     mark: _Text = field(default_factory=_new_mark)
     version: Literal[1] = 1
 

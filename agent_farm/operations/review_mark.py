@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.builders.ref_names import ObjectName
 from agent_farm.disk import file_lock
 from agent_farm.documents import store
 from agent_farm.errors import NotFound, UsageError
@@ -21,9 +21,8 @@ from agent_farm.review.diff_as_read import FileRead, counted, files_read, marked
 from agent_farm.review.kept import Comment, Decision, Kept
 from agent_farm.review.rounds import Result
 
-_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 Tip: TypeAlias = Annotated[
-    _Commit | None,
+    ObjectName | None,
     Meta(description="The commit that was looked at; by default the one that is there now"),
 ]
 

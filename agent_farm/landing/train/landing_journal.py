@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import Struct, structs
 
-from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.builders.ref_names import ObjectName
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.documents import damaged, load, store
 from agent_farm.errors import AgentFarmError
@@ -22,7 +22,6 @@ from agent_farm.landing.train.line import (
 )
 
 _ABOUT = "It names what waits to land. Nothing of that is lost with it: the branches are there."
-_Commit = Annotated[str, Meta(pattern=rf"\A{OBJECT_NAME}\Z")]
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +31,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     id: str
-    tip: _Commit
+    tip: ObjectName
     name: str
     subject: str
     trailer: str
@@ -42,8 +41,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 class Move(Struct, frozen=True, forbid_unknown_fields=True):
     """The target is about to go from `before` to `after`, with `ids`, whose tree has passed."""
 
-    before: _Commit
-    after: _Commit
+    before: ObjectName
+    after: ObjectName
     ids: tuple[str, ...]
 
 
@@ -51,8 +50,8 @@ class Landed(Struct, frozen=True, forbid_unknown_fields=True):
     """`commit` is what the target was moved to, `tree` what the check passed on."""
 
     id: str
-    commit: _Commit
-    tree: _Commit
+    commit: ObjectName
+    tree: ObjectName
 
 
 class Returned(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,10 +83,10 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
     into: str
     checkout: str | None
     strategy: Strategy
-    head: _Commit
+    head: ObjectName
     line: Line
     entries: dict[str, Entry]
-    passed: tuple[_Commit, ...] = ()
+    passed: tuple[ObjectName, ...] = ()
     sifted: bool = False
     moving: Move | None = None
     landed: tuple[Landed, ...] = ()

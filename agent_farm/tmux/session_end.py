@@ -27,9 +27,9 @@ def kill_sessions(
     before = _asked(socket)
     panes = [pane for pane in before.panes.values() if pane.session_id in session_ids]
     problems = _told(socket, list(session_ids))
-    there = _pane_ids(_asked(socket)) if panes else set()
+    there = _identities(_asked(socket)) if panes else set()
     for pane in panes:
-        if pane.pane_id in there and pane.session_id not in problems:  # a session of its group shows it still
+        if _identity(pane) in there and pane.session_id not in problems:  # a session of its group shows it
             call_tmux(socket, (("kill-pane", "-t", pane.pane_id),))
     deadline = time.monotonic() + seconds
     waiting = [pane for pane in panes if pane.session_id not in problems]
@@ -75,8 +75,13 @@ def _asked(socket: str | None) -> Snapshot:
     return snapshot
 
 
-def _pane_ids(snapshot: Snapshot) -> set[str]:
-    return {pane.pane_id for pane in snapshot.panes.values()}
+def _identity(pane: PaneFacts) -> tuple[str, int]:
+    """A server that has begun since gives the same ids to others: they are not to be ended, or waited for."""
+    return pane.pane_id, pane.pid
+
+
+def _identities(snapshot: Snapshot) -> set[tuple[str, int]]:
+    return {_identity(pane) for pane in snapshot.panes.values()}
 
 
 def _left_of(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, list[str]]:
@@ -87,8 +92,8 @@ def _left_of(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, list
             left.setdefault(pane.session_id, []).append(f"process {pane.pid}")
     if left:
         return left
-    sessions = {pane.session_id for pane in panes}
-    for pane in _asked(socket).panes.values():
-        if pane.session_id in sessions:
+    there = _identities(_asked(socket))
+    for pane in panes:
+        if _identity(pane) in there:
             left.setdefault(pane.session_id, []).append(pane.pane_id)
     return left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.foreground import is_running
 from agent_farm.tmux.server import TmuxServer
+from tests.farm import shims
 from tests.tmux.stage import tmux
 from tests.tmux.test_start import launch
 from tests.waiting import wait_until
@@ -38,6 +40,20 @@ def test_a_session_that_is_gone_is_fine_and_others_stay(tmp_path: Path) -> None:
     server.kill_session(first.session_id)
     server.kill_session("$77")
     assert list(server.panes().panes) == ["af-farm-12"]
+
+
+def test_who_gets_the_same_ids_of_a_new_server_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last session takes its server with it, and the next builder begins another, which counts anew."""
+    server = TmuxServer()
+    first = server.start_session("af-farm-1", launch(), cwd=tmp_path)
+    command = f"'{{real}}' new-session -d -- {shlex.join(launch('af-farm-2'))}"
+    begins = f"  for i in $(seq 200); do {command} && break; done"
+    shim = shims.make(tmp_path / "bin", "tmux", 3, begins)  # after the list and the kill
+    with monkeypatch.context() as there:
+        there.setenv("PATH", shim["PATH"])
+        server.kill_session(first.session_id, seconds=60)
+    second = server.panes().panes["af-farm-2"]
+    assert (second.session_id, second.pane_id) == (first.session_id, first.pane_id)
 
 
 def test_a_dead_pane_goes_with_its_session(tmp_path: Path) -> None:

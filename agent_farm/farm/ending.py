@@ -31,7 +31,7 @@ def end_processes(farm: Farm, records: Sequence[BuilderRecord]) -> dict[str, Age
     for server in {one.server for one in found.values()}:
         panes = {id: one.pane for id, one in found.items() if one.server == server and one.pane is not None}
         if panes:  # returns when the launchers are gone
-            problems |= _closed(farm, server, {id: pane.session_id for id, pane in panes.items()})
+            problems |= _closed(farm, server, panes)
     ended = [record for record in records if record.id not in problems]
     problems |= end_left(ended)
     for record in ended:
@@ -40,12 +40,12 @@ def end_processes(farm: Farm, records: Sequence[BuilderRecord]) -> dict[str, Age
     return problems
 
 
-def _closed(farm: Farm, server: TmuxServer, sessions: Mapping[str, str]) -> dict[str, AgentFarmError]:
+def _closed(farm: Farm, server: TmuxServer, panes: Mapping[str, PaneFacts]) -> dict[str, AgentFarmError]:
     try:
-        failed = server.kill_sessions(sorted(sessions.values()), step=partial(farm.step, "Ending"))
+        failed = server.kill_sessions(panes.values(), step=partial(farm.step, "Ending"))
     except AgentFarmError as error:
-        return dict.fromkeys(sessions, error)
-    return {id: failed[session] for id, session in sessions.items() if session in failed}
+        return dict.fromkeys(panes, error)
+    return {id: failed[pane.session_id] for id, pane in panes.items() if pane.session_id in failed}
 
 
 def end_left(records: Sequence[BuilderRecord]) -> dict[str, AgentFarmError]:

@@ -76,7 +76,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     """Undo a spawn, however far it came. A builder that holds somebody's work stays, as failed."""
     found = find_pane(record)
     if found.pane is not None:
-        found.server.kill_session(found.pane.session_id)
+        found.server.kill_session(found.pane)
     end_runs([record.run])
     _bring_back(record.worktree_path)
     with file_lock(farm.paths.worktree_lock):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
 from agent_farm.tmux.session_end import kill_sessions
-from agent_farm.tmux.snapshot import LIST_PANES, SEPARATOR, Snapshot, read_snapshot
+from agent_farm.tmux.snapshot import LIST_PANES, SEPARATOR, PaneFacts, Snapshot, read_snapshot
 from agent_farm.tmux.start import PaneAddress, start_session
 from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
 
@@ -74,20 +74,20 @@ class TmuxServer(Struct, frozen=True):
         """The screens of all panes that exist, from one call."""
         return capture_screens(self.socket, pane_ids, escapes=escapes)
 
-    def kill_session(self, session_id: str, *, seconds: float = 8.0) -> None:
-        """Returns when session, panes and launchers are gone; one that is gone already is fine."""
-        for error in self.kill_sessions([session_id], seconds=seconds).values():
+    def kill_session(self, pane: PaneFacts, *, seconds: float = 8.0) -> None:
+        """Returns when its session, panes and launchers are gone; one that is gone already is fine."""
+        for error in self.kill_sessions([pane], seconds=seconds).values():
             raise error
 
     def kill_sessions(
         self,
-        session_ids: Collection[str],
+        panes: Collection[PaneFacts],
         *,
         seconds: float = 8.0,
         step: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, AgentFarmError]:
         """The same of many, ended side by side; what stood against it, by session."""
-        return kill_sessions(self.socket, session_ids, seconds=seconds, step=step)
+        return kill_sessions(self.socket, panes, seconds=seconds, step=step)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:
         """For a terminal that is in no tmux; `session` is an id, or an exact name."""

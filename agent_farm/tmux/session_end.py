@@ -15,22 +15,19 @@ _POLL_SECONDS = 0.02
 
 def kill_sessions(
     socket: str | None,
-    session_ids: Collection[str],
+    panes: Collection[PaneFacts],
     *,
     seconds: float,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, AgentFarmError]:
-    """Sessions, panes and launchers are gone when this returns; those that are not are named, with why.
+    """The sessions of these panes and their launchers are gone when this returns, or named, with why.
 
     All are told to end before one is waited for; `step` is told how many have.
     """
-    before = _asked(socket)
-    panes = [pane for pane in before.panes.values() if pane.session_id in session_ids]
-    problems = _told(socket, list(session_ids))
-    there = _identities(_asked(socket)) if panes else set()
-    for pane in panes:
-        if _identity(pane) in there and pane.session_id not in problems:  # a session of its group shows it
-            call_tmux(socket, (("kill-pane", "-t", pane.pane_id),))
+    problems = _told(socket, panes)
+    shown = _identities(_asked(socket)) if panes else set()
+    if elsewhere := [pane for pane in panes if _identity(pane) in shown and pane.session_id not in problems]:
+        call_tmux(socket, [_if_still(pane, f"kill-pane -t {pane.pane_id}") for pane in elsewhere])
     deadline = time.monotonic() + seconds
     waiting = [pane for pane in panes if pane.session_id not in problems]
     total = len(waiting)
@@ -54,18 +51,24 @@ def kill_sessions(
     return problems
 
 
-def _told(socket: str | None, session_ids: list[str]) -> dict[str, AgentFarmError]:
+def _told(socket: str | None, panes: Collection[PaneFacts]) -> dict[str, AgentFarmError]:
     """tmux stops at the first command that fails, where a session is gone: then each is told by itself."""
-    if not call_tmux(socket, [("kill-session", "-t", id) for id in session_ids]).code:
+    ends = {pane.session_id: _if_still(pane, f"kill-session -t {pane.session_id}") for pane in panes}
+    if not call_tmux(socket, list(ends.values())).code:
         return {}
     problems = {}
-    for id in session_ids:
-        answer = call_tmux(socket, (("kill-session", "-t", id),))
+    for id, end in ends.items():
+        answer = call_tmux(socket, (end,))
         if answer.code and not answer.gone:
             problems[id] = AgentFarmError(
                 f"The tmux session {id} could not be ended", why=answer.err, hint="af status"
             )
     return problems
+
+
+def _if_still(pane: PaneFacts, command: str) -> tuple[str, ...]:
+    """tmux itself compares: a server that has begun since the look gives the same ids to others."""
+    return ("if-shell", "-F", "-t", pane.pane_id, f"#{{==:#{{pane_pid}},{pane.pid}}}", command)
 
 
 def _asked(socket: str | None) -> Snapshot:
@@ -76,7 +79,7 @@ def _asked(socket: str | None) -> Snapshot:
 
 
 def _identity(pane: PaneFacts) -> tuple[str, int]:
-    """A server that has begun since gives the same ids to others: they are not to be ended, or waited for."""
+    """A server that has begun since gives the same ids to others, which are not to be waited for."""
     return pane.pane_id, pane.pid
 
 

@@ -239,10 +239,10 @@ def test_a_dying_pane_leaves_no_process_and_no_record(stage: Stage, what: str, h
 
 @pytest.mark.parametrize("how", ["kill-session", "SIGTERM"])
 def test_a_runtime_may_say_goodbye(stage: Stage, how: str) -> None:
-    address = stage.start_program("polite")
+    stage.start_program("polite")
     runtime = stage.facts()["pid"]
     if how == "kill-session":
-        stage.server.kill_session(address.session_id)
+        stage.server.kill_session(stage.server.panes().panes[SESSION])
     else:
         os.kill(stage.pane_pid(), signal.SIGTERM)
     wait_gone(runtime)
@@ -251,10 +251,10 @@ def test_a_runtime_may_say_goodbye(stage: Stage, how: str) -> None:
 
 
 def test_the_runtimes_deaf_children_go_with_it(stage: Stage) -> None:
-    address = stage.start_program("family")
+    stage.start_program("family")
     child = stage.root / "child"
     wait_until(lambda: child.exists() and child.read_text(), what="the child")
-    stage.server.kill_session(address.session_id)
+    stage.server.kill_session(stage.server.panes().panes[SESSION])
     assert not is_running(int(child.read_text()))
 
 
@@ -269,30 +269,31 @@ def test_a_killed_launcher_leaves_no_record_and_no_runtime(stage: Stage) -> None
 
 
 def test_killing_the_session_means_that_everything_is_gone(stage: Stage) -> None:
-    address = stage.start_program("deaf")
+    stage.start_program("deaf")
     runtime, launcher = stage.facts()["pid"], stage.pane_pid()
-    stage.server.kill_session(address.session_id)
+    pane = stage.server.panes().panes[SESSION]
+    stage.server.kill_session(pane)
     assert not is_running(runtime)
     assert not is_running(launcher)
     assert stage.server.panes().panes == {}
-    stage.server.kill_session(address.session_id)  # gone already
+    stage.server.kill_session(pane)  # gone already
 
 
 def test_killing_a_session_whose_window_another_one_shows(stage: Stage) -> None:
-    address = stage.start_program("stay")
+    stage.start_program("stay")
     runtime = stage.facts()["pid"]
     tmux("new-session", "-d", "-s", "watching", "-t", f"={SESSION}")
     tmux("new-session", "-d", "-s", "mine", "sleep 600")
-    stage.server.kill_session(address.session_id)
+    stage.server.kill_session(stage.server.panes().panes[SESSION])
     assert not is_running(runtime)
     assert "mine" in tmux("list-sessions", "-F", "#{session_name}")
 
 
 def test_a_stopped_launcher_ends_all_the_same(stage: Stage) -> None:
-    address = stage.start_program("stay")
+    stage.start_program("stay")
     launcher, runtime = stage.pane_pid(), stage.facts()["pid"]
     os.kill(launcher, signal.SIGSTOP)
-    stage.server.kill_session(address.session_id)
+    stage.server.kill_session(stage.server.panes().panes[SESSION])
     assert not is_running(launcher)
     assert not is_running(runtime)
 
@@ -301,13 +302,13 @@ def test_commands_at_the_end_outlive_the_pane(stage: Stage) -> None:
     said = 'printf "%s|%s|%s|%s" "$AF_BUILDER_ID" "$AF_STATE" "$AF_REASON" "$AF_WORKTREE"'
     script = f'sleep 0.3; {said} >"$1.part"; mv "$1.part" "$1"'
     notified, ended = stage.root / "notified", stage.root / "ended"
-    address = stage.start_program(
+    stage.start_program(
         "3",
         notify=notice("/bin/sh", "-c", script, "sh", str(notified)),
         at_end=["/bin/sh", "-c", script, "sh", str(ended)],
     )
     stage.wait_for_end()
-    stage.server.kill_session(address.session_id)
+    stage.server.kill_session(stage.server.panes().panes[SESSION])
     wait_until(lambda: notified.exists() and ended.exists(), what="both commands")
     assert notified.read_text() == f"task-1|failed|exit code 3|{stage.worktree}"
 

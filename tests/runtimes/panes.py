@@ -25,6 +25,7 @@ from agent_farm.runtimes.plain_text import as_text
 from agent_farm.tmux.delivery import Delivery, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
+from agent_farm.tmux.tmux_process import call_tmux
 from tests.runtimes.ptys import write_launch_files
 from tests.runtimes.screens import label_of
 from tests.waiting import wait_until
@@ -38,7 +39,6 @@ class Pane:
 
     tmux: TmuxServer
     pane_id: str
-    session_id: str
     order: Start
     adapter: RuntimeAdapter
 
@@ -167,10 +167,10 @@ def pane_of(adapter: RuntimeAdapter, order: Start, *, stop: bool = True) -> Iter
     tmux = TmuxServer()
     address = tmux.start_session(SESSION, launcher_argv(SESSION, order.place), cwd=order.top)
     try:
-        yield Pane(tmux, address.pane_id, address.session_id, order, adapter)
+        yield Pane(tmux, address.pane_id, order, adapter)
     finally:
-        if stop:
-            tmux.kill_session(address.session_id, seconds=120)
+        if stop and (shown := tmux.panes().panes.get(SESSION)):
+            tmux.kill_session(shown, seconds=120)
 
 
 def seconds_alone(adapter: RuntimeAdapter, order: Start) -> float:
@@ -188,7 +188,7 @@ def seconds_alone(adapter: RuntimeAdapter, order: Start) -> float:
         )
         return time.monotonic() - begun
     finally:
-        tmux.kill_session(address.session_id, seconds=120)
+        call_tmux(tmux.socket, (("kill-session", "-t", address.session_id),))
 
 
 def pane_order(adapter: RuntimeAdapter, root: Path, worktree: Path, **given: Any) -> Start:

@@ -16,7 +16,7 @@ import pytest
 
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.plain_text import BEFORE, as_text
-from tests.runtimes.panes import Pane, pane_of, pane_order, seconds_alone
+from tests.runtimes.panes import SESSION, Pane, pane_of, pane_order, seconds_alone
 from tests.runtimes.real.clis import CLIS
 from tests.runtimes.subjects import LONG_ROLE, Subject
 from tests.waiting import wait_until
@@ -99,7 +99,7 @@ def test_a_conversation_in_a_pane(subject: Subject, pane: Pane) -> None:
 
     conversation = pane.conversation_id
     assert conversation
-    pane.tmux.kill_session(pane.session_id, seconds=120)
+    pane.tmux.kill_session(pane.tmux.panes().panes[SESSION], seconds=120)
     wait_until(lambda: not subject.left_processes(), what="no process to be left")
     seen_before = len(subject.api.requests)
     again = order_of(subject, "and once more", conversation_id=conversation, resume=True)

@@ -27,6 +27,7 @@ from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
 from agent_farm.paths import is_builder_id
 from agent_farm.ports import release_ports, reserve_ports
+from agent_farm.tmux.snapshot import PaneFacts
 
 _GIT_SECONDS = 120.0  # how long a git that outlived its af may take to end
 
@@ -194,12 +195,12 @@ def check_unknown_sessions(farm: Farm) -> Iterator[Finding]:
             yield Finding(
                 "problem",
                 f"the tmux session {name} belongs to no builder",
-                heal=partial(_end, farm, name, pane.session_id),
+                heal=partial(_end, farm, name, pane),
             )
 
 
-def _end(farm: Farm, name: str, session: str) -> str:
-    farm.tmux.kill_session(session)
+def _end(farm: Farm, name: str, pane: PaneFacts) -> str:
+    farm.tmux.kill_session(pane)
     return f"{name} is ended"
 
 

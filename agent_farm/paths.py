@@ -60,6 +60,12 @@ class FarmPaths:
 
     root: Path
     former: tuple[str, ...] = ()
+    called: str = ""
+
+    @property
+    def name(self) -> str:
+        """As people call it: its directory, or that of the bare repository whose worktree `root` is."""
+        return self.called or self.root.name
 
     @property
     def state(self) -> Path:
@@ -118,7 +124,7 @@ class FarmPaths:
     @property
     def farm_name(self) -> str:
         """Safe in a tmux target and distinct for two checkouts of the same name."""
-        slug = re.sub(r"[^a-z0-9]+", "-", self.root.name.lower()).strip("-")[:24].rstrip("-") or "farm"
+        slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:24].rstrip("-") or "farm"
         return f"{slug}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:4]}"
 
     def session(self, builder_id: str) -> str:

@@ -109,7 +109,7 @@ async def paints(root: Path) -> tuple[float, list[float]]:
         first.set_result(queue_and_first(Context(open_farm(root)), Review()))
 
     asking = asyncio.get_running_loop().run_in_executor(None, ask)
-    screen = ReviewScreen(root, first=first)  # type: ignore[arg-type]
+    screen = ReviewScreen(root, root.name, first=first)  # type: ignore[arg-type]
     async with KeyedApp(screen).run_test(size=(120, 40)):
         await painted(screen, 0)
         took = time.perf_counter() - begun

@@ -37,8 +37,8 @@ class BoardScreen(KeyedScreen):
         at_once("escape", "back"),
     ]
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, called: str) -> None:
+        super().__init__(root, called)
         self.known: Known | None = None
         self.sorting = SORTINGS[0]
         self.words = ""
@@ -50,7 +50,7 @@ class BoardScreen(KeyedScreen):
         return self.builders.chosen
 
     def compose(self) -> ComposeResult:
-        yield Static(self.root.name, id="head")
+        yield Static(self.called, id="head")
         yield Static("", id="landing")
         yield Container(self.builders, self.view, id="body")
         yield Input(placeholder="words to show only", id="filter")
@@ -85,7 +85,7 @@ class BoardScreen(KeyedScreen):
 
     def _heading(self, known: Known) -> Text:
         needing = sum(one.status.state in NEEDS_YOU for one in known.builders.values())
-        parts = [self.root.name, counted(len(known.builders), "builder")]
+        parts = [self.called, counted(len(known.builders), "builder")]
         parts += [f"{needing} need{'s' if needing == 1 else ''} you"] if needing else []
         parts += [f"only: {self.words}"] if self.words else []
         parts += [f"by {self.sorting}"] if self.sorting != SORTINGS[0] else []
@@ -141,7 +141,9 @@ class BoardScreen(KeyedScreen):
         from agent_farm.board.review_screen import ReviewScreen  # the board itself paints sooner without it
 
         marked = tuple(one.id for one in self.chosen) if self.builders.marked else ()
-        self.app.push_screen(ReviewScreen(self.root, marked, at=None if marked else self.builders.current))
+        self.app.push_screen(
+            ReviewScreen(self.root, self.called, marked, at=None if marked else self.builders.current)
+        )
 
     def on_screen_resume(self) -> None:
         self.view.look_again()

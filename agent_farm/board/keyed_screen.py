@@ -58,9 +58,9 @@ class KeyedScreen(Screen[None]):
     keys: ClassVar[Sequence[Key[Any]]] = ()
     acts: Any
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, called: str) -> None:
         super().__init__()
-        self.root = root
+        self.root, self.called = root, called
 
     @property
     def keyed(self) -> KeyedApp:

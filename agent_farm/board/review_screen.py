@@ -46,10 +46,16 @@ class ReviewScreen(KeyedScreen):
     ]
 
     def __init__(
-        self, root: Path, ids: tuple[str, ...] = (), *, at: str | None = None, first: First | None = None
+        self,
+        root: Path,
+        called: str,
+        ids: tuple[str, ...] = (),
+        *,
+        at: str | None = None,
+        first: First | None = None,
     ) -> None:
         """Of those named, else of all; it begins `at` one of them. `first` has been asked for already."""
-        super().__init__(root)
+        super().__init__(root, called)
         self.ids, self._at, self._first = ids, at, first
         self.items: list[ReviewItem] = []
         self.place = 0
@@ -62,7 +68,7 @@ class ReviewScreen(KeyedScreen):
         self._ahead: dict[tuple[str, str, bool], ReviewShown] = {}
 
     def compose(self) -> ComposeResult:
-        yield Static(self.root.name, id="head")
+        yield Static(self.called, id="head")
         yield Horizontal(Static("", id="results"), self.view, id="review")
         yield Static("", id="said")
         yield KeyLine(id="keys")
@@ -187,7 +193,7 @@ class ReviewScreen(KeyedScreen):
 
     def _say_where(self) -> None:
         item = self.item
-        parts = [self.root.name]
+        parts = [self.called]
         if item is not None:
             parts = [
                 f"{self.place + 1}/{len(self.items)}",

@@ -19,4 +19,4 @@ def board() -> None:
     from agent_farm.board.board_screen import BoardScreen  # Textual takes longer to load than any command
     from agent_farm.board.keyed_app import KeyedApp
 
-    KeyedApp(BoardScreen(farm.root)).show()
+    KeyedApp(BoardScreen(farm.root, farm.paths.name)).show()

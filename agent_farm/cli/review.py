@@ -178,13 +178,13 @@ def _open_screen(typed: Typed) -> int | None:
     from concurrent.futures import ThreadPoolExecutor
 
     context, request = typed.context, typed.request
-    root = context.farm.root
+    farm = context.farm
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(queue_and_first, context, request)
         from agent_farm.board.keyed_app import KeyedApp
         from agent_farm.board.review_screen import ReviewScreen
 
-        KeyedApp(ReviewScreen(root, tuple(request.ids), first=first)).show()
+        KeyedApp(ReviewScreen(farm.root, farm.paths.name, tuple(request.ids), first=first)).show()
     return 0
 
 

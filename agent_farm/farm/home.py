@@ -68,7 +68,7 @@ class Place(Struct, frozen=True):
 
 def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
     """Whoever opens a farm passes here. `was_moved`: a person says so, whatever can be seen."""
-    paths = FarmPaths(repository.root)
+    paths = FarmPaths(repository.root, called=repository.name_in(repository.root))
     if not paths.state.is_dir():
         return Place(repository, paths)
     home = load_home(paths)
@@ -152,7 +152,7 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
     with suppress(AgentFarmError):  # that file is the user's, not the farm's: new ports are found without
         for place in places:
             rename_farm(place, repository.root)
-    names = (FarmPaths(place).farm_name for place in places)
+    names = (FarmPaths(place, called=repository.name_in(place)).farm_name for place in places)
     former = tuple(dict.fromkeys((*names, *home.former)))
     now = replace(paths, former=former)
     running = [record for record in Registry(now).read().values() if record.state == "running"]

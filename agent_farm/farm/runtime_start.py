@@ -218,7 +218,7 @@ def _told(farm: Farm, record: BuilderRecord) -> dict[str, object] | None:
         "names": [],
         "to": list(targets),
         "tmux": ["tmux", "-S", record.socket],
-        "farm": farm.root.name,
+        "farm": farm.paths.name,
     }
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.builders.check_list import MOST_ITEMS, Item
 from agent_farm.errors import ToolMissing, UsageError
 from agent_farm.forge.forge_cli import ForgeCli, ForgeError, words_of
 from agent_farm.forge.issues import plain_text
+from agent_farm.launch import as_command
 
 PLACE = ".beads"
 _TOLD = ("description", "design", "acceptance_criteria")
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*-[A-Za-z0-9.-]{1,40}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}-[A-Za-z0-9.]{1,40}")
+_FREE = ("--status", "open", "--assignee", "")
 
 
 def bead(root: Path, id: str) -> Item:
@@ -25,17 +28,27 @@ def bead(root: Path, id: str) -> Item:
 
 
 def ready_beads(root: Path) -> list[Item]:
-    """Those that nothing blocks, by bd's own word."""
-    return _items(_bd(root).ask("ready", "--json", what="list what is ready"))
+    """Those that nothing blocks, by bd's own word, and that nobody is at: some versions list those, too."""
+    many = ("ready", "--limit", str(MOST_ITEMS), "--json")
+    return _items(_bd(root).ask(*many, what="list what is ready"), state="open")
 
 
 def claim(root: Path, id: str) -> None:
-    """Refused by bd itself where somebody else was faster."""
-    _bd(root, id).run("update", id, "--claim", what=f"claim {id}")
+    """Refused where somebody else was faster: bd then prints no issue, and some versions end with 0."""
+    if not _bd(root, id).run("update", id, "--claim", "--json", what=f"claim {id}").strip():
+        raise ForgeError(
+            f"{id} is claimed already",
+            why="bd show names who has it; an issue that nobody is at any more can be given back.",
+            hint=giving_back(id),
+        )
 
 
 def give_back(root: Path, id: str) -> None:
-    _bd(root, id).run("update", id, "--status", "open", what=f"give {id} back")
+    _bd(root, id).run("update", id, *_FREE, what=f"give {id} back")
+
+
+def giving_back(id: str) -> str:
+    return as_command("bd", "update", id, *_FREE)
 
 
 def close(root: Path, id: str, builder: str) -> None:
@@ -53,14 +66,16 @@ def _bd(root: Path, id: str | None = None) -> ForgeCli:
     return ForgeCli("bd", program, root)
 
 
-def _items(answer: object) -> list[Item]:
-    """An object or a list of them, as bd's versions have it."""
+def _items(answer: object, *, state: str | None = None) -> list[Item]:
+    """An object or a list of them, bare or with the version of its form, as bd's versions have it."""
+    if isinstance(answer, Mapping) and "data" in answer:
+        answer = answer["data"]
     rows = answer if isinstance(answer, list) else [answer]
     found = []
     for row in rows[:MOST_ITEMS]:
-        id, title = words_of(row, "id"), plain_text(words_of(row, "title"))
-        if _ID.fullmatch(id) and title:
+        id, title, status = words_of(row, "id"), plain_text(words_of(row, "title")), words_of(row, "status")
+        if _ID.fullmatch(id) and title and state in (None, status):
             parts = [plain_text(words_of(row, name)) for name in _TOLD]
             text = "\n\n".join([" ".join(title.split()), *filter(None, parts)])
-            found.append(Item(id, text, words_of(row, "status") == "closed"))
+            found.append(Item(id, text, status == "closed"))
     return found

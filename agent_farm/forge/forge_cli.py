@@ -67,7 +67,7 @@ class ForgeCli:
         except OSError as error:
             raise ToolMissing(f"{self.program} cannot be started", why=error.strerror) from None
         if done.returncode:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())[:400]
+            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[:400]
             again = as_command("cd", self.root) + " && " + as_command(self.name, *args)
             raise ForgeError(f"{self.name} could not {what}", why=said or None, hint=again)
         if len(done.stdout) > _MOST_BYTES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -29,6 +30,13 @@ class Repository(Struct, frozen=True):
     checkout: Path
     prefix: str
     git_dir: Path
+
+    def name_in(self, root: Path) -> str:
+        """What people call it where its main checkout is `root`: not after one of a bare one's worktrees."""
+        if self.git_dir == self.common_dir:
+            return root.name
+        shared = Path(os.path.normpath(root / os.path.relpath(self.common_dir, self.root)))
+        return shared.parent.name if shared.name.startswith(".") else shared.name.removesuffix(".git")
 
     def head(self, checkout: Path | None = None) -> Head:
         """Of the user's checkout, or of the one given."""

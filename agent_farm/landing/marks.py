@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_farm.builders.check_list import marked
@@ -9,9 +10,19 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.forge.beads import PLACE, bead, close
+from agent_farm.forge.beads import PLACE, bead, close, giving_back
 from agent_farm.inside import read_plain, require_inside
 from agent_farm.paths import is_below
+
+
+def left_claimed(farm: Farm, records: Sequence[BuilderRecord]) -> Iterator[str]:
+    """What there is to say of those that are gone, whose issues of beads are claimed for nobody now."""
+    claimed = [record for record in records if (record.source or "").startswith(f"{PLACE}#")]
+    there = farm.registry.read() if claimed else {}
+    for record in claimed:
+        if record.id not in there:
+            issue = str(record.source).split("#")[1]
+            yield f"{issue} is still claimed; to give it back: {giving_back(issue)}"
 
 
 def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None) -> list[str]:

@@ -47,14 +47,17 @@ def _shown(here: Path) -> Iterator[FarmShown]:
     for root in known_farms(here):
         builders: list[Colleague] = []
         port = problem = None
+        name = root.name
         try:
-            builders = [Colleague.of(one) for one in list_builders(open_farm(root), with_git=False)]
+            farm = open_farm(root)
+            name = farm.paths.name
+            builders = [Colleague.of(one) for one in list_builders(farm, with_git=False)]
             address = running_server(root)
             port = address.port if address else None
         except (AgentFarmError, OSError) as error:
             problem = in_one_line(error)
         needing = sum(one.state in NEEDS_YOU for one in builders)
-        yield FarmShown(root.name, str(root), root == here, port, needing, tuple(builders), problem)
+        yield FarmShown(name, str(root), root == here, port, needing, tuple(builders), problem)
 
 
 FARMS = reads(

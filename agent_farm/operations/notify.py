@@ -47,7 +47,7 @@ def _run(context: Context, request: Notify) -> Iterator[Told]:
     tmux = ("tmux", "-S", farm.tmux.path(os.environ))
     for target in targets:
         try:
-            tell(target, facts, farm=farm.root.name, tmux=tmux)
+            tell(target, facts, farm=farm.paths.name, tmux=tmux)
         except NotTold as error:
             yield Told(shown_target(target), str(error))
         else:

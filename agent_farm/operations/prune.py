@@ -16,7 +16,7 @@ from agent_farm.farm.guarded_removal import Waived, check, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
 from agent_farm.git.changes import TreeState
-from agent_farm.landing.marks import mark_landed
+from agent_farm.landing.marks import left_claimed, mark_landed
 from agent_farm.operations.builders import choose_each, each, told
 from agent_farm.operations.operation import (
     Answer,
@@ -143,6 +143,8 @@ def _run(context: Context, request: Prune) -> Iterator[Part]:
     for record in home:  # by another way than af merge
         for marked in mark_landed(farm, record):
             context.tell(marked)
+    for note in left_claimed(farm, [record for record in chosen if record not in home]):
+        context.tell(note)
 
 
 Chosen = tuple[list[BuilderRecord], dict[str, TreeState]]

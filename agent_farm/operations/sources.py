@@ -114,8 +114,18 @@ def runner(context: Context, agent: str | None) -> SubagentRunner:
     known = manager(context)
     if agent and agent not in known.config.agent_names:
         _require_no_runtime(context, agent)
-    chosen = agent or known.config.agent_for(_farm_runtime(context))
-    return SubagentRunner(known.config, known, narrate=context.tell, agent=chosen)
+    return SubagentRunner(
+        known.config, known, narrate=context.tell, agent=agent or _default(context, known.config)
+    )
+
+
+def _default(context: Context, config: ConfigManager) -> str:
+    """Said where it is not the farm's runtime: a question goes to the vendor of who answers it."""
+    runtime = _farm_runtime(context)
+    chosen = config.agent_for(runtime)
+    if runtime and chosen == DEFAULT_AGENT != runtime:
+        context.tell(f"spawn.runtime is {runtime}, which af ask does not use: {chosen} is asked")
+    return chosen
 
 
 def _require_no_runtime(context: Context, name: str) -> None:

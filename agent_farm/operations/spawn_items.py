@@ -149,6 +149,8 @@ def _beads(farm: Farm, key: str | None) -> Spec:
     from agent_farm.forge.issues import Issue
 
     found = ready_beads(farm.root) if key in (None, "all") else [bead(farm.root, str(key))]
+    if closed := next((one.key for one in found if one.is_done), None):
+        raise UsageError(f"{closed} is closed", hint=as_command("bd", "reopen", closed))
 
     def prompt(item: Item) -> str:
         quoted = Issue(0, item.title, "", item.text).quoted
@@ -192,11 +194,10 @@ class Claimed:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._id and error is not None:
-            from agent_farm.forge.beads import give_back
+            from agent_farm.forge.beads import give_back, giving_back
 
             try:
                 give_back(self._root, self._id)
             except AgentFarmError as second:
                 if isinstance(error, AgentFarmError):
-                    again = as_command("bd", "update", self._id, "--status", "open")
-                    error.evidence = (*error.evidence, f"{second.what}: {again}")
+                    error.evidence = (*error.evidence, f"{second.what}: {giving_back(self._id)}")

@@ -36,7 +36,7 @@ VENDOR = STATIC / "vendor"
 def farm_facts(farm: Farm) -> dict[str, Any]:
     """`terminal`: xterm, or screen where this installation was made without npm."""
     return {
-        "name": farm.root.name,
+        "name": farm.paths.name,
         "root": str(farm.root),
         "version": __version__,
         "terminal": "xterm" if (VENDOR / "xterm.mjs").is_file() else "screen",

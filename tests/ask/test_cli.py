@@ -99,6 +99,22 @@ def test_a_runtime_that_cannot_be_kept_to_the_sources_is_refused(stage: Stage, a
     assert stage.left() == []
 
 
+def test_who_is_asked_in_place_of_the_farms_runtime_is_said(stage: Stage, app: Path, repo: Path) -> None:
+    settings = '[spawn]\nruntime = "goose"\n'
+    commit_files(
+        repo,
+        {
+            "agent_runtime.json": '{"runtimes": {"goose": {"acp": ["goose", "acp"]}}}',
+            "agent-farm.toml": settings,
+        },
+    )
+    stage.write({"agents": {"claude-code": {"ask": str(stage.script())}}})
+    told = "spawn.runtime is goose, which af ask does not use: claude-code is asked"
+    asked = af("ask", "-s", "app", "Why?", cwd=repo)
+    assert (asked.stdout, asked.stderr.splitlines()[0]) == ("the answer\n", told)
+    assert told not in af("ask", "-s", "app", "--agent", "claude-code", "Why?", cwd=repo).stderr
+
+
 def test_sources_from_add_to_remove(stage: Stage, tmp_path: Path) -> None:
     path, remote = stage.directory("app"), make_repo(tmp_path / "lib")
     assert af("sources", "add", "app", str(path)).stdout == f"app: directory {path}\n"

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent_farm.farm.farm import open_farm
+from agent_farm.operations.farms import FARMS
+from agent_farm.operations.operation import Context, Nothing
+from agent_farm.paths import FarmPaths
 from tests.conftest import Af
+from tests.farm.traces import all_sessions
 from tests.gitrepo import commit_files, git, make_repo, write_files
 
 
@@ -51,6 +56,10 @@ def test_the_whole_life_in_worktrees_of_a_bare_repository(repo: Path, tmp_path: 
     git(project, "worktree", "add", "-q", "-b", "side", "side")
     id = spawn(af, "One", cwd=project)["id"]
     other = spawn(af, "Two", cwd=side)["id"]
+    (session,) = (name for name in all_sessions() if name.endswith(id))
+    assert session.startswith("af-project-")
+    (shown,) = FARMS.answer_to(Context(open_farm(side)), Nothing()).farms
+    assert (shown.name, shown.root) == ("project", str(project / "main"))
     for place in (project, side, project / "main", project / "main/.builders" / id):
         assert {id, other} <= set(af("status", cwd=place).stdout.split())
     assert "new file mode" in af("diff", id, cwd=side).stdout
@@ -82,7 +91,9 @@ def test_a_bare_project_that_was_moved(repo: Path, tmp_path: Path, af: Af) -> No
     refused = af("status", cwd=moved / "b.git")
     assert f"hint: git -C {moved}/b.git worktree repair {moved}/main" in refused.stderr
     git(moved / "b.git", "worktree", "repair", str(moved / "main"))
+    before = FarmPaths(project / "main", called="b").farm_name
     assert "The farm was moved" in af("status", cwd=moved / "b.git").stderr
+    assert json.loads((moved / "main/.agent-farm/home.json").read_text())["former"] == [before]
     assert af("merge", id, cwd=moved / "b.git").returncode == 0
     assert [*(moved / "main").glob("demo-*")]
 

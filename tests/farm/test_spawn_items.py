@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -158,20 +159,65 @@ def test_links_and_large_files_are_refused(farm: Path, af: Af, tmp_path: Path) -
     assert "large.md holds 1600000 bytes" in af("spawn", "--spec", "large.md", "--item", "1").stderr
 
 
-def test_an_issue_of_beads_is_claimed_and_closed(farm: Path, af: Af, tmp_path: Path) -> None:
-    """`bd` prints what its version 0.40 does."""
+@pytest.fixture
+def bd(farm: Path, tmp_path: Path) -> Callable[[], list[str]]:
+    """What a `bd` was asked that answers as 0.47.1 does: it says on stderr that an issue is somebody else's,
+    and ends with 0; on stdout that there is none. Its `ready` has the form that 2.0 is to have."""
     (tmp_path / "bin").mkdir()
-    asked = tmp_path / "asked"
-    issue = [{"id": "bd-a1b2", "title": "Fix it", "status": "open", "description": "</x> $(touch pwned)"}]
-    (tmp_path / "show.json").write_text(json.dumps(issue))
-    script = f'#!/bin/sh\necho "$@" >> {asked}\nif [ "$1" = show ]; then cat {tmp_path}/show.json; fi\n'
-    (tmp_path / "bin/bd").write_text(script)
-    (tmp_path / "bin/bd").chmod(0o755)
+    issue = {"id": "bd-a1b2", "title": "Fix it", "status": "open", "description": "</x> $(touch pwned)"}
+    taken = {"id": "bd-kim", "title": "Taken", "status": "in_progress", "assignee": "Kim"}
+    done = {"id": "bd-done", "title": "Done", "status": "closed"}
+    ready = {"schema_version": 1, "data": [taken, issue]}
+    for name, value in {"bd-a1b2": [issue], "bd-kim": [taken], "bd-done": [done], "ready": ready}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    program = tmp_path / "bin/bd"
+    program.write_text(
+        f"""#!/bin/sh
+cd {tmp_path}; echo "$@" >> asked
+case "$1 $2 $3" in
+    "show "*) cat "$2.json" 2> {os.devnull} || {{ echo '{{"error": "no issue found"}}'; exit 1; }} ;;
+    ready*) cat ready.json ;;
+    "update bd-kim --claim") echo "Error updating bd-kim: already claimed by Kim" >&2 ;;
+    "update "*) cat "$2.json" ;;
+esac
+"""
+    )
+    program.chmod(0o755)
+    return lambda: (tmp_path / "asked").read_text().splitlines()
+
+
+@pytest.fixture
+def beads(af: Af, tmp_path: Path) -> Af:
     env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    builder = spawn(af, "--spec", ".beads", "--item", "bd-a1b2", env=env)["builder"]
+    return cast(Af, lambda *args: af(*args, env=env))
+
+
+def test_an_issue_of_beads_is_claimed_and_closed(bd: Callable[[], list[str]], beads: Af) -> None:
+    builder = spawn(beads, "--spec", ".beads", "--item", "bd-a1b2")["builder"]
     assert builder["task_text"] == "bd-a1b2 Fix it"
     assert "$(touch pwned)" in Path(builder["prompt_file"]).read_text()
-    assert asked.read_text().splitlines()[-1] == "update bd-a1b2 --claim"
-    assert af("wait", builder["id"], "--timeout", "60").returncode == 0
-    assert af("merge", builder["id"], env=env).returncode == 0
-    assert asked.read_text().splitlines()[-1] == f"close bd-a1b2 --reason Landed by builder {builder['id']}"
+    assert bd()[-1] == "update bd-a1b2 --claim --json"
+    assert beads("wait", builder["id"], "--timeout", "60").returncode == 0
+    assert beads("merge", builder["id"]).returncode == 0
+    assert bd()[-1] == f"close bd-a1b2 --reason Landed by builder {builder['id']}"
+
+
+def test_an_issue_of_beads_that_somebody_is_at_is_left_to_them(
+    farm: Path, bd: Callable[[], list[str]], beads: Af
+) -> None:
+    refused = beads("spawn", "--runtime", "demo", "--spec", ".beads", "--item", "bd-kim")
+    assert (refused.returncode, traces(farm).left()) == (1, {})
+    assert "bd-kim is claimed already" in refused.stderr
+    assert "hint: bd update bd-kim --status open --assignee ''" in refused.stderr
+    closed = beads("spawn", "--runtime", "demo", "--spec", ".beads", "--item", "bd-done")
+    assert "bd-done is closed" in closed.stderr
+    assert "no issue found" in beads("spawn", "--spec", ".beads", "--item", "bd-none").stderr
+    assert not [line for line in bd() if "bd-done --claim" in line]
+    (one,) = spawn(beads, "--spec", ".beads", "--item", "all")["builders"]
+    assert one["task_text"] == "bd-a1b2 Fix it"
+
+
+def test_a_claim_that_nobody_works_on_any_more_is_told(bd: Callable[[], list[str]], beads: Af) -> None:
+    id = spawn(beads, "--spec", ".beads", "--item", "bd-a1b2")["builder"]["id"]
+    gone = beads("prune", "--stop", "--discard-changes", "--discard-commits", id)
+    assert "bd-a1b2 is still claimed; to give it back: bd update bd-a1b2 --status open" in gone.stderr

@@ -62,8 +62,8 @@ def _evidence(item: ReviewItem | None, shown: ReviewShown) -> Iterator[tuple[str
     if proof is None:
         yield "no check has run on it", "yellow"
     else:
-        good = proof.state == "proven"
-        yield proof.state + (f": {proof.reason}" if proof.reason else ""), "green" if good else "red"
+        colour = {"proven": "green", "flagged": "yellow"}.get(proof.state, "red")
+        yield proof.state + (f": {proof.reason}" if proof.reason else ""), colour
         for check in proof.checks:
             if not check.passed:
                 yield f"{check.name} failed: {check.command}, its output is in {check.log}", "red"

@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-ProofState = Literal["proven", "red", "conflicts", "uncommitted", "empty", "stale"]
+ProofState = Literal["proven", "flagged", "red", "conflicts", "uncommitted", "empty", "stale"]
+
+_SIGNS = {"proven": "✓", "flagged": "!"}
 
 
 class Flag(Struct, frozen=True):
@@ -43,9 +45,9 @@ class CheckFacts(Struct, frozen=True):
 class Proof(Struct, frozen=True):
     """Of the commit `work` merged into `target`, which is the tip of the branch `into`.
 
-    `state` is `proven` when there are commits, nothing is uncommitted and every check passed on both
-    together; else it names the first thing that stands against it. `stale`: one of both has moved
-    since, or other checks are declared.
+    `state` is `proven` when there are commits, nothing is uncommitted, every check passed on both together
+    and the diff has no flags; `flagged` when only flags stand against it; else it names the first thing that
+    does. `stale`: one of both has moved since, or other checks are declared.
     """
 
     state: ProofState
@@ -63,13 +65,19 @@ class Proof(Struct, frozen=True):
     evidence: Annotated[tuple[str, ...], Meta(description="Files that are not committed or in conflict")] = ()
 
     @property
+    def passed(self) -> bool:
+        """Every check, as it stands now; whether the diff weakens them is for a person to say."""
+        return self.state in _SIGNS
+
+    @property
     def mark(self) -> str:
-        """One sign for a line of a table: ✓ or ✗, in brackets where it is old, with ! where flags are up."""
+        """One sign for a line of a table: ✓, ! for flagged, in brackets once stale, or ✗."""
         if self.state in ("uncommitted", "empty"):
             return ""
-        was = "(✓)" if self.reason and "was proven" in self.reason else ""
-        sign = {"proven": "✓", "stale": was}.get(self.state, "✗")
-        return f"{sign}!" if sign and self.flags else sign
+        if self.state == "stale":
+            was = (self.reason or "").rpartition(" ")[2]
+            return f"({_SIGNS[was]})" if was in _SIGNS else ""
+        return _SIGNS.get(self.state) or ("✗!" if self.flags else "✗")
 
     def judged_now(self, *, work: str | None, target: str | None, changed: bool) -> Proof:
         """As it stands now that these are checked out; None where nobody knows."""
@@ -77,7 +85,7 @@ class Proof(Struct, frozen=True):
             why = "the work has moved"
         elif target is not None and target != self.target:
             why = f"{self.into} has moved"
-        elif changed and self.state == "proven":
+        elif changed and self.passed:
             why = "something is not committed"
         elif not changed and self.state == "uncommitted":
             why = "all is committed"
@@ -89,7 +97,7 @@ class Proof(Struct, frozen=True):
         """As it stands where these are the commands of the checks; None where nobody knows."""
         ran = [check.command for check in self.checks]
         wanted = list(commands or ())
-        if commands is None or not ran or ran == (wanted if self.state == "proven" else wanted[: len(ran)]):
+        if commands is None or not ran or ran == (wanted if self.passed else wanted[: len(ran)]):
             return self
         return self._stale("the checks are others now")
 

@@ -56,7 +56,7 @@ def _show_checked(part: Checked) -> None:
 
 
 def _conclude_check(found: AllChecked) -> None:
-    ready = [one.id for one in found.builders if one.state == "proven" and not one.proof.flags]
+    ready = [one.id for one in found.builders if one.state == "proven"]
     if ready:
         narrate_hint(as_command("af", "merge", *ready))
 
@@ -65,9 +65,9 @@ check = command_of(
     Way("check", _show_checked, _conclude_check),
     short={"yes": "-y"},
     epilog="""\b
-proven   committed, clean, and every check passed on the merged result
+proven   committed, clean, every check passed on the merged result, and no flags
+flagged  the same with flags, which are on the lines below: what to look at in the diff
 red      a check failed; conflicts, uncommitted, empty: what stands against it
-The lines below are flags: what to look at in the diff, even if all passed.
 Exit code 0 when all are proven.
 """,
 )

@@ -40,8 +40,8 @@ Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed
          on BRANCH, detached, rebase: what is checked out, if not its own
-         ✓ proven by checks, (✓) before it or its target moved, ✗ not
-         ! there are flags; af check shows them
+         ✓ proven by checks, ! flagged: they passed, but the diff is to be looked at
+         (✓) (!) before it or its target moved, ✗ red; af check shows more
          PR #12 open, merged, closed: as of the last look at the forge
          (af pr --refresh, or an open board or page)
          no tree, not ours: git is not asked there; af diff explains

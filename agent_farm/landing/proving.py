@@ -78,7 +78,7 @@ def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell
         red = verdict.failed
         proof = msgspec.structs.replace(
             proof,
-            state="red" if red else "proven",
+            state="red" if red else "flagged" if proof.flags else "proven",
             reason=f"{red.called} {red.told}" if red else None,
             tree=verdict.tree,
             checks=tuple(map(_facts, verdict.results)),

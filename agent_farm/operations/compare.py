@@ -100,7 +100,7 @@ def _compare(context: Context, request: Compare) -> Comparison:
     candidates = {
         id: Candidate(id, proof.work, proof.target, proof.tree)
         for id, proof in proofs.items()
-        if proof.state == "proven" and proof.tree
+        if proof.passed and proof.tree
     }
     crossed = list(cross_tests(farm, list(candidates.values()), checks, reuse=reuse, tell=context.tell))
     remember(farm.paths.comparisons, {id: proof.work for id, proof in proofs.items()})
@@ -165,7 +165,7 @@ class Size(NamedTuple):
 
 def _standing(proof: Proof, size: Size, usage: Usage | None, id: str) -> Standing:
     flags = tuple(dict.fromkeys(flag.kind for flag in proof.flags if flag.kind in _GRAVE))
-    against = None if proof.state == "proven" else proof.reason or proof.state
+    against = None if proof.passed else proof.reason or proof.state
     return Standing(id, against, flags, size.lines, (usage and usage.cost) or math.inf)
 
 

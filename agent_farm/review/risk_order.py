@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from agent_farm.builders.proof import Proof
 
-_STATES = {"red": 40, "conflicts": 40, "uncommitted": 20, "stale": 15, "empty": 5, "proven": 0}
+_STATES = {"red": 40, "conflicts": 40, "uncommitted": 20, "stale": 15, "empty": 5, "flagged": 0, "proven": 0}
 _FLAGS = {"secret": 30, "test-deleted": 20, "test-skipped": 20, "test-weakened": 20, "exit-forced": 20}
 _FLAG, _MOST_FLAGS = 10, 60
 _UNPROVEN = 25
@@ -24,7 +24,7 @@ def _reasons(proof: Proof | None, lines: int, overlaps: Collection[str]) -> Iter
         yield _UNPROVEN, "no check has run on it"
     else:
         said = f"{proof.state}: {proof.reason}" if proof.reason else proof.state
-        yield _STATES[proof.state], "" if proof.state == "proven" else said
+        yield _STATES[proof.state], "" if proof.passed else said
         kinds = dict.fromkeys(flag.kind for flag in proof.flags)
         points = sum(_FLAGS.get(kind, _FLAG) for kind in kinds)
         yield min(points, _MOST_FLAGS), f"flags: {', '.join(kinds)}" if kinds else ""

@@ -240,15 +240,15 @@ def test_a_proof_is_shown_when_it_comes(shop: Path, idle: str, af: Af, visit: Op
     page.wait_for_selector(f'[data-id="{idle}"]')
     assert page.query_selector(".proof") is None
     assert af("config", "set", "check.command", "echo '<b>fine</b>'").returncode == 0
-    assert af("check", idle).returncode == 0
-    mark = page.wait_for_selector(f'[data-id="{idle}"] .proof.proven')
+    assert af("check", idle).returncode == 1
+    mark = page.wait_for_selector(f'[data-id="{idle}"] .proof.flagged')
     assert mark is not None
-    assert mark.inner_text().startswith("✓!")
+    assert mark.inner_text().startswith("!")
     page.goto(f"{page.url.partition('#')[0]}#/builder/{idle}")
     details = page.wait_for_selector(".proof-details")
     assert details is not None
     text = details.inner_text()
-    for part in ("proven", "main", "check: passed", ".log", "exit-forced · check.sh:1", "tree "):
+    for part in ("flagged", "main", "check: passed", ".log", "exit-forced · check.sh:1", "tree "):
         assert part in text
     commit_files(shop / ".builders" / idle, {"more.txt": "x\n"})
     af("status", "--fresh")

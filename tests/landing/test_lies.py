@@ -1,4 +1,4 @@
-"""Twenty ways to claim what is not so: none is shown as proven without a flag; honest work is.
+"""Twenty ways to claim what is not so: none is shown as proven; honest work is.
 
 The builders are worktrees as agents leave them: what ended their turn makes no difference to a proof.
 """
@@ -307,24 +307,24 @@ SEEDS = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(10)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_lie_is_proven_without_a_flag(tmp_path: Path, seed: int) -> None:
+def test_no_lie_is_proven(tmp_path: Path, seed: int) -> None:
     believed = []
     for (name, scene), act in zip(farms(tmp_path, seed, LIES), LIES, strict=True):
         act(scene)
         proof = shown(scene, asked=act is not moved_after_its_proof)
-        if proof is not None and proof.state == "proven" and not proof.flags:
+        if proof is not None and proof.state == "proven":
             believed.append(name)
     assert len(LIES) >= 20
     assert believed == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_honest_work_is_proven_without_a_flag(tmp_path: Path, seed: int) -> None:
+def test_honest_work_is_proven(tmp_path: Path, seed: int) -> None:
     refused = []
     acts = HONEST * 3
     for (name, scene), act in zip(farms(tmp_path, seed, acts[:20]), acts, strict=False):
         act(scene)
         proof = shown(scene)
-        if proof is None or proof.state != "proven" or proof.flags:
+        if proof is None or proof.state != "proven":
             refused.append((name, proof))
     assert refused == []

@@ -120,18 +120,22 @@ def test_what_stands_against_a_proof_before_any_check_runs(builder: Spawned, rep
     assert found["proof"]["checks"] == []
 
 
-def test_flags_stand_beside_a_proof(builder: Spawned) -> None:
+def test_what_has_flags_is_not_called_proven(builder: Spawned) -> None:
     commit_files(builder.worktree, {"check.sh": "exit 0\n", "words": "zzz\n"}, "work")
     code, found = check(builder)
-    assert (code, found["state"]) == (0, "proven")
+    assert (code, found["state"]) == (1, "flagged")
     assert [(flag["kind"], flag["file"]) for flag in found["proof"]["flags"]] == [
         ("exit-forced", "check.sh"), ("check-changed", "check.sh"),
     ]  # fmt: skip
     told = text(builder, "check", builder.id)
     assert "  exit-forced  check.sh:1: forces an exit code: exit 0\n" in told
     assert "hint:" not in told
-    assert "✓!" in text(builder, "status")
-    assert "check.sh:1: forces an exit code: exit 0 (and 1 more)" in text(builder, "status")
+    shown_now = text(builder, "status")
+    assert "✓" not in shown_now
+    assert "check.sh:1: forces an exit code: exit 0 (and 1 more)" in shown_now
+    commit_files(builder.worktree, {"more": "x\n"}, "more")
+    assert "(!)" in text(builder, "status", "--fresh")
+    assert shown(builder)["reason"] == "the work has moved; it was flagged"
 
 
 def test_what_attributes_hide_from_diffs_is_looked_at_all_the_same(builder: Spawned, repo: Path) -> None:

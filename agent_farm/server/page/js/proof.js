@@ -5,22 +5,23 @@ import { moment } from "./format.js";
 
 const MARKS = {
   proven: ["✓", "proven: every check passed on it merged into its target"],
-  stale: ["(✓)", "it was proven before it or its target moved"],
+  flagged: ["!", "flagged: every check passed on it merged into its target"],
   red: ["✗", "not proven"],
   conflicts: ["✗", "not proven"],
 };
 
 /* Nothing for what has not been checked, or has nothing to check. */
 export function proofMark(proof) {
-  if (!proof || !(proof.state in MARKS)) return null;
-  if (proof.state === "stale" && !/was proven/.test(proof.reason)) return null;
-  const [sign, word] = MARKS[proof.state];
+  const was = proof?.state === "stale" ? /was (proven|flagged)/.exec(proof.reason)?.[1] : null;
+  const said = MARKS[was ?? proof?.state];
+  if (!said) return null;
+  const [sign, word] = was ? [`(${said[0]})`, `it was ${was} before it or its target moved`] : said;
   const flags = proof.flags.length ? `, ${proof.flags.length} to look at` : "";
   const title = `${word}${proof.reason ? ` (${line(proof.reason)})` : ""}${flags}`;
   return h(
     "span",
     { class: `proof ${proof.state}`, title },
-    `${sign}${flags ? "!" : ""}`,
+    `${sign}${flags && sign === "✗" ? "!" : ""}`,
     h("span.visually-hidden", ` ${title}`),
   );
 }

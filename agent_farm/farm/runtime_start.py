@@ -30,6 +30,8 @@ from agent_farm.sessions.butlers import load_butler
 DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
 # For how long a first prompt waits for the tools of a server that may be dead.
 TOOLS_SECONDS = 20.0  # less than HOOK_SECONDS
+# Of several: most of one start is waiting for the disk and tmux.
+STARTS_AT_ONCE = 4
 
 
 def draw_run() -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from functools import partial
 from itertools import count
+from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
 
@@ -94,3 +95,46 @@ def side_by_side(
     except BaseException:
         asking.end()
         raise
+
+
+def as_asked(
+    questions: Mapping[K, Callable[[], V]], *, workers: int | None = None
+) -> Iterator[tuple[K, V | AgentFarmError]]:
+    """As `side_by_side`, each as soon as it and all before it have answered.
+
+    After an interrupt, too, whatever came of those that had begun is told.
+    """
+    ended = SimpleQueue[tuple[K, V | BaseException]]()
+
+    def answered(name: K, question: Callable[[], V]) -> None:
+        try:
+            ended.put((name, question()))
+        except BaseException as error:
+            ended.put((name, error))
+
+    asked = {name: partial(answered, name, question) for name, question in questions.items()}
+    asking = Asking(asked, until=time.monotonic() + _A_DAY, workers=workers)
+    found = dict[K, V | BaseException]()
+    try:
+        for name in questions:
+            while name not in found:
+                other, value = ended.get()
+                found[other] = value
+            yield name, _expected(found.pop(name))
+    except BaseException as error:
+        asking.end()
+        if not isinstance(error, GeneratorExit):
+            while not ended.empty():
+                other, value = ended.get()
+                found[other] = value
+            for name, value in found.items():
+                yield name, _expected(value)
+        raise
+
+
+def _expected(value: V | BaseException) -> V | AgentFarmError:
+    if isinstance(value, OSError):
+        return AgentFarmError(str(value))
+    if isinstance(value, BaseException) and not isinstance(value, AgentFarmError):
+        raise value
+    return value

@@ -23,15 +23,13 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import each_held
 from agent_farm.farm.panes import find_panes
 from agent_farm.farm.preparation import setup_command
-from agent_farm.farm.runtime_start import draw_run, require_room, start_runtime
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE, draw_run, require_room, start_runtime
 from agent_farm.git.asking import side_by_side
 from agent_farm.operations.builders import BuilderId, Yes, choose, failures_of, told
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, acts
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
 from agent_farm.tmux.snapshot import PaneFacts
-
-_AT_ONCE = 4  # starts: most of one is waiting for the disk and tmux
 
 
 class Resume(Request):
@@ -203,7 +201,7 @@ def _start_all(
 
     try:
         starts = {id: partial(start, id) for id in ready}
-        found |= side_by_side(starts, workers=_AT_ONCE, step=partial(farm.step, "Starting"))
+        found |= side_by_side(starts, workers=STARTS_AT_ONCE, step=partial(farm.step, "Starting"))
     finally:
         if failed := {id: one.before for id, one in ready.items() if id not in started}:
             with farm.registry.edit() as now:

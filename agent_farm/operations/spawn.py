@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +14,16 @@ from agent_farm.builders.config import BuilderType
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, as_farm_error
 from agent_farm.farm.base_commit import choose_start
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.farm.waiting import start_later
+from agent_farm.git.asking import as_asked
 from agent_farm.operations.builders import failures_of
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_reservation import config_of, free_name
-from agent_farm.operations.spawn_several import expand, is_several, preflight_all
+from agent_farm.operations.spawn_several import Turn, expand, is_several, preflight_all, turns
 from agent_farm.operations.spawn_steps import make_builder
 
 
@@ -83,11 +86,12 @@ def _run(context: Context, request: Spawn) -> Iterator[Part]:
     else:
         plans = preflight_all(context, expand(request))
         _tell(context, plans)
-        for number, plan in enumerate(plans, 1):
-            try:
-                yield OneOfSeveral(_carry_out(context, plan))
-            except (AgentFarmError, OSError) as problem:
-                yield Failure.of(f"task {number}", as_farm_error(problem))
+        make = {
+            f"task {number}": partial(_in_turn, context, plan, turn)
+            for number, (plan, turn) in enumerate(zip(plans, turns(len(plans)), strict=True), 1)
+        }
+        for id, found in as_asked(make, workers=STARTS_AT_ONCE):
+            yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
     if not request.dry_run:
         start_later(context.farm)  # whoever waits may have been put in the queue as room became free
 
@@ -120,15 +124,22 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
         yield OneOfSeveral(found)
 
 
-def _carry_out(context: Context, plan: Plan) -> Spawned:
+def _in_turn(context: Context, plan: Plan, turn: Turn) -> Spawned:
+    try:
+        return _carry_out(context, plan, turn)
+    finally:
+        turn.pass_on()  # also by one that failed before it came
+
+
+def _carry_out(context: Context, plan: Plan, turn: Turn | None = None) -> Spawned:
     if plan.order.dry_run:
         return Spawned(plan=PlanShown.of(context.farm, plan), notes=plan.notes)
     if plan.work.source is None:
-        return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
+        return Spawned(builder=make_builder(context.farm, plan, turn=turn), notes=plan.notes)
     from agent_farm.operations.spawn_items import Claimed
 
     with Claimed(context.farm, plan.work):
-        return Spawned(builder=make_builder(context.farm, plan), notes=plan.notes)
+        return Spawned(builder=make_builder(context.farm, plan, turn=turn), notes=plan.notes)
 
 
 def _tell(context: Context, plans: Iterable[Plan]) -> None:

@@ -6,7 +6,8 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, pairwise
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -44,6 +45,28 @@ def expand(asked: Spawn) -> list[Spawn]:
     if len(found) > _MOST:
         raise UsageError(f"{len(found)} builders at once", why=f"{_MOST} is the most.")
     return _named_apart(found)
+
+
+class Turn:
+    """Of one of several that begin in order, side by side: it comes when the one before has passed it on."""
+
+    def __init__(self, come: Event, next: Event) -> None:
+        self._come, self._next = come, next
+
+    def __enter__(self) -> None:
+        self._come.wait()
+
+    def __exit__(self, *error: object) -> None:
+        self.pass_on()
+
+    def pass_on(self) -> None:
+        self._next.set()
+
+
+def turns(count: int) -> list[Turn]:
+    come = [Event() for _ in range(count + 1)]
+    come[0].set()
+    return [Turn(mine, next) for mine, next in pairwise(come)]
 
 
 def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:

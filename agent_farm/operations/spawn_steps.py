@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from msgspec.structs import replace
 
@@ -24,20 +24,27 @@ from agent_farm.operations.spawn_plan import Plan
 from agent_farm.operations.spawn_reservation import reserve, uninterrupted
 
 
-def make_builder(farm: Farm, plan: Plan, waited: BuilderRecord | None = None) -> BuilderShown:
+def make_builder(
+    farm: Farm,
+    plan: Plan,
+    waited: BuilderRecord | None = None,
+    *,
+    turn: AbstractContextManager[None] | None = None,
+) -> BuilderShown:
     """Carry out what `preflight` found possible, or put it in the queue. After any failure nothing is left;
-    one that has `waited` waits again.
+    one that has `waited` waits again. One of several is put on record in its `turn`.
 
     How it is shown is part of it: who is interrupted before they know of the builder has none.
     """
     keep_apart(farm.repository)
     with ExitStack() as stack:
-        record, lock = reserve(farm, plan, stack, waited)
+        with turn or nullcontext():
+            record, lock = reserve(farm, plan, stack, waited)
         if lock is None:
             return show_builder(farm, record.id)
         try:
             settle_home(farm.repository)  # the first spawn makes the directory it is written to
-            _make_worktree(farm, plan, record, lock)
+            _make_worktree(farm, plan, record, lock, alone=turn is None)
             _start(farm, plan, record)
             record = farm.registry.put(record.with_state("running"))
             if waited:
@@ -51,11 +58,11 @@ def make_builder(farm: Farm, plan: Plan, waited: BuilderRecord | None = None) ->
     return shown
 
 
-def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int) -> None:
+def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, alone: bool) -> None:
     upstream = plan.start.upstream
     # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
     if upstream or not take_slot(farm, record, plan.start.tip, lock):
-        with measured(farm):
+        with measured(farm) if alone else nullcontext():  # beside others it takes longer
             add_worktree(
                 farm.repository,
                 record.worktree_path,

@@ -110,3 +110,16 @@ def test_a_state_directory_that_cannot_be_made_undoes_the_spawn(repo: Path, af: 
     assert done.returncode == 1, done
     assert "Cannot write" in done.stderr
     assert traces(repo).left() == {}
+
+
+def test_several_interrupted_are_whole_or_not_there_and_are_told(repo: Path, af: Af, tmp_path: Path) -> None:
+    place = tmp_path / "shim"
+    env = shims.make(place, "tmux", 3, shims.INTERRUPTS_ALL)
+    done = af("spawn", "--runtime", "demo", "Fix it", "-n", "12", env=env, new_session=True)
+    assert done.returncode == 130, done
+    assert "Traceback" not in done.stderr
+    left = traces(repo)
+    assert set(done.stdout.split()) == left.records
+    assert 0 < len(left.records) < 12
+    assert left.worktrees == left.registered == left.runs == left.records == left.locks
+    assert len(left.branches) == len(left.sessions) == len(left.records)

@@ -62,7 +62,7 @@ def require_checks(farm: Farm) -> tuple[Check, ...]:
     if not checks:
         raise NotFound(
             "No check is declared",
-            why="Without one nothing is proven.",
+            why="Without one nothing is proven; `af merge` lands work as it is.",
             hint=as_command("af", "config", "set", "check.command", "make test"),
         )
     return checks

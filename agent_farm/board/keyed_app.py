@@ -7,12 +7,15 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key
+from textual.reactive import Reactive
 from textual.screen import Screen
 
 
 class KeyedApp(App[None]):
     CSS_PATH = "board.tcss"
     ENABLE_COMMAND_PALETTE = False
+    # the terminal's own colours, light or dark; set later it would have all styles read twice
+    theme: Reactive[str] = Reactive("ansi-dark")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
 
     def __init__(self, first: Screen[None]) -> None:
@@ -24,9 +27,6 @@ class KeyedApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         return self._first
-
-    def on_mount(self) -> None:
-        self.theme = "ansi-dark"  # the terminal's own colours, light or dark
 
     def show(self) -> None:
         """Until the person leaves; raises the bug that ended it."""

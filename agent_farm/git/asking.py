@@ -62,6 +62,16 @@ class Asking(Generic[K, V]):
                 continue
 
 
+def all_at_once(questions: Mapping[K, Callable[[], V]]) -> dict[K, V]:
+    """What each answers; raises the error of one that has no answer."""
+    answers: dict[K, V] = {}
+    for name, answer in side_by_side(questions, workers=len(questions)).items():
+        if isinstance(answer, AgentFarmError):
+            raise answer
+        answers[name] = answer
+    return answers
+
+
 def side_by_side(
     questions: Mapping[K, Callable[[], V]],
     *,

@@ -33,15 +33,34 @@ def ahead_behind(
 
 def resolve_commits(repository: Repository, names: Iterable[str]) -> dict[str, str | None]:
     """Each name's commit, asked in one process; None where there is none."""
-    asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
-    question = "".join(f"{name}^{{commit}}\n" for name in asked).encode("utf-8", "surrogateescape")
-    check = "--batch-check=%(objecttype) %(objectname)"
-    lines = run_git(repository.root, "cat-file", check, input=question).splitlines()
-    answers = dict(zip(asked, lines, strict=True))
-    found = {
-        name: line.removeprefix("commit ") for name, line in answers.items() if line.startswith("commit ")
+    names = list(names)
+    found = _resolved(repository, names, ("commit",))
+    return {name: found[name][0] if name in found else None for name in names}
+
+
+def resolve_trees(repository: Repository, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Commit and tree of each name that has a commit, asked in one process."""
+    return {
+        name: (commit, tree)
+        for name, (commit, tree) in _resolved(repository, names, ("commit", "tree")).items()
     }
-    return {name: found.get(name) for name in names}
+
+
+def _resolved(repository: Repository, names: Iterable[str], kinds: Sequence[str]) -> dict[str, list[str]]:
+    """An object of each kind, for every name that has them all."""
+    asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
+    question = "".join(f"{name}^{{{kind}}}\n" for name in asked for kind in kinds)
+    check = "--batch-check=%(objecttype) %(objectname)"
+    given = question.encode("utf-8", "surrogateescape")
+    rows = [
+        row.partition(" ") for row in run_git(repository.root, "cat-file", check, input=given).splitlines()
+    ]
+    of_each = dict(zip(asked, zip(*[iter(rows)] * len(kinds), strict=True), strict=True))
+    return {
+        name: [object for _, _, object in some]
+        for name, some in of_each.items()
+        if all(found == kind for (found, _, _), kind in zip(some, kinds, strict=True))
+    }
 
 
 def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, str]:
@@ -64,13 +83,13 @@ def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[st
     return Divergence(len(reached[one] - reached[other]), len(reached[other] - reached[one]))
 
 
-def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[str | None, dict[str, list[str]]]:
-    """The newest commit that all of `commits` contain, if it is one; and the parents of each above it."""
+def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """The newest commits that all of `commits` contain; and the parents of each that is above them."""
     common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
     question = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in common)])
     output = run_git(repository.root, "rev-list", "--parents", "--stdin", input=question.encode())
     above = {line[0]: line[1:] for line in map(str.split, output.splitlines())}
-    return common[0] if len(common) == 1 else None, above
+    return common, above
 
 
 def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:

@@ -125,11 +125,14 @@ def _plainly(
         for name, some in commits.items()
         if some and len(outer := sorted({one for commit in some for one in own.parents[commit]} - some)) == 1
     }
-    since = {fork: ask(repository, targets, [fork]).parents for fork in set(forks.values())}
+    since = {
+        fork: ask(repository, targets, [fork]).parents if {*targets} != {fork} else {}
+        for fork in set(forks.values())
+    }
     parents = {commit: few for some in (own.parents, *since.values()) for commit, few in some.items()}
     if len(parents) > _MOST_COMMITS:
         return answers
-    touched = _files_touched(repository, parents)
+    touched = _files_touched(repository, parents) if any(since.values()) else {}
 
     def files(some: Iterable[str]) -> frozenset[str]:
         return frozenset[str]().union(*(touched.get(commit, frozenset()) for commit in some))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
+from agent_farm.git.asking import all_at_once
 from agent_farm.git.git_process import ask_git, run_git
 from agent_farm.git.repository import Repository
 
@@ -98,13 +101,18 @@ def _has_remotes(repository: Repository) -> bool:
 def find_base(repository: Repository, name: str) -> Base:
     """A name that means nothing any more is an answer: `exists` is False."""
     question = ("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
-    status, output, _ = ask_git(repository.root, *question)
+    asked: dict[str, Callable[[], Any]] = {
+        "name": partial(ask_git, repository.root, *question),
+        "upstreams": partial(_upstreams, repository),
+    }
+    answers = all_at_once(asked)
+    status, output, _ = answers["name"]
     if status:
         return Base(exists=False)
     ref = output.decode("utf-8", "surrogateescape").strip()
     if not ref.startswith((_HEADS, _REMOTES)):
         return Base(exists=True, refs=(ref or name,))
-    upstreams = _upstreams(repository)
+    upstreams = answers["upstreams"]
     branches = _standing_for(repository, ref, upstreams)
     followed = (upstreams.get(branch, "") for branch in branches)
     refs = (ref, *(f"{_HEADS}{branch}" for branch in branches), *followed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
-from agent_farm.git.divergence import commit_graph, merge_base, reachable
+from agent_farm.git.divergence import commit_graph, merge_base, reachable, resolve_commits
 from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.snapshots import copied_index
@@ -66,7 +66,7 @@ def start_of_work(repository: Repository, begun: str, tip: str, bases: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Commits: where the work began, where it is, and those of its bases."""
+    """Commits: where the work began, and where it is. `bases` are names; some may mean nothing."""
 
     begun: str
     tip: str
@@ -74,26 +74,53 @@ class Asked:
 
 
 def starts_of_work(repository: Repository, asked: Sequence[Asked]) -> list[str]:
-    """`start_of_work` of many at once, by one reading of the graph."""
-    commits = {commit for one in asked for commit in (one.begun, one.tip, *one.bases)}
-    if len(commits) < 2:
-        return [one.begun for one in asked]
+    """`start_of_work` of many at once: one process, and three more where some have taken a base in since."""
+    own = _own_commits(repository, [one for one in asked if one.begun != one.tip])
+    left = [one for one in asked if one.begun != one.tip and not _grew_in_place(one, own)]
+    known = _starts(repository, left) if left else {}
+    return [known.get(one, one.begun) for one in asked]
+
+
+def _own_commits(repository: Repository, asked: Sequence[Asked]) -> dict[str, list[str]]:
+    """Those that none of the bases contain, nor any commit that work began at, with their parents."""
+    tips = dict.fromkeys(one.tip for one in asked)
+    outside = dict.fromkeys(name for one in asked for name in (one.begun, *one.bases))
+    question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{name}\n" for name in outside)])
+    form = ("rev-list", "--parents", "--ignore-missing", "--stdin")
+    rows = run_git(repository.root, *form, input=question.encode("utf-8", "surrogateescape")) if tips else ""
+    return {row[0]: row[1:] for row in map(str.split, rows.splitlines())}
+
+
+def _grew_in_place(one: Asked, own: Mapping[str, Sequence[str]]) -> bool:
+    """Whether all that is its own stands on the commit where it began: then no base can have a newer one."""
+    mine = reachable(one.tip, own)
+    return {parent for commit in mine for parent in own[commit]} - mine == {one.begun}
+
+
+def _starts(repository: Repository, asked: Sequence[Asked]) -> dict[Asked, str]:
+    """Of any work, by one reading of the graph."""
+    names = resolve_commits(repository, {name for one in asked for name in one.bases})
+    bases = {one: tuple(dict.fromkeys(filter(None, map(names.get, one.bases)))) for one in asked}
+    commits = {commit for one in asked for commit in (one.begun, one.tip, *bases[one])}
     oldest, parents = commit_graph(repository, sorted(commits))
     above = {commit: reachable(commit, parents) for commit in commits}
-    return [
-        _start(one, above, parents, oldest) or start_of_work(repository, one.begun, one.tip, one.bases)
+    return {
+        one: _start(replace(one, bases=bases[one]), above, parents, oldest)
+        or start_of_work(repository, one.begun, one.tip, bases[one])
         for one in asked
-    ]
+    }
 
 
 def _start(
-    one: Asked, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: str | None
+    one: Asked, above: Mapping[str, set[str]], parents: Mapping[str, Sequence[str]], oldest: Sequence[str]
 ) -> str | None:
     """None where the graph gives more than one answer."""
 
     def newest(common: set[str]) -> str | None:
-        heads = common - {parent for commit in common for parent in parents[commit]}
-        return next(iter(heads)) if len(heads) == 1 else None if heads else oldest
+        heads = common - {parent for commit in common for parent in parents[commit]} or {*oldest}
+        head = heads.pop() if len(heads) == 1 else None
+        below = {parent for commit in reachable(head or "", parents) for parent in parents[commit]}
+        return head if {*oldest} - {head} <= below else None
 
     first = newest(above[one.tip] & above[one.begun])
     if first is None or not one.bases:
@@ -101,7 +128,7 @@ def _start(
     known = newest(above[one.tip] & set[str]().union(*(above[base] for base in one.bases)))
     if known is None or known == one.tip:
         return first if known else None
-    return known if first == oldest or first in above.get(known, reachable(known, parents)) else first
+    return known if first in (*oldest, *above.get(known, reachable(known, parents))) else first
 
 
 def _command(stat: bool, color: bool) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -10,13 +10,11 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from agent_farm.builders.proof import Proof
-from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import FINISHED
-from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_statuses
-from agent_farm.git.asking import side_by_side
+from agent_farm.git.asking import all_at_once
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
@@ -31,9 +29,8 @@ from agent_farm.operations.review_show import (
     shown_result,
 )
 from agent_farm.review.diff_as_read import counted, files_read, only_unread
-from agent_farm.review.kept import Round
 from agent_farm.review.risk_order import risk_of
-from agent_farm.review.rounds import Result, Trouble, results_of, rounds_of
+from agent_farm.review.rounds import Heads, Result, Trouble, heads_of, results_of
 
 _LANDED_SECONDS = 5.0
 _READY = {*FINISHED, "idle", "waiting", "limited"}
@@ -122,19 +119,22 @@ def _looked(context: Context, request: Review) -> _Look:
         records, unknown = list(farm.records().values()), ()
     made = [record for record in records if record.is_made]
     with git_deadline(REVIEW_SECONDS):
-        rounds = rounds_of(farm, made)
+        heads = heads_of(farm, made)
         questions: dict[str, Callable[[], Any]] = {
-            "results": partial(results_of, farm, rounds),
-            "landed": partial(_landed, farm, made, {} if request.ids else rounds.of),
+            "results": partial(results_of, farm, heads),
+            "landed": partial(_landed, farm, Heads((), {}, {}) if request.ids else heads),
             "states": partial(read_statuses, farm, made),
         }
-        answers: dict[str, Any] = dict(side_by_side(questions, workers=len(questions)))
-        for answer in answers.values():
-            if isinstance(answer, AgentFarmError):
-                raise answer
+        answers = all_at_once(questions)
         states = {id: status.state for id, status in answers["states"].items()}
         found: list[Result | Trouble] = answers["results"]
-        results = [one for one in found if isinstance(one, Result) and one.record.id not in answers["landed"]]
+        landed = answers["landed"]
+        results = [
+            one
+            for one in found
+            if isinstance(one, Result)
+            and (one.round.tip != landed.get(one.record.id) or one.round.tip == one.round.start)
+        ]
         if not request.ids:
             results = [one for one in results if one.files or one.marks.gone]
         proofs = proofs_of(farm, results)
@@ -148,22 +148,25 @@ def _place(item: ReviewItem) -> tuple[bool, bool, bool, int, str]:
     return (item.decision is not None, item.unread == 0, item.state not in _READY, -item.risk, item.id)
 
 
-def _landed(farm: Farm, records: Iterable[BuilderRecord], rounds: Mapping[str, Round]) -> set[str]:
-    tips = {id: one.tip for id, one in rounds.items() if one.tip != one.start}
-    bases = {one.id: one.base for one in records if one.id in tips}
-    landed: set[str] = set()
-    for base in set(bases.values()):
-        mine = {id: tips[id] for id in bases if bases[id] == base}
-        known = resolve_commits(farm.repository, landing_places(farm, base))
-        targets = sorted({commit for commit in known.values() if commit})
+def _landed(farm: Farm, heads: Heads) -> dict[str, str]:
+    """The commits that have, by whose they are."""
+    landed: dict[str, str] = {}
+    for base in {record.base for record in heads.records}:
+        names = {
+            one.id: heads.of[one.id].name for one in heads.records if one.base == base and one.id in heads.of
+        }
+        places = landing_places(farm, base)
+        known = resolve_commits(farm.repository, [*places, *names.values()])
+        targets = sorted({commit for place in places if (commit := known[place])})
+        tips = {id: commit for id, name in names.items() if (commit := known[name])}
         plain = landed_plainly(
-            farm.repository, {id: [tip] for id, tip in mine.items()}, targets, timeout=_LANDED_SECONDS
+            farm.repository, {id: [tip] for id, tip in tips.items()}, targets, timeout=_LANDED_SECONDS
         )
-        for id, tip in mine.items():
+        for id, tip in tips.items():
             said = True if merged_commit(farm, id) == tip else plain.get(id)
             if said is None:
                 said = have_landed(farm.repository, [tip], targets, timeout=_LANDED_SECONDS)
-            landed |= {id} if said else set()
+            landed |= {id: tip} if said else {}
     return landed
 
 

@@ -20,7 +20,7 @@ from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Request, reads
 from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Comment, Decision
-from agent_farm.review.rounds import Result, Trouble, results_of, rounds_of
+from agent_farm.review.rounds import Result, Trouble, heads_of, results_of
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
 REVIEW_SECONDS = 60.0
@@ -131,7 +131,7 @@ def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) ->
     """Of the commit named, or of what is checked out."""
     if not record.is_made:
         raise NotFound(f"{record.id} has not begun", why="It has made nothing yet.", hint="af queue")
-    (found,) = results_of(farm, rounds_of(farm, [record], {record.id: tip} if tip else None))
+    (found,) = results_of(farm, heads_of(farm, [record]), tip)
     if isinstance(found, Trouble):
         raise found.error
     return found

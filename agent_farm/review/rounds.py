@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
+from agent_farm.git.asking import all_at_once
 from agent_farm.git.checkout import CheckedOut
-from agent_farm.git.divergence import commit_trees, resolve_commits
+from agent_farm.git.divergence import resolve_trees
 from agent_farm.git.patches import Patch, patches_of
 from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
@@ -49,42 +51,16 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
-    """Where each stands; `trouble` says of the others why they cannot be reviewed."""
+class Heads:
+    """What each has checked out; `trouble` says of the others why they cannot be reviewed."""
 
     records: Sequence[BuilderRecord]
-    of: Mapping[str, Round]
-    out: Mapping[str, CheckedOut]
+    of: Mapping[str, CheckedOut]
     trouble: Mapping[str, AgentFarmError]
 
 
-def rounds_of(farm: Farm, records: Sequence[BuilderRecord], tips: Mapping[str, str] | None = None) -> Rounds:
-    """Of what each has committed; `tips` are the commits wanted of some."""
-    out, trouble = _checked_out(farm, records)
-    found = _rounds(farm, records, {id: (tips or {}).get(id, one.name) for id, one in out.items()}, trouble)
-    return Rounds(records, found, out, trouble)
-
-
-def results_of(farm: Farm, rounds: Rounds) -> list[Result | Trouble]:
-    kept: dict[str, Kept] = {}
-    trouble = dict(rounds.trouble)
-    for id in rounds.of:
-        try:
-            kept[id] = load_kept(farm.run(id).review)
-        except AgentFarmError as error:  # the others are there to be read
-            trouble[id] = error
-    files, steps = compared(farm.repository, {id: rounds.of[id] for id in kept}, kept)
-    return [
-        _result(record, rounds.out[record.id], rounds.of[record.id], files[record.id], kept[record.id], steps)
-        if record.id in kept
-        else Trouble(record, trouble[record.id])
-        for record in rounds.records
-    ]
-
-
-def _checked_out(
-    farm: Farm, records: Iterable[BuilderRecord]
-) -> tuple[dict[str, CheckedOut], dict[str, AgentFarmError]]:
+def heads_of(farm: Farm, records: Sequence[BuilderRecord]) -> Heads:
+    """Without a git process."""
     out: dict[str, CheckedOut] = {}
     trouble: dict[str, AgentFarmError] = {}
     for record in records:
@@ -93,46 +69,71 @@ def _checked_out(
             out[record.id] = tree.checked_out() if tree else CheckedOut(record.branch, None)
         except AgentFarmError as error:
             trouble[record.id] = error
-    return out, trouble
+    return Heads(records, out, trouble)
+
+
+def results_of(farm: Farm, heads: Heads, tip: str | None = None) -> list[Result | Trouble]:
+    """Of what each has committed: up to `tip`, if that is given."""
+    kept: dict[str, Kept] = {}
+    trouble = dict(heads.trouble)
+    rounds, trees = _rounds(farm, heads, {id: tip or one.name for id, one in heads.of.items()}, trouble)
+    for id in rounds:
+        try:
+            kept[id] = load_kept(farm.run(id).review)
+        except AgentFarmError as error:  # the others are there to be read
+            trouble[id] = error
+    files, steps = compared(farm.repository, {id: rounds[id] for id in kept}, kept, trees)
+    return [
+        _result(record, heads.of[record.id], rounds[record.id], files[record.id], kept[record.id], steps)
+        if record.id in kept
+        else Trouble(record, trouble[record.id])
+        for record in heads.records
+    ]
 
 
 def _rounds(
-    farm: Farm,
-    records: Iterable[BuilderRecord],
-    names: Mapping[str, str],
-    trouble: dict[str, AgentFarmError],
-) -> dict[str, Round]:
-    records = [record for record in records if record.id in names]
-    bases = {name: find_base(farm.repository, name).refs for name in {one.base for one in records}}
-    refs = (ref for refs in bases.values() for ref in refs)
-    commits = resolve_commits(
-        farm.repository, [*names.values(), *(record.base_commit for record in records), *refs]
-    )
+    farm: Farm, heads: Heads, names: Mapping[str, str], trouble: dict[str, AgentFarmError]
+) -> tuple[dict[str, Round], dict[str, str]]:
+    """And the trees of commits that were met on the way."""
+    records = [record for record in heads.records if record.id in names]
+    begun = (record.base_commit for record in records)
+    questions: dict[str | None, Callable[[], Any]] = {
+        name: partial(find_base, farm.repository, name) for name in {one.base for one in records}
+    }
+    questions[None] = partial(resolve_trees, farm.repository, [*names.values(), *begun])
+    answers = all_at_once(questions)
+    known: dict[str, tuple[str, str]] = answers[None]
     asked: dict[str, Asked] = {}
     for record in records:
-        first, tip = commits.get(record.base_commit), commits.get(names[record.id])
+        first, tip = known.get(record.base_commit), known.get(names[record.id])
         if first and tip:
-            known = (commits.get(ref) for ref in bases[record.base])
-            asked[record.id] = Asked(first, tip, tuple(dict.fromkeys(filter(None, known))))
+            asked[record.id] = Asked(first[0], tip[0], answers[record.base].refs)
         else:
             name = names[record.id] if first else record.base_commit
             trouble[record.id] = NotFound(f"{record.id} has no commit {name}", hint="af doctor")
     starts = starts_of_work(farm.repository, list(asked.values()))
-    return {id: Round(start, one.tip) for (id, one), start in zip(asked.items(), starts, strict=True)}
+    rounds = {id: Round(start, one.tip) for (id, one), start in zip(asked.items(), starts, strict=True)}
+    return rounds, dict(known.values())
 
 
 Steps = dict[str, Step | None]
 
 
 def compared(
-    repository: Repository, rounds: Mapping[str, Round], kept: Mapping[str, Kept]
+    repository: Repository,
+    rounds: Mapping[str, Round],
+    kept: Mapping[str, Kept],
+    trees: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, tuple[FileChange, ...]], Steps]:
-    """What each round changes; and the way from the one that was read: None where git has that no more."""
+    """What each round changes; and the way from the one that was read: None where git has that no more.
+
+    `trees` are those of commits that are known already.
+    """
     before = {id: one.round for id, one in kept.items() if one.round not in (None, rounds[id])}
-    read = {commit for one in before.values() if one for commit in (one.start, one.tip)}
-    there = resolve_commits(repository, read) if read else {}
-    now = [commit for one in rounds.values() for commit in (one.start, one.tip)]
-    trees = commit_trees(repository, [*now, *(commit for commit in read if there[commit])])
+    of_both = [one for one in (*rounds.values(), *before.values()) if one]
+    trees = dict(trees or {})
+    unknown = {commit for one in of_both for commit in (one.start, one.tip)} - trees.keys()
+    trees |= dict(resolve_trees(repository, unknown).values()) if unknown else {}
     patches = patches_of(repository, [(trees[one.start], trees[one.tip]) for one in rounds.values()])
     files = {id: _files(patches[trees[one.start], trees[one.tip]]) for id, one in rounds.items()}
     pairs = {

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from agent_farm.git.checkout import linked_tree, main_checkout
+from agent_farm.git.git_process import run_git
 from agent_farm.git.landed import unlanded_commits
 from agent_farm.git.merge_trees import merge_results
 from agent_farm.git.merging import Merged, MergeRefused, Strategy, Work, merge_commit
 from agent_farm.git.repository import find_repository
-from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
+from agent_farm.git.showing import Asked, diff_commits, diff_worktree, start_of_work, starts_of_work
 from tests.gitrepo import commit_files, git, write_files
 
 STRATEGIES: list[Strategy] = ["merge", "squash", "rebase"]
@@ -215,3 +217,27 @@ def test_the_builders_own_work_starts_where_it_began_or_took_its_base_in(repo: P
     assert start(rebased, "main") == theirs
     git(repo, "branch", "-q", "-f", "main", rebased)
     assert start(rebased, "main") == first  # it has landed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_asked_of_many_at_once_it_starts_at_the_same_place(repo: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    stream = ""
+    for number in range(1, 15):
+        parents = draw.sample(
+            range(max(1, number - 4), number), min(number - 1, draw.choice([0, 1, 1, 1, 2, 2, 2]))
+        )
+        froms = [f"{word} :{one}\n" for word, one in zip(("from", "merge"), parents, strict=False)]
+        reset = "" if parents else f"reset refs/heads/c{number}\n"
+        who = f"committer a <a@example.invalid> {number} +0000\ndata 0\n"
+        stream += f"{reset}commit refs/heads/c{number}\nmark :{number}\n{who}{''.join(froms)}\n"
+    run_git(repo, "fast-import", "--quiet", input=stream.encode())
+    repository = find_repository(repo)
+    names = [f"c{number}" for number in range(1, 15)]
+    commits = [git(repo, "rev-parse", name) for name in names]
+    for _ in range(12):
+        tips = draw.sample(commits[5:], 2)
+        bases = tuple(draw.sample(names, 1))
+        asked = [Asked(draw.choice(commits[:6]), tip, bases) for tip in tips]
+        one_by_one = [start_of_work(repository, one.begun, one.tip, one.bases) for one in asked]
+        assert starts_of_work(repository, asked) == one_by_one

@@ -87,6 +87,8 @@ class FarmPaths:
     landing_record = _Inside("landing-record.json")
     # who was compared with whom
     comparisons = _Inside("comparisons.json")
+    # when what deletes by age looked last
+    clock = _Inside("clock.json")
     # what came of checks, and their logs
     checks = _Inside("checks")
     runs = _Inside("runs")

@@ -113,6 +113,19 @@ def marked(text: str, key: str, title: str) -> str | None:
     return "".join(lines)
 
 
+def written_source(place: str, key: str, title: str) -> str:
+    """What a record says of the item that its builder was spawned from, and where that is."""
+    escaped = place.replace("%", "%25").replace("#", "%23")
+    return f"{escaped}#{key}#{title}"
+
+
+def read_source(text: str) -> tuple[str, str, str]:
+    """Place, key and title."""
+    place, _, rest = text.partition("#")
+    key, _, title = rest.partition("#")
+    return place.replace("%23", "#").replace("%25", "%"), key, title
+
+
 def _mark(lines: list[str], item: Item) -> None:
     fenced = False
     for number in range(item.begin, item.end):

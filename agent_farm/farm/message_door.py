@@ -1,7 +1,8 @@
 """Messages for a runtime that takes them beside its screen: nothing is typed, a person's draft stays whole.
 
 A message is a file in the run's `door`. The runtime's plugin renames it before it passes it on, `af` removes
-it when nobody does: whoever is first has it, so that it is said once or typed once, never both.
+it when nobody does: whoever is first has it, so that it is said once or typed once, never both. A builder can
+write there, so whatever lies there ends no command.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.disk import replace_file
-from agent_farm.errors import DamagedFile
-from agent_farm.own_files import read_own
+from agent_farm.errors import AgentFarmError, DamagedFile
+from agent_farm.own_files import read_own, require_own_directory
 from agent_farm.processes import belongs_to_run
 from agent_farm.tmux.delivery import Delivery
 
 _TAKEN_SECONDS = 5.0
 _DONE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
+_LONGEST = 300
 
 
 def pass_in(door: Path, run: str, text: str) -> Delivery | None:
@@ -29,7 +31,10 @@ def pass_in(door: Path, run: str, text: str) -> Delivery | None:
         return None
     id = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     message, done = door / f"{id}.json", door / f"{id}.done"
-    replace_file(message, json.dumps({"text": text}))
+    try:
+        replace_file(message, json.dumps({"text": text}))
+    except AgentFarmError:
+        return None
     try:
         _came(done, _TAKEN_SECONDS)
     finally:  # after Ctrl-C, too
@@ -43,7 +48,7 @@ def pass_in(door: Path, run: str, text: str) -> Delivery | None:
 def _take_back(message: Path) -> bool:
     try:
         message.unlink()
-    except FileNotFoundError:
+    except OSError:
         return False
     return True
 
@@ -60,17 +65,18 @@ def _came(file: Path, seconds: float) -> bool:
 def _outcome(door: Path, id: str) -> Delivery:
     try:
         error = json.loads(read_own(door / f"{id}.done"))["error"]
-    except (FileNotFoundError, DamagedFile, ValueError, KeyError, TypeError) as problem:
+    except (OSError, DamagedFile, ValueError, KeyError, TypeError, RecursionError) as problem:
         return Delivery("failed", f"its plugin took it, and does not say what came of it ({problem})")
     finally:
         for ending in ("taken", "done"):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 (door / f"{id}.{ending}").unlink()
-    return Delivery("failed", str(error)) if error else Delivery("submitted", source="event")
+    return Delivery("failed", str(error)[:_LONGEST]) if error else Delivery("submitted", source="event")
 
 
 def _is_open(door: Path, run: str) -> bool:
     """Whether the process that opened it lives, and is of this run."""
-    with suppress(FileNotFoundError, DamagedFile, ValueError):
+    with suppress(OSError, DamagedFile, ValueError):
+        require_own_directory(door)
         return belongs_to_run(int(read_own(door / "open")), run)
     return False

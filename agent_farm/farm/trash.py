@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert, structs
 
 from agent_farm.builders.record import BuilderRecord, record_from_json, stored_record
+from agent_farm.clock_jumps import note_time
 from agent_farm.disk import make_directory
 from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
@@ -82,6 +83,7 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
 def new_place(farm: Farm, record: BuilderRecord, admin: str) -> Kept:
     """A directory of its own for this removal; a taken second moves on to the next free one."""
     make_directory(farm.paths.trash)
+    note_time(farm.paths)
     epoch = int(time.time())
     while True:
         kept = Kept(record, epoch, farm.paths.trash / f"{record.id}-{epoch}", admin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_farm.builders.check_list import marked
+from agent_farm.builders.check_list import marked, read_source
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, replace_file
 from agent_farm.errors import AgentFarmError
@@ -29,8 +29,7 @@ def mark_landed(farm: Farm, record: BuilderRecord, checkout: Path | None = None)
     """In the checkout where it has landed, to be committed by whoever works there; what there is to say."""
     if record.source is None:
         return []
-    place, _, rest = record.source.partition("#")
-    key, _, title = rest.partition("#")
+    place, key, title = read_source(record.source)
     try:
         if place == PLACE:
             if not bead(farm.root, key).is_done:

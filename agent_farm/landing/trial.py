@@ -58,7 +58,10 @@ class Trial:
                 head,
             )
             run_git(self.farm.root, *arguments, pass_fds=[lock])
-        return linked_tree(self.farm.repository, self.path)
+        tree = linked_tree(self.farm.repository, self.path)
+        # git copies which part of the files the person sees: what lands is looked at whole
+        (tree.git_dir / "info/sparse-checkout").unlink(missing_ok=True)
+        return tree
 
 
 @contextmanager

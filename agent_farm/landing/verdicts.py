@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from agent_farm.clock_jumps import ClockJumped, require_steady_clock
 from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
@@ -190,6 +191,10 @@ def _expire(farm: Farm) -> None:
         files.setdefault(file.stem, []).append(file)
     ages = {stem: max(map(_changed_at, some)) for stem, some in files.items()}
     oldest = time.time() - KEPT_SECONDS
+    try:
+        require_steady_clock(farm.paths, asked=False)
+    except ClockJumped:
+        oldest = 0.0
     for number, stem in enumerate(sorted(ages, key=lambda stem: -ages[stem])):
         if number < MOST_KEPT and ages[stem] > oldest:
             continue

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from agent_farm.clock_jumps import require_steady_clock
 from agent_farm.farm.trash import expire, parse_age
 from agent_farm.farm.waiting import expire_forgotten
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, gathered
@@ -44,6 +45,8 @@ Part = Expired | Left | Failure
 
 def _run(context: Context, request: Expire) -> Iterator[Part]:
     age = parse_age(request.age)
+    if age:
+        require_steady_clock(context.farm.paths, asked=True)
     yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_forgotten(context.farm, age))
     found = expire(context.farm, age)
     yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_farm.builders import ids
-from agent_farm.builders.check_list import Item, is_check_list, open_items
+from agent_farm.builders.check_list import Item, is_check_list, open_items, read_source, written_source
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, meant
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
@@ -71,7 +71,7 @@ def item_work(farm: Farm, mode: ItemMode, commit: str) -> Work:
         return _work(spec, spec.name, spec.whole, name)
     item = spec.item(mode.item)
     one = _work(spec, f"{spec.name}-{item.key}", spec.prompt(item), f"{item.key} {item.title}")
-    return replace(one, source=f"{spec.tasks}#{item.key}#{item.title}")
+    return replace(one, source=written_source(spec.tasks, item.key, item.title))
 
 
 def _work(spec: Spec, name: str, prompt: str, title: str) -> Work:
@@ -183,8 +183,8 @@ class Claimed:
     """An issue of beads is claimed before its builder is made, and given back if that fails."""
 
     def __init__(self, farm: Farm, work: Work) -> None:
-        tracker, _, rest = (work.source or "").partition("#")
-        self._root, self._id = farm.root, rest.partition("#")[0] if tracker == _BEADS else None
+        place, key, _ = read_source(work.source or "")
+        self._root, self._id = farm.root, key if place == _BEADS else None
 
     def __enter__(self) -> None:
         if self._id:

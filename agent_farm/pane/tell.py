@@ -14,9 +14,12 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from http.client import HTTPException, InvalidURL
 from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
 
 SECONDS = 10.0
 SHOWN_MILLISECONDS = "8000"
@@ -33,9 +36,16 @@ Facts = Mapping[str, str]
 
 
 def shown_target(word: str) -> str:
-    """Without what may be a secret of its address."""
-    scheme, found, rest = word.partition("://")
-    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/…" if found else word
+    """Without what may be a secret of its address, as what comes after a slash in a password is."""
+    scheme, found, _ = word.partition("://")
+    if not found:
+        return word
+    try:
+        address = urlsplit(word)
+        _ = address.port  # of which it may say that it is no number
+        return f"{scheme}://{address.netloc.rpartition('@')[2]}/…"
+    except ValueError:
+        return f"{scheme}://…"
 
 
 def tell(target: str, facts: Facts, *, farm: str, tmux: Sequence[str]) -> None:
@@ -107,12 +117,19 @@ def _post(address: str, facts: Facts, farm: str) -> None:
     body = json.dumps({"version": 1, "farm": farm, **known, "text": f"{farm}: {_words(facts)}"})
     headers = {"Content-Type": "application/json", "User-Agent": "agent-farm"}
     try:
+        login, found, _ = urlsplit(address).netloc.rpartition("@")
+        if found:  # urllib would take it for a part of the host's name
+            address = address.replace(f"{login}@", "", 1)
+            user, _, password = map(unquote_to_bytes, login.partition(":"))
+            headers["Authorization"] = f"Basic {b64encode(user + b':' + password).decode()}"
         request = urllib.request.Request(address, body.encode(), headers, method="POST")
         _opened_in_time(request)
     except urllib.error.HTTPError as error:
         raise NotTold(f"it answered {error.code}") from None
-    except ValueError as error:
-        raise NotTold(f"it is no address: {error}") from None
+    except (ValueError, InvalidURL):  # what these say may hold a password
+        raise NotTold("it is no address") from None
+    except HTTPException as error:
+        raise NotTold(f"it does not answer as a web server does ({type(error).__name__})") from None
 
 
 def _opened_in_time(request: urllib.request.Request) -> None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_farm.clock_jumps import note_time, require_steady_clock
+from agent_farm.paths import FarmPaths
 from agent_farm.sessions.records import SessionLog
 from agent_farm.settings import Settings
 
@@ -29,9 +31,17 @@ class Limits:
 
 
 def prune_sessions(
-    log: SessionLog, limits: Limits, *, butler: str | None = None, dry_run: bool = False
+    log: SessionLog, limits: Limits, *, asked: bool = True, butler: str | None = None, dry_run: bool = False
 ) -> list[str]:
-    """The ids of the sessions that were removed; one that has not ended is never among them."""
+    """The ids of the sessions that were removed; one that has not ended is never among them.
+
+    `asked`: by somebody who can say whether the clock is right.
+    """
+    paths = FarmPaths(log.database.path.parents[1])
+    if limits.age is None:
+        note_time(paths)
+    elif limits.age:
+        require_steady_clock(paths, asked=asked)
     before = -1.0 if limits.age is None else time.time() - limits.age
     most = 1 << 62 if limits.number is None else limits.number
     rows = log.database.query(

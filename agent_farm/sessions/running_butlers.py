@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_farm.clock_jumps import ClockJumped
 from agent_farm.runtimes import get_adapter
 from agent_farm.sessions.butlers import (
     Butler,
@@ -131,7 +132,12 @@ class RunningButlers:
         return list(dict.fromkeys([self.own.name, *all_butler_names(self.root)]))
 
     def _prune(self) -> list[str]:
-        return prune_sessions(self.sessions, Limits.of(load_settings(self.root, self.environ)))
+        limits = Limits.of(load_settings(self.root, self.environ))
+        try:
+            return prune_sessions(self.sessions, limits, asked=False)
+        except ClockJumped as error:
+            log_failure(_log, "Looking after the records", error)
+            return prune_sessions(self.sessions, Limits(number=limits.number))
 
     def _opened(self, butler: Butler) -> RunningButler:
         require_claude_md(butler)

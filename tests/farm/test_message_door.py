@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,46 @@ def test_a_closed_door_and_one_of_another_run_take_nothing(door: Path, tmp_path:
     (door / "open").write_text("what a builder scribbled")
     assert pass_in(door, RUN, "x") is None
     assert [file.name for file in door.iterdir()] == ["open"]
+
+
+@pytest.mark.parametrize("instead", [os.mkfifo, Path.touch, lambda door: door.symlink_to("elsewhere")])
+def test_what_is_no_directory_of_ours_is_no_door(
+    door: Path, tmp_path: Path, instead: Callable[[Path], object]
+) -> None:
+    elsewhere = door.rename(tmp_path / "elsewhere")
+    instead(door)
+    assert pass_in(door, RUN, "x") is None
+    assert [file.name for file in elsewhere.iterdir()] == ["open"]
+
+
+ODD_ANSWERS: list[Callable[[Path], object]] = [
+    Path.mkdir,
+    os.mkfifo,
+    lambda done: done.symlink_to("/dev/zero"),
+    lambda done: done.write_text('{"error":' + "[" * 100_000 + "]" * 100_000 + "}"),
+    lambda done: done.write_text("[1]"),
+    lambda done: done.write_text(json.dumps({"error": "long" * 100_000})),
+]
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS)
+def test_whatever_a_builder_answers_in_its_stead_ends_no_command(
+    door: Path, answer: Callable[[Path], object]
+) -> None:
+    """It takes the message and leaves a directory in its place."""
+
+    def take_it() -> None:
+        (message,) = wait_until(lambda: list(door.glob("*.json")), what="a message")
+        answer(message.with_suffix(".done"))
+        message.unlink()
+        message.mkdir()
+
+    builder = threading.Thread(target=take_it)
+    builder.start()
+    delivery = pass_in(door, RUN, "x")
+    builder.join()
+    assert delivery is not None
+    assert (delivery.outcome, len(delivery.reason or "") < 1000) == ("failed", True)
 
 
 @pytest.mark.slow

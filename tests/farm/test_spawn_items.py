@@ -105,13 +105,15 @@ def test_all_items_wait_for_each_other_and_are_marked_as_they_land(farm: Path, a
 
 
 def test_what_came_home_by_another_way_is_marked_when_it_is_removed(farm: Path, af: Af) -> None:
-    id = spawn(af, "--spec", "todo.md", "--item", "1")["builder"]["id"]
+    name = "todo #2%23.md"
+    commit_files(farm, {name: "- [ ] Fix it\n"})
+    id = spawn(af, "--spec", name, "--item", "1")["builder"]["id"]
     assert af("wait", id, "--timeout", "60").returncode == 0
     git(farm, "merge", "-q", f"builder/{id}")
-    assert (farm / "todo.md").read_text() == "- [ ] Fix it\n"
+    assert (farm / name).read_text() == "- [ ] Fix it\n"
     done = af("prune", "--stop", id)
-    assert "1 is marked as done in todo.md; the change is not committed" in done.stderr
-    assert (farm / "todo.md").read_text() == "- [x] Fix it\n"
+    assert f"1 is marked as done in {name}; the change is not committed" in done.stderr
+    assert (farm / name).read_text() == "- [x] Fix it\n"
 
 
 def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> None:

@@ -21,6 +21,7 @@ from agent_farm.landing.check_run import HALF
 from agent_farm.landing.verdicts import Verdict, kept_verdict, verdict_of
 from agent_farm.settings import open_settings
 from tests.conftest import Af
+from tests.foundation.test_clock_jumps import YEAR, last_look
 from tests.gitrepo import commit_files, git
 from tests.waiting import wait_until
 
@@ -64,6 +65,21 @@ def test_nothing_runs_that_nobody_agreed_to(repo: Path) -> None:
         verdict_of(farm, "HEAD", declared_checks(farm))
     assert not (repo / "ran").exists()
     assert settings_of(declared_checks(farm)) == ("check.a.command", "env.pass")
+
+
+@pytest.mark.parametrize("cone", ["--cone", "--no-cone", "--sparse-index"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_tree_is_whole_whatever_part_the_person_sees(repo: Path, cone: str, shared: bool) -> None:
+    """`shared`: as git before 2.25 wrote it, for all worktrees."""
+    commit_files(repo, {"a/x": "x\n", "b/y": "y\n"})
+    git(repo, "sparse-checkout", "init", cone)
+    git(repo, "sparse-checkout", "set", "a")
+    if shared:
+        git(repo, "config", "--unset", "extensions.worktreeConfig")
+        git(repo, "config", "core.sparseCheckout", "true")
+    assert not (repo / "b").exists()
+    assert checked(repo, "cat b/y && git read-tree -mu HEAD && cat b/y").passed
+    assert not (repo / "b").exists()
 
 
 def test_the_tree_is_clean_detached_and_alone_and_so_is_the_environment(
@@ -223,6 +239,18 @@ def test_several_at_a_time_have_a_tree_each_and_one_tree_is_checked_once(repo: P
     assert {file.name: file.read_text() for file in seen.iterdir()} == {str(n): f"{n}\n" for n in range(3)}
     assert not list((repo / ".agent-farm/trials").iterdir())
     assert not list((repo / ".agent-farm/checks").glob("*.lock"))
+
+
+def test_old_results_outlive_a_clock_that_jumps(repo: Path) -> None:
+    log = checked(repo, ": 1").results[0].log
+    for file in (log, log.with_suffix(".json")):
+        os.utime(file, (1, 1))
+    last_look(repo, YEAR)
+    checked(repo, ": 2")
+    assert log.exists()
+    last_look(repo, 0)
+    checked(repo, ": 3")
+    assert not log.exists()
 
 
 def test_old_results_go_and_those_of_a_check_that_runs_stay(

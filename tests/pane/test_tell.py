@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -29,6 +30,7 @@ class Heard(HTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.bodies: list[tuple[str, dict[str, Any]]] = []
+        self.logins: list[str | None] = []
         self.ended = threading.Event()
 
     @property
@@ -42,6 +44,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.bodies.append((self.path, body))
+        self.server.logins.append(self.headers["Authorization"])
+        if self.path == "/noise":
+            self.wfile.write(b"SSH-2.0-x\r\n")
+            return
         self.send_response(302 if self.path == "/moved" else 204)
         if self.path == "/moved":
             self.send_header("Location", "/elsewhere")
@@ -88,6 +94,15 @@ def test_an_address_gets_the_facts_and_nothing_else(heard: Heard) -> None:
     assert body["text"].startswith("farm: task-1 waiting: May I?")
 
 
+@pytest.mark.parametrize(
+    ("login", "meant"), [("me:p%40ss%3a@", "me:p@ss:"), ("t0ken@", "t0ken:"), ("", None)]
+)
+def test_a_login_in_an_address_is_sent_as_one(heard: Heard, login: str, meant: str | None) -> None:
+    tell(heard.address.replace("//", f"//{login}", 1) + "/hook@x", FACTS, farm="farm", tmux=())
+    assert [path for path, _ in heard.bodies] == ["/hook@x"]
+    assert heard.logins == [meant and f"Basic {b64encode(meant.encode()).decode()}"]
+
+
 def test_a_redirect_is_not_followed(heard: Heard) -> None:
     with pytest.raises(NotTold, match="it answered 302"):
         tell(f"{heard.address}/moved", FACTS, farm="farm", tmux=())
@@ -100,8 +115,17 @@ def test_one_that_answers_drop_by_drop_holds_up_nobody(heard: Heard, monkeypatch
         tell(f"{heard.address}/drops", FACTS, farm="farm", tmux=())
 
 
+def test_no_address_and_no_web_server_are_told_of_without_a_password(heard: Heard) -> None:
+    with pytest.raises(NotTold, match=r"^it is no address$"):
+        tell("http://me:pass/word@127.0.0.1/", FACTS, farm="farm", tmux=())
+    with pytest.raises(NotTold, match="does not answer as a web server does"):
+        tell(f"{heard.address}/noise", FACTS, farm="farm", tmux=())
+
+
 def test_an_address_is_shown_without_its_secrets() -> None:
     assert shown_target("https://me:pass@example.com/hook/s3cret?t=1") == "https://example.com/…"
+    assert shown_target("https://me:pass/word@example.com/hook") == "https://…"
+    assert shown_target("https://example.com:81?to=me@s3cret") == "https://example.com:81/…"
     with pytest.raises(NotTold):
         tell("http://127.0.0.1:1/", FACTS, farm="farm", tmux=())
 

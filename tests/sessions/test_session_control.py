@@ -15,6 +15,7 @@ import pytest
 from agent_farm.errors import NotFound
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
+from tests.foundation.test_clock_jumps import YEAR, last_look
 from tests.gitrepo import commit_files
 from tests.sessions.records import Records, open_sessions
 from tests.waiting import wait_until
@@ -130,8 +131,28 @@ def test_old_records_go_with_their_conversations(repo: Path, af: Af, log: Record
     assert [record["id"] for record in log.find()] == [newest]
     assert [place.name for place in conversations.iterdir()] == [kept]  # the newest goes on with it
     assert "message 3" in af("run", "--resume", newest, "four").stdout
+    last_look(repo, YEAR)
+    refused = af("sessions", "prune", "--older-than", "1s")
+    assert (refused.returncode, "the clock may be wrong" in refused.stderr) == (1, True)
     af("config", "set", "sessions.keep_number", "1")
     assert af("sessions", "prune").stdout == "1 session removed\n"
+
+
+@pytest.mark.slow
+def test_the_server_deletes_nothing_by_a_clock_that_jumped(repo: Path, af: Af, log: Records) -> None:
+    assert af("run", "one").returncode == 0
+    stop_server(repo, now=True)
+    with log.log.database.transaction() as connection:
+        connection.execute("UPDATE sessions SET ended_at = 1")
+    last_look(repo, YEAR)
+    assert af("run", "two").returncode == 0
+    told = repo / ".agent-farm/butler.log"
+    wait_until(lambda: "the clock may be wrong" in told.read_text(), what="a word about it")
+    assert len(log.find()) == 2
+    stop_server(repo, now=True)
+    last_look(repo, 0)
+    assert af("run", "three").returncode == 0
+    wait_until(lambda: len(log.find()) == 2, what="the old record to go")
 
 
 def test_the_examples_see_the_checkout_and_change_nothing_of_it(repo: Path, af: Af, log: Records) -> None:

@@ -19,7 +19,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
 from agent_farm.farm.locks import hold
 from agent_farm.farm.waiting import keep_prompt
-from agent_farm.git.worktrees import move_worktree, require_free
+from agent_farm.git.registrations import connect, linked_git_dir, registration_at
+from agent_farm.git.worktrees import belongs_here, branch_checked_out_at, move_worktree, require_free
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import SomeBuilders, choose_each, each
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
@@ -81,17 +82,31 @@ def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ej
                 why="Its session would go on without anybody who knows of it.",
                 hint=as_command("af", "eject", "--stop", *(["--to", str(to)] if to else []), record.id),
             )
-        tree = farm.tree(record)
-        place = to / record.id if to else tree.path
-        if to:
+        place = _moved_before(farm, record, to)
+        moves = to is not None and place is None
+        if place is None:
+            path = farm.tree(record).path
+            place = to / record.id if to else path
+        if moves:
             require_free(place)
         for problem in end_processes(farm, [record]).values():
             raise problem
-        if to:
-            make_directory(to, mode=0o755)
+        if moves:
+            make_directory(place.parent, mode=0o755)
             with file_lock(farm.paths.worktree_lock):
-                move_worktree(farm.repository, tree.path, place)
+                move_worktree(farm.repository, path, place)
         return _forget(farm, record, place)
+
+
+def _moved_before(farm: Farm, record: BuilderRecord, to: Path | None) -> Path | None:
+    """Where it is by the hands of a person, or of an eject that was cut short: git may not have noted it."""
+    if os.path.lexists(record.worktree):
+        return None
+    lost = registration_at(farm.repository.common_dir, record.worktree_path)
+    if lost and to and linked_git_dir(to / record.id / ".git") == lost.admin:
+        connect(lost.admin, to / record.id)
+    place = branch_checked_out_at(farm.repository, record.branch)
+    return place if place and place != farm.root and belongs_here(farm.repository, place) else None
 
 
 def _forget(farm: Farm, record: BuilderRecord, place: Path) -> Ejected:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.errors import AgentFarmError
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.builds import before_setup
 from agent_farm.farm.chosen_runtime import agree_to_start, choose_runtime, include_requests
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_status
 from agent_farm.farm.preparation import hide_links, preparation_of
 from agent_farm.farm.runtime_start import builder_environment
+from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes, choose
 from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.pane.copies import copy_files
@@ -38,7 +43,30 @@ class SetUp(Answer):
 
 def _setup(context: Context, request: Setup) -> SetUp:
     farm, record = context.farm, choose(context, request.id)
+    record.require_begun()
     farm.tree(record)  # that it is there, and the builder's
+    with _alone(farm, record):
+        return _set_up(context, request, record)
+
+
+@contextmanager
+def _alone(farm: Farm, record: BuilderRecord) -> Iterator[None]:
+    """Two at once would write the same files."""
+    lock = farm.paths.locks / f"setup-{record.id}.lock"
+    busy = LockTaken(f"{record.id} is being set up already", hint=as_command("af", "logs", record.id))
+    if read_status(farm, record).state == "preparing":
+        raise busy
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(lock, wait=0))
+        except LockTaken:
+            raise busy from None
+        held.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def _set_up(context: Context, request: Setup, record: BuilderRecord) -> SetUp:
+    farm = context.farm
     chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=None)
     include = include_requests(farm)
     agree_to_start(farm, chosen, more=include, yes=request.yes, ask=context.ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from agent_farm.paths import FarmPaths
 from tests.conftest import Af
 from tests.farm.traces import all_sessions
 from tests.gitrepo import commit_files, git, make_repo, write_files
+from tests.waiting import wait_until
 
 
 def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
@@ -148,6 +150,24 @@ def test_submodules_are_filled_when_asked_and_setup_runs_again(
     assert af("setup", builder["id"]).returncode != 0  # nobody agreed to that command
     done = af("setup", "--yes", builder["id"])
     assert (done.returncode, "exited 3" in done.stderr, "broken" in done.stderr) == (1, True, True)
+
+
+def test_two_that_set_up_the_same_builder_do_not_do_it_at_once(repo: Path, af: Af) -> None:
+    id = spawn(af, "[[say:hi]]")["id"]
+    waits = f"echo begun >> {repo}/begun; while [ ! -e {repo}/go ]; do sleep 0.05; done"
+    assert af("config", "set", "worktree.setup", waits).returncode == 0
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(af, "setup", "--yes", id)
+        wait_until((repo / "begun").exists, what="the first one to begin")
+        second = af("setup", "--yes", id)
+        (repo / "go").touch()
+        assert first.result().returncode == 0
+    assert (second.returncode, f"{id} is being set up already" in second.stderr) == (1, True)
+    assert (repo / "begun").read_text() == "begun\n"
+    assert not list((repo / ".agent-farm/locks").glob("setup-*"))
+    assert af("config", "set", "limits.max_builders", "1").returncode == 0
+    assert af("spawn", "--runtime", "demo", "--name", "later", "--yes", "x").returncode == 0
+    assert "later has not begun" in af("setup", "later").stderr
 
 
 @pytest.mark.parametrize("what", ["link", "submodules"])

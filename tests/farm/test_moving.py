@@ -11,6 +11,7 @@ import pytest
 
 from agent_farm.farm.farm import open_farm
 from tests.conftest import Af
+from tests.farm.stopping import killed
 from tests.gitrepo import git
 from tests.waiting import wait_until
 
@@ -86,6 +87,47 @@ def test_an_ejected_builder_is_a_plain_worktree(repo: Path, af: Af, tmp_path: Pa
     assert Path(found["prompt"]).read_text() == "[[say:ready]]"
     assert id not in open_farm(repo).registry.read().ids
     assert "problem" not in af("doctor").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begin", range(1, 4))
+def test_killed_at_any_step_either_is_carried_on_by_the_same_command(
+    repo: Path, af: Af, other: Path, begin: int
+) -> None:
+    ways = {
+        "import": ("import", "me/feat", "--runtime", "demo", "--yes"),
+        "eject": ("eject", "--to", str(other.parent), "feat"),
+    }
+    for step in range(begin, 40, 3):
+        for name, words in list(ways.items()):
+            if killed(repo, step, *words).returncode == 0:
+                ways.pop(name)  # it has fewer steps
+            assert af("status").returncode == 0
+            (found,) = [*other.parent.glob("*/new"), *repo.glob(".builders/*/new")]
+            assert found.read_text() == "not committed"
+            if bool(open_farm(repo).records()) != (name == "import"):
+                assert af(*words).returncode == 0, step
+        assert af("doctor", "--fix").returncode == 0
+        if len(ways) < 2:
+            return
+    raise AssertionError("more than 40 steps")
+
+
+def test_a_worktree_that_was_moved_while_git_was_not_told_is_ejected(
+    repo: Path, af: Af, tmp_path: Path
+) -> None:
+    """As a git that is killed in `git worktree move` leaves it."""
+    assert af("spawn", "--runtime", "demo", "--name", "one", "--shell").returncode == 0
+    (repo / ".builders/one/mine").write_text("x")
+    (tmp_path / "out").mkdir()
+    (repo / ".builders/one").rename(tmp_path / "out/one")
+    assert answer(af, "eject", "--stop", "--to", str(tmp_path / "out"), "one")["ejected"][0]["worktree"]
+    assert git(tmp_path / "out/one", "status", "--porcelain") == "?? mine"
+    (tmp_path / "out/one").rename(repo / ".builders/one")
+    again = f"git -C {repo} worktree repair {repo}/.builders/one"
+    assert again in af("doctor").stderr
+    subprocess.run(again.split(), check=True, timeout=60)
+    assert answer(af, "import")["found"][0]["problem"] is None
 
 
 def test_one_that_stays_where_it_is_is_left_alone_by_doctor(repo: Path, af: Af) -> None:

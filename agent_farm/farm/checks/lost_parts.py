@@ -21,7 +21,7 @@ from agent_farm.farm.restoring import is_restoring
 from agent_farm.farm.trash import begun_removals
 from agent_farm.git.checkout import CheckedOut
 from agent_farm.git.reconnecting import bring_back
-from agent_farm.git.registrations import registration_at
+from agent_farm.git.registrations import linked_git_dir, registration_at
 from agent_farm.git.worktrees import add_worktree, branch_checked_out_at, list_worktrees, require_free
 from agent_farm.launch import as_command
 from agent_farm.own_files import read_own
@@ -159,12 +159,22 @@ def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:
             continue
         record = last_record(farm, path.name)
         if str(path) not in registered:
-            yield Finding("note", f"{path} is not a worktree of this repository; it is left alone")
+            yield Finding(
+                "note", f"{path} is not a worktree of this repository; it is left alone", _repair(farm, path)
+            )
         elif record is None:
             yield Finding("note", f"{path} is a worktree that af did not make; it is left alone")
         else:
             what = f"{path} is a worktree without a record"
             yield Finding("problem", what, heal=partial(_adopt, farm, record))
+
+
+def _repair(farm: Farm, path: Path) -> str | None:
+    """What has git know a worktree again that was moved while it was not told."""
+    git_dir = linked_git_dir(path / ".git")
+    if git_dir is None or git_dir.parent != farm.repository.common_dir / "worktrees":
+        return None
+    return as_command("git", "-C", farm.root, "worktree", "repair", path)
 
 
 def _adopt(farm: Farm, record: BuilderRecord) -> str:

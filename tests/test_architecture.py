@@ -25,8 +25,8 @@ ROOMS_OF_FLOOR = {
     },
     "edge": {"git", "forge", "governor", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
-        "", "builders", "consent", "descendants", "disk", "documents", "errors", "inside", "launch",
-        "own_files", "paths", "ports", "printable", "processes", "settings", "settings_document",
+        "", "builders", "clock_jumps", "consent", "descendants", "disk", "documents", "errors", "inside",
+        "launch", "own_files", "paths", "ports", "printable", "processes", "settings", "settings_document",
         "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -85,6 +87,14 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
     """Completion never fails in the user's face: outside a farm there is nothing to offer."""
     try:
-        return [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
+        found = [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
     except (AgentFarmError, OSError):
         return []
+    return [_as_typed(item) for item in found if item.value.isprintable()]
+
+
+def _as_typed(item: CompletionItem) -> CompletionItem:
+    """bash, unlike zsh and fish, puts a name on the command line as it is: a branch may be called $(…)."""
+    in_bash = os.environ.get("_AF_COMPLETE", "").startswith("bash")
+    value = shlex.quote(item.value) if in_bash else item.value
+    return CompletionItem(value, item.type, printable(item.help) if item.help else None)

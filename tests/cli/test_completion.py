@@ -115,6 +115,34 @@ def test_names_of_schedules_credentials_and_worktrees_are_offered(farm: Path, af
     assert completed(["af", "import", ""], "bash", farm) == ["feat"]
 
 
+def test_no_name_of_a_repository_runs_when_it_was_completed(farm: Path, af: Af, tmp_path: Path) -> None:
+    """In a real bash, which puts what it is given on the command line as it is."""
+    git(farm, "branch", "x$(touch${IFS}pwned)")
+    commit_files(
+        farm, {"codev/specs/0011-\x1b[31m.md": "", "a b;touch pwned": "", "a\nplain,$(touch pwned)": ""}
+    )
+    script = tmp_path / "script"
+    script.write_text(af("completion", "bash").stdout)
+    for words, offered in (
+        ("--base x", ["'x$(touch${IFS}pwned)'"]),
+        ("--files a", ["'a b;touch pwned'"]),
+    ):
+        option, word = words.split()
+        ask = (
+            f"source '{script}'; COMP_WORDS=(af spawn {words}); COMP_CWORD=3;"
+            f" _af_completion af {word} {option};"
+            ' printf "%s\n" "${COMPREPLY[@]}"; eval ": ${COMPREPLY[*]}"'
+        )
+        path = f"{AF.parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "--norc", "-c", ask], cwd=farm, env={**os.environ, "PATH": path}, capture_output=True,
+            text=True, check=True, timeout=60,
+        )  # fmt: skip
+        assert done.stdout.splitlines() == offered
+    assert not (farm / "pwned").exists()
+    assert completed(["af", "spawn", "--base", "x"], "zsh", farm) == ["x$(touch${IFS}pwned)"]
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_af_cd_changes_the_directory_and_all_else_is_as_before(farm: Path, af: Af, shell: str) -> None:
     program = shutil.which(shell)

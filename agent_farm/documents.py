@@ -21,7 +21,7 @@ T = TypeVar("T")
 def store(file: Path, value: object, *, version: int = 1) -> None:
     """A Struct or a dataclass, whole or not at all. In ASCII: bytes of a name that are no UTF-8 come back."""
     fields = msgspec.to_builtins(value, enc_hook=os.fspath)
-    replace_file(file, json.dumps({"version": version, **fields}, indent=1) + "\n")
+    replace_file(file, json.dumps({"version": version, **fields}) + "\n")
 
 
 def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None) -> T:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -45,16 +46,20 @@ class _Directory(Protocol):
 
 
 class _Inside:
-    """What lies under a name in the directory of its owner."""
+    """What lies under a name in the directory of its owner, joined once: a status asks for it of hundreds."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self._attribute = attribute
+
     def __get__(self, owner: _Directory, kind: object) -> Path:
-        return owner.place / self.name
+        path = vars(owner)[self._attribute] = owner.place / self.name
+        return path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FarmPaths:
     """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
 
@@ -94,7 +99,7 @@ class FarmPaths:
     runs = _Inside("runs")
     trash = _Inside("trash")
 
-    @property
+    @cached_property
     def worktrees(self) -> Path:
         return self.root / WORKTREES_NAME
 
@@ -137,7 +142,7 @@ class FarmPaths:
         return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunPaths:
     """`af`'s own files for one builder; nothing of them lies in its worktree."""
 

@@ -15,12 +15,11 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import psutil
 
-from benchmarks.stage import AF, Stage, compare, show, stage
+from benchmarks.stage import AF, Stage, compare, show, spawn_idle, stage
 
 BUILDERS = int(os.environ.get("BOARD_BUILDERS", "200"))
 PRINTING = 20
@@ -82,8 +81,7 @@ class Terminal:
 
 def main() -> None:
     with stage() as on:
-        with ThreadPoolExecutor(4) as several:
-            list(several.map(lambda _: on.run(AF, "spawn", "--runtime", "demo", "--shell"), range(BUILDERS)))
+        spawn_idle(on, BUILDERS)
         python = [sys.executable, "-c", "import textual.app"]
         textual = compare({"textual": lambda: subprocess.run(python, check=True)}, rounds=8)["textual"]
         paints, lists = zip(*(_paint(on) for _ in range(6)), strict=True)

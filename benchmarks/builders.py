@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 
-from benchmarks.stage import AF, Stage, compare, show, stage
+from benchmarks.stage import AF, Stage, compare, settle, show, stage
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def _spawn(small: Stage) -> None:
         small.run("git", "worktree", "add", "-q", "--no-track", "-b", name, path)
         small.run("tmux", "new-session", "-d", "-s", name, "-c", path, "--", "sleep", "600")
 
-    spent = compare({"raw": raw, "af": lambda: _timed(small)}, rounds=15, after=lambda: _settle(small))
+    spent = compare({"raw": raw, "af": lambda: _timed(small)}, rounds=15, after=lambda: settle(small))
     more = spent["af"] - spent["raw"]
     show(
         [
@@ -57,18 +57,12 @@ def _timed(small: Stage) -> None:
     small.run(AF, "spawn", "Fix auth", "--runtime", "demo")
 
 
-def _settle(small: Stage) -> None:
-    """Let the demo agents end their turns, so that they do not compete with what is measured next."""
-    ids = [path.name for path in (small.repository / ".builders").iterdir()]
-    small.run(AF, "wait", *ids, "--timeout", "60")
-
-
 def _many(small: Stage) -> None:
     few = len(list((small.repository / ".builders").iterdir()))
     before = compare({"status": lambda: small.run(AF, "status")}, rounds=5)["status"]
     for _ in range(60 - few):
         _timed(small)
-    _settle(small)
+    settle(small)
     after = compare({"status": lambda: small.run(AF, "status")}, rounds=5)["status"]
     begin = time.perf_counter()
     _timed(small)

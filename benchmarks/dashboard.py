@@ -13,11 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Stage, show, spawn_idle, stage
 
 BUILDERS = int(os.environ.get("DASHBOARD_BUILDERS", "200"))
 AT_REST_SECONDS = 15.0
@@ -50,21 +49,13 @@ def main() -> None:
     if chromium is None:
         sys.exit("Chromium is not installed.")
     with stage() as on:
-        ids = _spawn_all(on)
+        ids = spawn_idle(on, BUILDERS)
         try:
             show(_measured(on, ids, chromium))
         finally:
             subprocess.run(
                 [AF, "butler", "stop", "--now"], cwd=on.repository, env=dict(on.env), capture_output=True
             )
-
-
-def _spawn_all(on: Stage) -> list[str]:
-    with ThreadPoolExecutor(4) as several:
-        spawned = several.map(lambda _: on.run(AF, "spawn", "--runtime", "demo", "--shell"), range(BUILDERS))
-        ids = [text.strip() for text in spawned]
-    on.run(AF, "wait", *ids, "--timeout", "300")
-    return ids
 
 
 def _measured(on: Stage, ids: list[str], chromium: str) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.chart import chart
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Stage, builders, settle, show, spawn_idle, stage
 
 RECORDED = Path(__file__).with_name("recorded.json")
 PLOT = Path(__file__).parents[1] / "docs/benchmarks.svg"
@@ -40,22 +40,26 @@ class Ratio:
 
 
 def main() -> None:
-    builders = [int(word) for word in os.environ.get("BENCH_BUILDERS", "10").split(",")]
+    counts = [int(word) for word in os.environ.get("BENCH_BUILDERS", "10").split(",")]
     found: dict[str, Ratio] = {}
-    for count in builders:
+    for count in counts:
         with stage() as on:
             found |= measure(on, count)
     rows = {name: (one.median, one.low, one.high, one.seconds) for name, one in found.items()}
     show([(name, "{:6.1f}   {:.1f} to {:.1f}, {:.2f} s".format(*row)) for name, row in rows.items()])
     if os.environ.get("BENCH_RECORD"):
-        RECORDED.write_text(json.dumps(document(found), indent=1) + "\n")
+        record("machine", machine())
+        record("ratios", {name: asdict(one) for name, one in found.items()})
         PLOT.write_text(chart("Processor time, in multiples of python -c 'import click'", found))
 
 
-def document(found: Mapping[str, Ratio]) -> dict[str, object]:
+def record(part: str, found: Mapping[str, object]) -> None:
+    RECORDED.write_text(json.dumps({**json.loads(RECORDED.read_text()), part: found}, indent=1) + "\n")
+
+
+def machine() -> dict[str, object]:
     tools = {name: _version(name, flag) for name, flag in (("git", "--version"), ("tmux", "-V"))}
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), **tools}
-    return {"version": 1, "machine": machine, "ratios": {name: asdict(one) for name, one in found.items()}}
+    return {"cores": os.cpu_count(), "python": platform.python_version(), **tools}
 
 
 def _version(program: str, flag: str) -> str:
@@ -65,8 +69,7 @@ def _version(program: str, flag: str) -> str:
 def measure(on: Stage, count: int, rounds: int = ROUNDS) -> dict[str, Ratio]:
     """`count` idle demo builders are spawned, looked at, stopped and removed."""
     timer = Timer(on)
-    ids = [on.run(AF, "spawn", "--shell", "--runtime", "demo") for _ in range(count)]
-    on.run(AF, "wait", *ids, "--timeout", "600")
+    ids = spawn_idle(on, count)
     found = {
         "af --help": timer.many((AF, "--help"), rounds),
         "shell completion": timer.many((AF,), rounds, _COMPLETION),
@@ -76,11 +79,15 @@ def measure(on: Stage, count: int, rounds: int = ROUNDS) -> dict[str, Ratio]:
         "af diff": timer.many((AF, "diff", ids[0]), rounds),
         "af conflicts": timer.many((AF, "conflicts"), rounds),
         "af spawn": timer.many((AF, "spawn", "--shell", "--runtime", "demo"), rounds),
+        "af send": timer.each([partial(on.run, AF, "send", id, "Hello") for id in ids[:rounds]]),
         "af merge": timer.each([_merge(on, id) for id in ids[:rounds]]),
     }
-    ids = [path.name for path in (on.repository / ".builders").iterdir() if not path.name.startswith(".")]
-    on.run(AF, "wait", *ids, "--timeout", "600")
+    ids = builders(on)
+    settle(on)
     found["git worktree add and tmux new-session"] = timer.each([_raw(on, n) for n in range(rounds)])
+    on.run("tmux", "kill-server")
+    found[f"af recover, {len(ids)} builders, each"] = timer.once((AF, "recover", "--yes"), len(ids))
+    settle(on)
     found[f"af stop --all, {len(ids)} builders, each"] = timer.once((AF, "stop", "--all"), len(ids))
     found[f"af prune, {len(ids)} builders, each"] = timer.once((AF, "prune"), len(ids))
     found["af restore"] = timer.each([partial(on.run, AF, "restore", id) for id in ids[:rounds]])

@@ -70,6 +70,23 @@ def stage(files: int = 50) -> Iterator[Stage]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def spawn_idle(on: Stage, number: int) -> list[str]:
+    """That many more demo builders with nothing to do; all that there are."""
+    for begin in range(0, number, 100):
+        on.run(AF, "spawn", "--shell", "--runtime", "demo", "-n", str(min(100, number - begin)))
+    settle(on)
+    return builders(on)
+
+
+def builders(on: Stage) -> list[str]:
+    return [path.name for path in (on.repository / ".builders").iterdir() if not path.name.startswith(".")]
+
+
+def settle(on: Stage) -> None:
+    """Until all turns have ended, so that none competes with what is measured next."""
+    on.run(AF, "wait", *builders(on), "--timeout", "600")
+
+
 def compare(
     candidates: Mapping[str, Callable[[], object]],
     *,

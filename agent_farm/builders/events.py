@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert
+from msgspec.json import Decoder
 
 from agent_farm.documents import load_if_whole
 from agent_farm.errors import DamagedFile
@@ -44,6 +45,9 @@ class Event(Struct, frozen=True):
         return isinstance(self.detail, dict) and "said" in self.detail
 
 
+_EVENTS = Decoder(Event)
+
+
 class Usage(Struct, frozen=True):
     """Of the whole conversation; None where the runtime does not say."""
 
@@ -66,31 +70,28 @@ def load_events(path: Path) -> list[Event]:
 
 class Report(Struct, frozen=True):
     """What the journal says of one run: `state` is its newest event with a state; `open` began a turn that
-    nothing has ended, in this run or in one before it."""
+    nothing has ended, in this run or in one before it; `last` is when anything was written down."""
 
     state: Event | None = None
     open: Event | None = None
+    last: float | None = None
 
 
 def read_report(path: Path, run: str) -> Report:
     """From the end of the journal; further back only where the end says nothing of this run."""
-    events: list[Event] = []
+    events, last = list[Event](), None
     for reach in (_TAIL_BYTES, _FARTHEST_BYTES):
         tail, whole = _read_tail(path, reach)
-        events = [event for event in _parse(tail) if event.state]
+        known = list(_parse(tail))
+        last = known[-1].at if known else None
+        events = [event for event in known if event.state]
         if whole or any(event.run == run for event in events):
             break
     own = [event for event in events if event.run == run]
     if not own:
-        return Report(None, _open_turn(events))
+        return Report(None, _open_turn(events), last)
     question = _open_question(events) if own[-1].state == "idle" else None
-    return Report(question or own[-1], _open_turn(events))
-
-
-def last_moment(path: Path) -> float | None:
-    """When anything was last written down of a builder, in whichever run."""
-    newest = next(_parse(_read_tail(path, _TAIL_BYTES)[0][::-1]), None)
-    return newest.at if newest else None
+    return Report(question or own[-1], _open_turn(events), last)
 
 
 def _read_tail(path: Path, reach: int) -> tuple[list[bytes], bool]:
@@ -160,8 +161,15 @@ def _parse(lines: list[bytes]) -> Iterator[Event]:
     """Lines that are no event are passed over: a write cut short, or what a builder scribbled there."""
     for line in lines:
         try:
-            event = convert(json.loads(line), Event)
+            event = _event(line)
         except (ValueError, RecursionError):  # what msgspec finds wrong is a ValueError
             continue
         if is_no_option(event.conversation_id or ""):  # it becomes an argument
             yield event
+
+
+def _event(line: bytes) -> Event:
+    try:
+        return _EVENTS.decode(line)
+    except ValueError:  # half a character in an escape, for one, is JSON to Python and not to msgspec
+        return convert(json.loads(line), Event)

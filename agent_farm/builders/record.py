@@ -133,7 +133,7 @@ def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderReco
     if not isinstance(document, dict):
         raise DamagedFile(f"The record of builder {id} is not an object")
     try:
-        record = convert({"worktree": str(paths.worktree(id)), **document}, BuilderRecord)
+        record = convert({"worktree": "", **document}, BuilderRecord)
     except (ValidationError, RecursionError) as error:
         raise DamagedFile(f"The record of builder {id} cannot be read: {error}") from error
     if record.id != id:

@@ -97,7 +97,7 @@ class Registry(Struct, frozen=True):
         kept = {id: records.stored[id] for id in records.unreadable if id not in records}
         stored = kept | {id: stored_record(record, self.paths) for id, record in records.items()}
         document = {"version": VERSION, "builders": stored}
-        replace_file(self.path, json.dumps(document, indent=1) + "\n")
+        replace_file(self.path, json.dumps(document) + "\n")
 
     def _stored(self) -> Mapping[str, object]:
         try:

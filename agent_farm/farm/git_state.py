@@ -31,7 +31,7 @@ from agent_farm.git.remotes import Upstream, upstreams_of
 BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
 # Of worktrees in which nothing seems to have happened, so many are asked again each time.
-_ASKED_AGAIN = 16
+_ASKED_AGAIN = 10
 # By then git has been ended, so that there is time to tell what it said.
 _ASKING_PART = 0.9
 

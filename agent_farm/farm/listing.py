@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_farm.builders.events import Report, Usage, last_moment, load_exit, load_usage, read_report
+from agent_farm.builders.events import Report, Usage, load_exit, load_usage, read_report
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
@@ -124,9 +124,10 @@ def read_started_status(farm: Farm, record: BuilderRecord) -> Status:
 
 def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
-    status = judge(record, view, read_report(run.events, record.run), load_exit(run.exit), now=now)
+    report = read_report(run.events, record.run)
+    status = judge(record, view, report, load_exit(run.exit), now=now)
     if status.at is None:
-        status = replace(status, at=last_moment(run.events))
+        status = replace(status, at=report.last)
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status
 
 

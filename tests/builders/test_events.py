@@ -43,6 +43,13 @@ def test_a_state_before_a_long_tail_of_others_is_found(file: Path) -> None:
     assert event.state == "waiting"
 
 
+def test_a_reason_with_half_a_character_and_what_was_written_down_last(file: Path) -> None:
+    file.write_text("\n".join([line(reason="Allow \udcff?"), line("r0", state=None, at=3.0)]) + "\n")
+    report = read_report(file, "r1")
+    assert report.state is not None
+    assert (report.state.reason, report.last) == ("Allow \udcff?", 3.0)
+
+
 BROKEN = [
     '{"at": 2, "run": "r1", "sta',
     "null",

@@ -21,8 +21,9 @@ from agent_farm.git.git_process import run_git
 from agent_farm.git.repository import Repository, find_repository
 from agent_farm.operations.operation import Context
 from agent_farm.operations.review import Review, queue_and_first
-from agent_farm.review.diff_as_read import FileRead, files_read, marked, only_unread
+from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Kept, Marks, Round
+from agent_farm.review.marking import marked
 from agent_farm.review.rounds import compared
 from benchmarks.stage import AF, Stage, show, stage
 

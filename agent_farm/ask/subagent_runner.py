@@ -16,6 +16,7 @@ from agent_farm.ask.agent_environment import agent_environment, require_outside
 from agent_farm.ask.agent_run import AgentFailed, run_agent
 from agent_farm.ask.agents import Agent, answering_clis, cli_of
 from agent_farm.ask.ask_directory import AskDirectory, ask_directory
+from agent_farm.ask.chat_terminal import run_in_terminal
 from agent_farm.ask.clean_end import ending_cleanly
 from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources_manager import Source, SourcesManager
@@ -75,8 +76,6 @@ class SubagentRunner:
 
     def chat(self, *, sources: Sequence[str]) -> None:
         """The agent in this terminal, until it ends."""
-        from agent_farm.ask.chat_terminal import run_in_terminal
-
         found = self._require(sources)
         agent = self.config.agent(self._agent)
         with self._directory(found) as directory:

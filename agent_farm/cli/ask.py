@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec.structs import asdict
 
+from agent_farm.ask.config_file import ConfigManager
 from agent_farm.cli.derived import Way, command_of, context_of
 from agent_farm.cli.fields import option_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
@@ -30,8 +31,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def complete_sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agent_farm.ask.config_file import ConfigManager
-
     try:
         config = ConfigManager()
         names = [*config.sources, *config.groups]
@@ -74,7 +73,6 @@ ask = command_of(
         "sources": _SOURCES,
         "agent": _AGENT,
     },
-    metavars={"timeout": "SECONDS"},
 )
 
 
@@ -140,16 +138,14 @@ sources = click.Group(
         command_of(
             Way("sources_add", _show_added),
             name="add",
-            arguments=("name", "target"),
             metavars={"target": "PATH|URL", "branch": "NAME", "commit": "ID"},
         ),
         command_of(Way("list_sources", _show_all), name="list"),
-        command_of(Way("sources_show", _show_one), name="show", arguments=_NAMED, complete=_NAMED),
-        command_of(Way("sources_remove", _show_removed), name="remove", arguments=_NAMED, complete=_NAMED),
+        command_of(Way("sources_show", _show_one), name="show", complete=_NAMED),
+        command_of(Way("sources_remove", _show_removed), name="remove", complete=_NAMED),
         command_of(
             Way("sources_update", lambda one: answer(f"updated {one.name}")),
             name="update",
-            arguments=_NAMED,
             complete=_NAMED,
         ),
     ],

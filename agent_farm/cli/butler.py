@@ -122,7 +122,6 @@ credentials = click.Group(
             Way("credentials_set", lambda found: answer(f"{found.set} is stored"), build=_with_value),
             name="set",
             help="Store a value, asked for without echo or read from standard input.",
-            arguments=_NAMED,
             complete=_NAMED,
             params={"value": None},
         ),
@@ -130,7 +129,6 @@ credentials = click.Group(
         command_of(
             Way("credentials_unset", lambda found: answer(f"{found.unset} is removed")),
             name="unset",
-            arguments=_NAMED,
             complete=_NAMED,
         ),
     ],

@@ -11,9 +11,12 @@ from click.shell_completion import CompletionItem
 from agent_farm.builders.status import STATES
 from agent_farm.cli.options import Complete, complete_ids, completed
 from agent_farm.farm.farm import Farm
+from agent_farm.git.git_process import ask_git
 from agent_farm.operations.operation import Context
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
+from agent_farm.runtimes import adapter_names
+from agent_farm.sessions.trigger_sources import PLAIN_SOURCES, SCHEDULE_PREFIX
 
 _MOST = 500
 Values = Callable[[Farm, click.Context, str], Iterable[str | CompletionItem]]
@@ -64,8 +67,6 @@ def _sessions(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
 
 
 def _session_sources(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.sessions.trigger_sources import PLAIN_SOURCES, SCHEDULE_PREFIX
-
     return (*PLAIN_SOURCES, *(SCHEDULE_PREFIX + name for name in _schedules(farm, ctx, word)))
 
 
@@ -100,14 +101,10 @@ def _projects(farm: Farm, ctx: click.Context, word: str) -> Iterable[CompletionI
 
 
 def _runtimes(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.runtimes import adapter_names
-
     return adapter_names(farm.root)
 
 
 def _branches(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.git.git_process import ask_git
-
     names = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
     _, found, _ = ask_git(farm.root, *names)
     return found.decode("utf-8", "replace").splitlines()
@@ -120,8 +117,6 @@ def _removed(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
 
 
 def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    from agent_farm.git.git_process import ask_git
-
     _, found, _ = ask_git(farm.repository.checkout, "ls-files", "-z")
     names = found.decode("utf-8", "replace").split("\0")
     return [name for name in names if name and name.startswith(word)][:_MOST]

@@ -73,19 +73,17 @@ config = click.Group(
         command_of(
             Way("config_get", lambda found: answer(_shown(found.value))),
             name="get",
-            arguments=_NAMED,
             complete=_NAMED,
         ),
         command_of(
             Way("config_set", lambda found: narrate(f"{found.name} = {_shown(found.value)}")),
             name="set",
-            arguments=("name", "value"),
             complete={**_NAMED, "value": complete_values},
             params={"yes": None},  # what a person types is agreed to by that
             context_settings={"ignore_unknown_options": True},
             epilog="A value may begin with a dash. Typing it counts as approving it.",
         ),
-        command_of(Way("config_unset", _show_taken_out), name="unset", arguments=_NAMED, complete=_NAMED),
-        command_of(Way("config_agree", _show_agreed), name="agree", short={"yes": "-y"}),
+        command_of(Way("config_unset", _show_taken_out), name="unset", complete=_NAMED),
+        command_of(Way("config_agree", _show_agreed), name="agree"),
     ],
 )

@@ -47,7 +47,6 @@ def _line(one: Compared) -> str:
 
 compare = command_of(
     Way("compare", _show_comparison),
-    short={"yes": "-y"},
     epilog="""\b
 Each one's new tests run on the others' code. What comes first passes the
 tests of others, and finds mistakes by its own; below each stands what it is
@@ -75,4 +74,4 @@ def _conclude_kept(found: KeptOne) -> None:
         narrate_hint(f"af restore {found.removed[0].id if len(found.removed) == 1 else 'ID'}")
 
 
-keep = command_of(Way("keep", _show_kept, _conclude_kept), short={"yes": "-y"})
+keep = command_of(Way("keep", _show_kept, _conclude_kept))

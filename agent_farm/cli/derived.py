@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from agent_farm.cli.completing import BY_FIELD
-from agent_farm.cli.fields import argument, fields_of, option
+from agent_farm.cli.fields import argument, fields_of, is_argument, option, option_words
 from agent_farm.cli.options import Complete, asker, current_directory, current_farm, json_option
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.cli.progress import Progress
@@ -21,8 +21,6 @@ from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
-
-_NAMES_BUILDERS = ("id", "ids")
 
 
 class Way(Struct, frozen=True):
@@ -61,7 +59,6 @@ def command_of(
     name: str | None = None,
     help: str | None = None,
     others: Mapping[str, Way] | None = None,
-    arguments: Iterable[str] = (),
     params: Mapping[str, click.Parameter | None] | None = None,
     also: Sequence[click.Parameter] = (),
     words: Mapping[str, str] | None = None,
@@ -73,44 +70,44 @@ def command_of(
 ) -> click.Command:
     """The command of a verb, called like it unless it has a `name`, told of in its words or in `help`.
 
-    A parameter is derived from each field: an option, or one of the `arguments`, of which builders' ids are
-    always one. `words`, `short` and `metavars` name it otherwise than after its field, `complete` says what
-    Tab offers. `params` takes the place of derived ones (None: there is none), `also` are the terminal's own.
-    An option named in `others` has another verb done instead.
+    Each field becomes a parameter, as `fields.py` has it; `words`, `short` and `metavars` name it otherwise,
+    `complete` says what Tab offers. `params` takes the place of derived ones (None: there is none), `also`
+    are the terminal's own. An option named in `others` has another verb done instead.
     """
     operation, own, offers = load(way.verb), params or {}, {**BY_FIELD, **(complete or {})}
 
     def derived(field: inspect.Field) -> click.Parameter:
         metavar, offer = (metavars or {}).get(field.name), offers.get(field.name)
-        if field.name in (*_NAMES_BUILDERS, *arguments):
+        if is_argument(field):
             return argument(field, metavar, offer)
-        word = (words or {}).get(field.name) or f"--{field.name.replace('_', '-')}"
-        letter = (short or {}).get(field.name)
-        return option(field, [word, *([letter] if letter else [])], metavar, offer, required=field.required)
+        word, letter = (words or {}).get(field.name), (short or {}).get(field.name)
+        return option(field, option_words(field.name, word, letter), metavar, offer)
 
     found = [own[field.name] if field.name in own else derived(field) for field in fields_of(operation)]
     shown = [*(param for param in found if param is not None), *also]
     many = "ids" in operation.request.__struct_fields__
     filters = [_filter(word, help) for word, help in _FILTERS.items()] if many else []
-
-    def carry_out(as_json: bool, **values: Any) -> int:
-        given = {str(param.name): param for param in shown if _is_given(param, values)}
-        chosen = _chosen(way, others or {}, operation, given)
-        verb = load(chosen.verb)
-        fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
-        progress = Progress()
-        request = _request(verb, fields)
-        context = context_of(verb, partial(chosen.open, values) if chosen.open else None, progress)
-        return _carry_out(Typed(values, verb, context, request, as_json, progress), chosen)
-
     return _Command(
         name or way.verb,
         context_settings=context_settings,
         params=[*shown, *filters, json_option()],
-        callback=carry_out,
+        callback=partial(_called, way, others or {}, shown),
         help=help or operation.text,
         epilog=epilog,
     )
+
+
+def _called(
+    way: Way, others: Mapping[str, Way], params: Sequence[click.Parameter], *, as_json: bool, **values: Any
+) -> int:
+    given = {str(param.name): param for param in params if _is_given(param, values)}
+    chosen = _chosen(way, others, load(way.verb), given)
+    verb = load(chosen.verb)
+    fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
+    progress = Progress()
+    request = _request(verb, fields)
+    context = context_of(verb, partial(chosen.open, values) if chosen.open else None, progress)
+    return _carry_out(Typed(values, verb, context, request, as_json, progress), chosen)
 
 
 def _chosen(

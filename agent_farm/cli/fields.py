@@ -13,6 +13,24 @@ from agent_farm.cli.options import Complete
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.table import load
 
+# What is typed first where it is not required, either.
+_FIRST = ("id", "ids", "names", "worktrees")
+_LETTERS = {"yes": "-y"}
+_METAVARS = {
+    "butler": "NAME", "keep": "N", "limit": "N", "model": "M", "resume": "ID", "runtime": "NAME",
+    "timeout": "SECONDS", "timezone": "ZONE", "until": "DAY",
+}  # fmt: skip
+
+
+def is_argument(field: inspect.Field) -> bool:
+    """What is required is typed without a word before it."""
+    return field.required or field.name in _FIRST
+
+
+def option_words(name: str, word: str | None, letter: str | None) -> list[str]:
+    letter = letter or _LETTERS.get(name)
+    return [word or f"--{name.replace('_', '-')}", *([letter] if letter else [])]
+
 
 def fields_of(operation: Operation[Any, Any]) -> Iterator[inspect.Field]:
     found = inspect.type_info(operation.request)
@@ -33,8 +51,6 @@ def option(
     words: Sequence[str],
     metavar: str | None,
     complete: Complete | None,
-    *,
-    required: bool = False,
 ) -> click.Option:
     of, help = _described(field.type)
     if isinstance(of, inspect.BoolType):
@@ -44,8 +60,7 @@ def option(
         [*words, field.name],
         type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
         multiple=many,
-        required=required,
-        metavar=metavar,
+        metavar=metavar or _METAVARS.get(field.name),
         help=f"{help} May be repeated." if many else help,
         shell_complete=complete,
         show_default=str(field.default) if type(field.default) in (int, float) else None,

@@ -63,7 +63,6 @@ def _conclude_check(found: AllChecked) -> None:
 
 check = command_of(
     Way("check", _show_checked, _conclude_check),
-    short={"yes": "-y"},
     epilog="""\b
 proven   committed, clean, every check passed on the merged result, and no flags
 flagged  the same with flags, which are on the lines below: what to look at in the diff
@@ -111,8 +110,7 @@ def _conclude_merge(found: AllMerged) -> None:
 
 merge = command_of(
     Way("merge", _show_merge, _conclude_merge),
-    short={"message": "-m", "yes": "-y"},
-    metavars={"message": "TEXT"},
+    short={"message": "-m"},
 )
 
 
@@ -197,7 +195,6 @@ land = command_of(
         click.Option(["--continue", "proceed"], is_flag=True, help="Continue an interrupted landing."),
         click.Option(["--abort"], is_flag=True, help="Empty the queue; what has landed stays."),
     ],
-    short={"yes": "-y"},
     epilog="""\b
 Exit code 0 when all have landed; 1 when one did not or the queue stopped.
 """,

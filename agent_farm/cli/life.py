@@ -14,7 +14,8 @@ from agent_farm.cli.options import confirm
 from agent_farm.cli.output import answer, is_interactive, narrate, narrate_hint, printable, terminal_width
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
-from agent_farm.operations.resume import Recovered, Resumed
+from agent_farm.operations.recover import Recovered
+from agent_farm.operations.resume import Resumed
 from agent_farm.operations.setup import SetUp
 from agent_farm.operations.stop import Forgotten, Stopped
 
@@ -40,7 +41,7 @@ def _show_set_up(found: SetUp) -> None:
     answer(f"{found.id} is set up")
 
 
-setup = command_of(Way("setup", _show_set_up), short={"yes": "-y"})
+setup = command_of(Way("setup", _show_set_up))
 
 
 def _continue_option(help: str) -> click.Option:
@@ -66,7 +67,6 @@ resume = command_of(
     Way("resume", _show_resumed, after=_attach),
     params={"say": _continue_option("Tell it to continue, in your words or af's.")},
     also=[click.Option(["--attach"], is_flag=True, help="Attach to the builder right away.")],
-    short={"yes": "-y"},
 )
 
 
@@ -111,6 +111,5 @@ recover = command_of(
             "Tell those that were in the middle of a turn to continue, in your words or af's."
         )
     },
-    short={"yes": "-y"},
     epilog="Shows what it is about to do and asks first; without a terminal, pass --yes.",
 )

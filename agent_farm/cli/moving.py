@@ -70,10 +70,7 @@ import_ = command_of(
         },
         before=_agree_to_import,
     ),
-    arguments=("worktrees",),
     complete={"worktrees": complete_worktrees},
-    short={"yes": "-y"},
-    metavars={"task": "TEXT", "runtime": "NAME"},
     epilog="Without a WORKTREE, lists those that can be taken. Shows what it is about to do and asks first; "
     "without a terminal, pass --yes.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import click
@@ -175,8 +176,6 @@ def _open_screen(typed: Typed) -> int | None:
     """Git is asked while Textual loads, which takes longer than any other import."""
     if typed.as_json or typed.values["list"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
-    from concurrent.futures import ThreadPoolExecutor
-
     context, request = typed.context, typed.request
     farm = context.farm
     with ThreadPoolExecutor(1) as threads:

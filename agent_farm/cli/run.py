@@ -93,16 +93,6 @@ def _params(**own: click.Parameter | None) -> dict[str, click.Parameter | None]:
     }
 
 
-_METAVARS = {
-    "prompt": "PROMPT|-",
-    "context": "TEXT",
-    "runtime": "NAME",
-    "resume": "ID",
-    "model": "M",
-    "timeout": "SECONDS",
-    "butler": "NAME",
-}
-
 run = command_of(
     Way(
         "trigger",
@@ -112,18 +102,14 @@ run = command_of(
     ),
     name="run",
     help=RUN,
-    arguments=("prompt",),
     params=_params(source=None),
-    short={"yes": "-y"},
-    metavars=_METAVARS,
+    metavars={"prompt": "PROMPT|-"},
 )
 
 trigger = command_of(
     Way("trigger", show_triggered, build=_request(waits)),
     help=TRIGGER,
-    arguments=("prompt",),
     params=_params(),
     also=[NO_WAIT],
-    short={"yes": "-y"},
-    metavars=_METAVARS,
+    metavars={"prompt": "PROMPT|-"},
 )

@@ -60,9 +60,7 @@ runtimes = click.Group(
         command_of(
             Way("runtimes_check", _show_check),
             name="check",
-            arguments=("name",),
             complete={"name": complete_runtimes},
-            short={"yes": "-y"},
             epilog="Exit code 1 when a check fails.",
         )
     ],

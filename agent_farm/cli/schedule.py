@@ -75,15 +75,12 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
         ),
         name=name,
         help=help,
-        arguments=_NAMED,
         complete=_NAMED,
         params=dict.fromkeys(("cron", "prompt", "enabled", "late", "until")),
-        metavars=_BUTLER,
     )
 
 
 _NAMED = {"name": complete_schedules}
-_BUTLER = {"butler": "NAME"}
 
 schedule = click.Group(
     "schedule",
@@ -98,7 +95,7 @@ schedule = click.Group(
       af schedule list
     """,
     commands=[
-        command_of(Way("schedule_list", _show_all), name="list", metavars=_BUTLER),
+        command_of(Way("schedule_list", _show_all), name="list"),
         command_of(
             Way(
                 "schedule_create",
@@ -108,7 +105,6 @@ schedule = click.Group(
             ),
             name="add",
             help="Run PROMPT whenever CRON is due.",
-            arguments=("name", "cron", "prompt"),
             params={
                 "cwd": CWD,
                 "late": click.Option(
@@ -120,23 +116,18 @@ schedule = click.Group(
                     help="0: made up however late.",
                 ),
             },
-            metavars={"timezone": "ZONE", "until": "DAY", **_BUTLER},
         ),
         command_of(
             Way("schedule_delete", lambda found: answer(f"{found.removed} removed")),
             name="remove",
-            arguments=_NAMED,
             complete=_NAMED,
-            metavars=_BUTLER,
         ),
         _switch("enable", "Let a schedule fire again, from now on.", on=True),
         _switch("disable", "Keep a schedule, but do not fire it.", on=False),
         command_of(
             Way("schedule_history", _show_history),
             name="history",
-            arguments=_NAMED,
             complete=_NAMED,
-            metavars=_BUTLER,
         ),
         command_of(
             Way(
@@ -148,12 +139,9 @@ schedule = click.Group(
                 },
             ),
             name="run",
-            arguments=_NAMED,
             complete=_NAMED,
             params={"wait": None},
             also=[NO_WAIT],
-            short={"yes": "-y"},
-            metavars=_BUTLER,
         ),
     ],
 )

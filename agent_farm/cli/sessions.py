@@ -197,7 +197,7 @@ sessions = _ShowByDefault(
                     help="Only younger than this, as in 30m, 12h or 7d.",
                 )
             },
-            metavars={"source": "SOURCE", "butler": "NAME", "limit": "N"},
+            metavars={"source": "SOURCE"},
             also=[
                 click.Argument(
                     ["session_id"], metavar="[ID]", required=False, shell_complete=complete_sessions
@@ -212,7 +212,6 @@ sessions = _ShowByDefault(
         command_of(
             Way("sessions_stop", _show_stopped),
             name="stop",
-            arguments=("session_ids",),
             metavars={"session_ids": "ID"},
             complete={"session_ids": complete_sessions},
         ),
@@ -227,7 +226,6 @@ sessions = _ShowByDefault(
                     help="Those that ended more than this long ago, as in 30d.",
                 )
             },
-            metavars={"keep": "N", "butler": "NAME"},
         ),
     ],
 )

@@ -104,6 +104,5 @@ wait = command_of(
         ),
     },
     words={"any_is_enough": "--any"},
-    metavars={"timeout": "SECONDS"},
     epilog="Exit code 124 when the time is over.",
 )

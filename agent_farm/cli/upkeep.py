@@ -75,7 +75,7 @@ def _show_told(one: Told) -> None:
     answer(printable(f"{one.target}: {one.problem or 'told'}"))
 
 
-notify = command_of(Way("notify", _show_told), short={"yes": "-y"}, metavars={"text": "TEXT"})
+notify = command_of(Way("notify", _show_told))
 
 
 def _open(typed: Mapping[str, Any]) -> Farm:

@@ -15,6 +15,7 @@ from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.farm.declared_checks import Check, settings_of
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.submissions import was_submitted
 from agent_farm.farm.waiting import start_another, start_later
 from agent_farm.git.divergence import commit_trees
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
@@ -31,7 +32,7 @@ from agent_farm.operations.landing_queue import (
     shown,
 )
 from agent_farm.operations.operation import Context
-from agent_farm.operations.send import deliver_all, was_submitted
+from agent_farm.operations.send import deliver_all
 
 _MANY_CORES = 4
 _BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 from msgspec import Meta, structs
 
@@ -17,6 +17,9 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders
 from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
+from agent_farm.forge.forge_cli import ForgeCli, choose_forge
+from agent_farm.forge.pull_requests import Request as ForgeRequest
+from agent_farm.forge.pull_requests import open_request, request_numbered, requests_of, update_request
 from agent_farm.git.checkout import checkout_at
 from agent_farm.git.entries import changes_between
 from agent_farm.git.landing_hooks import find_hooks
@@ -27,10 +30,6 @@ from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, SomeBuilders, choose_each, choose_each_or_all, each
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
 from agent_farm.operations.pr_text import body_of
-
-if TYPE_CHECKING:
-    from agent_farm.forge.forge_cli import ForgeCli
-    from agent_farm.forge.pull_requests import Request as ForgeRequest
 
 
 class Pr(Request):
@@ -76,7 +75,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
         branch, tip = record.branch, found.work.tip
         checkout = checkout_at(farm.repository, farm.root)
         require_none_of_afs(record, changes_between(checkout, record.base_commit, tip))
-        known = _requests_of(cli, branch)
+        known = requests_of(cli, branch)
         open_one = next((one for one in known if one.state == "open"), None)
         ended = next((one for one in known if one.head == tip), None)
         before = load_if_whole(farm.run(record.id).pull_request, PullRequest)
@@ -101,7 +100,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
         title = found.work.subject.partition("\n")[0]
         body = body_of(farm, record, tip, list_builders(farm, [record.id], fresh=True)[0].proof)
         _write(cli, open_one, branch, into, title, body, draft=request.draft)
-        one = next((one for one in _requests_of(cli, branch) if one.state == "open"), None)
+        one = next((one for one in requests_of(cli, branch) if one.state == "open"), None)
         if one is None:
             raise AgentFarmError(f"{cli.name} knows no open pull request of {branch} after opening one")
         kept = _kept(farm, record, structs.replace(blank, pushed=pushed), one)
@@ -141,17 +140,9 @@ def _meant_for(farm: Farm, record: BuilderRecord) -> tuple[str, str]:
 
 
 def _forge_of(farm: Farm, branch: str | None) -> ForgeCli:
-    from agent_farm.forge.forge_cli import choose_forge  # what runs another program, only where one is run
-
     return choose_forge(
         farm.root, forge_url(farm.repository, branch), setting=farm.settings.text("forge.command")
     )
-
-
-def _requests_of(cli: ForgeCli, branch: str) -> list[ForgeRequest]:
-    from agent_farm.forge.pull_requests import requests_of
-
-    return requests_of(cli, branch)
 
 
 def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> tuple[str, ...]:
@@ -175,8 +166,6 @@ def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> t
 def _write(
     cli: ForgeCli, found: ForgeRequest | None, branch: str, into: str, title: str, body: str, *, draft: bool
 ) -> None:
-    from agent_farm.forge.pull_requests import open_request, update_request
-
     if found is None:
         open_request(cli, branch, into, title, body, draft=draft)
     else:
@@ -207,8 +196,6 @@ def _refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
 
 
 def _look(farm: Farm, known: dict[str, PullRequest | None], record: BuilderRecord) -> Asked:
-    from agent_farm.forge.pull_requests import request_numbered
-
     before = known[record.id]
     if before is None or before.number is None:
         raise NotFound(f"{record.id} has no pull request", hint=as_command("af", "pr", record.id))

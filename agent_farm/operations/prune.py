@@ -16,6 +16,7 @@ from agent_farm.farm.guarded_removal import Waived, check, prune_several
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.trash import Kept
 from agent_farm.git.changes import TreeState
+from agent_farm.landing.arrival import arrived_base
 from agent_farm.landing.marks import left_claimed, mark_landed
 from agent_farm.operations.builders import choose_each, each, told
 from agent_farm.operations.operation import (
@@ -180,8 +181,6 @@ def _find(farm: Farm, *, stop: bool, with_nothing: bool) -> Generator[Stays | Ru
 
 
 def _has_landed(farm: Farm, record: BuilderRecord) -> bool:
-    from agent_farm.landing.arrival import arrived_base  # 20 ms that few removals pay
-
     return arrived_base(farm, record.id, record.base) is not None
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta, ValidationError, convert
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from agent_farm.farm.waiting import (
     mark_looked,
     queue_directory,
 )
+from agent_farm.forge.issues import Issue
 from agent_farm.landing.arrival import arrived_base
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, Operation, gathered
 from agent_farm.operations.shown import BuilderShown
@@ -35,9 +36,6 @@ from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_reservation import NoRoom
 from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.stop import stop_running
-
-if TYPE_CHECKING:
-    from agent_farm.forge.issues import Issue
 
 _TURN_SECONDS = 120.0
 # One that could not be started is tried again after so long, not at each look.
@@ -156,8 +154,6 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
 def _issue_of(order: Order) -> Issue | None:
     if order.issue is None:
         return None
-    from agent_farm.forge.issues import Issue
-
     return convert(order.issue, Issue)
 
 

@@ -1,4 +1,4 @@
-"""`resume`, `recover`: a runtime starts again, with the same conversation and under the same role."""
+"""`resume`: a runtime starts again, with the same conversation and under the same role."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from agent_farm.farm.panes import find_panes
 from agent_farm.farm.preparation import setup_command
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE, draw_run, require_room, start_runtime
 from agent_farm.git.asking import side_by_side
-from agent_farm.operations.builders import BuilderId, Yes, choose, failures_of, told
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, acts
+from agent_farm.operations.builders import BuilderId, Yes, choose
+from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
 from agent_farm.tmux.snapshot import PaneFacts
@@ -47,9 +47,9 @@ class Resumed(Answer):
 
 
 def _resume(context: Context, request: Resume) -> Resumed:
-    _require_said(request.say)
+    require_said(request.say)
     id = choose(context, request.id).id
-    ((_, found),) = _start_again(
+    ((_, found),) = start_again(
         context, [id], {} if request.say is None else {id: request.say}, yes=request.yes
     )
     if isinstance(found, AgentFarmError):
@@ -69,105 +69,24 @@ RESUME = acts(
 )
 
 
-class Recover(Request):
-    say: Annotated[
-        str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
-    ] = None
-    dry_run: Annotated[bool, Meta(description="Show which builders would come back, and start nothing")] = (
-        False
-    )
-    yes: Yes = False
-
-
-class LostBuilder(Answer):
-    """One that had neither ended nor been stopped, and whose session is gone."""
-
-    id: str
-    runtime: str
-    title: str
-    cut_short: Annotated[bool, Meta(description="It was in the middle of a turn")]
-
-
-class Back(Answer):
-    id: str
-    interrupted: bool
-
-
-class Recovered(OfSeveral):
-    resumed: tuple[str, ...]
-    interrupted: Annotated[
-        tuple[str, ...],
-        Meta(description="Those whose turn was cut short, and which wait to be told to continue"),
-    ] = ()
-    would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
-
-
-Part = LostBuilder | Back | Failure
-
-
-def _recover(context: Context, request: Recover) -> Iterator[Part]:
-    _require_said(request.say)
-    records = context.farm.records()
-    statuses = read_statuses(context.farm, records.values())
-    lost = [record for record in records.values() if statuses[record.id].state == "lost"]
-    if request.dry_run:
-        for one in lost:
-            yield LostBuilder(one.id, one.runtime, one.title, statuses[one.id].cut_short)
-        return
-
-    cut_short = {record.id for record in lost if statuses[record.id].cut_short}
-    say = dict.fromkeys(cut_short, request.say) if request.say is not None else {}
-
-    def answers() -> Iterator[tuple[str, Back | AgentFarmError]]:
-        for id, found in _start_again(context, [one.id for one in lost], say, yes=request.yes):
-            if isinstance(found, AgentFarmError):
-                yield id, found
-            else:
-                yield id, Back(id, id in cut_short and id not in say and found.continues)
-
-    yield from told(answers(), alone=False)
-
-
-def _collect(parts: Sequence[Part]) -> Recovered:
-    back = [part for part in parts if isinstance(part, Back)]
-    return Recovered(
-        resumed=tuple(one.id for one in back),
-        failed=failures_of(parts),
-        interrupted=tuple(one.id for one in back if one.interrupted),
-        would_resume=tuple(part for part in parts if isinstance(part, LostBuilder)),
-    )
-
-
-RECOVER = Operation(
-    "recover",
-    "Bring back all lost builders after a reboot or a dead tmux server",
-    Recover,
-    Recovered,
-    _recover,
-    _collect,
-    effect="changes",
-    outside=True,
-    pool="start",
-    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
-    " continue.",
-)
-
-
-def _require_said(text: str | None) -> None:
+def require_said(text: str | None) -> None:
     if text is not None and not text.strip():
         raise UsageError("There is nothing to tell it: the text is empty")
 
 
-class _Started(Struct, frozen=True):
+class Restarted(Struct, frozen=True):
     """`continues`: a conversation goes on, and was told what it was to be told; a new one got its prompt."""
 
     record: BuilderRecord
     continues: bool
 
 
-def _start_again(
+Outcomes = dict[str, Restarted | AgentFarmError]
+
+
+def start_again(
     context: Context, ids: Sequence[str], say: Mapping[str, str], *, yes: bool
-) -> Iterator[tuple[str, _Started | AgentFarmError]]:
+) -> Iterator[tuple[str, Restarted | AgentFarmError]]:
     return each_held(context.farm, ids, lambda records: _start_all(context, records, say, yes=yes))
 
 
@@ -182,7 +101,7 @@ class _Ready(Struct, frozen=True):
 
 def _start_all(
     context: Context, records: Mapping[str, BuilderRecord], say: Mapping[str, str], *, yes: bool
-) -> dict[str, _Started | AgentFarmError]:
+) -> Outcomes:
     farm = context.farm
     ready, found = _prepare(context, records, yes=yes)
     found |= end_processes(farm, [one.before for one in ready.values()])
@@ -193,11 +112,11 @@ def _start_all(
         ready = {id: one for id, one in ready.items() if id not in found}
         now.update({id: one.record for id, one in ready.items()})
 
-    def start(id: str) -> _Started:
+    def start(id: str) -> Restarted:
         one = ready[id]
         _start(farm, one.record, one.chosen, say.get(id), continues=one.continues)
         started.add(id)
-        return _Started(one.record, one.continues)
+        return Restarted(one.record, one.continues)
 
     try:
         starts = {id: partial(start, id) for id in ready}
@@ -209,9 +128,9 @@ def _start_all(
     return found
 
 
-def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> dict[str, _Started | AgentFarmError]:
+def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> Outcomes:
     """The last of them, as many as are too many."""
-    found = dict[str, _Started | AgentFarmError]()
+    found = Outcomes()
     for id in reversed(list(ids)):
         try:
             require_room(farm, records, starting=len(ids) - len(found) - 1)
@@ -224,12 +143,12 @@ def _without_room(farm: Farm, records: Records, ids: Collection[str]) -> dict[st
 
 def _prepare(
     context: Context, records: Mapping[str, BuilderRecord], *, yes: bool
-) -> tuple[dict[str, _Ready], dict[str, _Started | AgentFarmError]]:
+) -> tuple[dict[str, _Ready], Outcomes]:
     """Those that can be started, and why the others cannot; nothing is changed yet."""
     farm = context.farm
     panes = find_panes(records.values())
     statuses = read_statuses(farm, records.values(), panes)
-    ready, refused = dict[str, _Ready](), dict[str, _Started | AgentFarmError]()
+    ready, refused = dict[str, _Ready](), Outcomes()
     agreed = dict[tuple[str, str | None, str], Chosen]()
     for id, record in records.items():
         try:

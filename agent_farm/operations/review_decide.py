@@ -21,8 +21,9 @@ from agent_farm.operations.landing_queue import LandingQueue
 from agent_farm.operations.operation import Answer, Context, Operation, Request
 from agent_farm.operations.review_comment import ReviewSent, send_drafts
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept
-from agent_farm.review.diff_as_read import files_read, marked
+from agent_farm.review.diff_as_read import files_read
 from agent_farm.review.kept import Comment, Decision, Kept
+from agent_farm.review.marking import marked
 from agent_farm.review.rounds import Result, carried_marks
 
 

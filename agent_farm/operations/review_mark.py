@@ -17,8 +17,9 @@ from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.review_show import require_result
-from agent_farm.review.diff_as_read import FileRead, counted, files_read, marked
+from agent_farm.review.diff_as_read import FileRead, counted, files_read
 from agent_farm.review.kept import Comment, Decision, Kept
+from agent_farm.review.marking import marked
 from agent_farm.review.rounds import Result
 
 Tip: TypeAlias = Annotated[

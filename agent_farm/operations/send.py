@@ -6,12 +6,11 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from agent_farm.builders.events import load_events, read_report
+from agent_farm.builders.events import read_report
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError, DamagedFile, NotDelivered
@@ -20,9 +19,10 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.message_door import pass_in
 from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
+from agent_farm.farm.submissions import has_come
 from agent_farm.operations.builders import BuilderId, SomeBuilders, choose, choose_all
 from agent_farm.operations.operation import Answer, Context, Operation, Request, acts, gathered
-from agent_farm.own_files import open_own, read_own
+from agent_farm.own_files import read_own
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.processes import load_runtime_pid
 from agent_farm.runtimes import get_adapter
@@ -244,31 +244,6 @@ def _watch(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter, typed: st
         return partial(has_come, events, events.stat().st_size if events.exists() else 0, wanted)
 
     return from_now
-
-
-def has_come(events: Path, offset: int, wanted: tuple[str, str, str]) -> bool:
-    """An event of this run, this kind and this very text: another one may be submitted meanwhile."""
-    with open_own(events) as file:
-        file.seek(offset)
-        for line in file:
-            try:
-                document = json.loads(line)
-                if (document["run"], document["event"], document["detail"]["said"]) == wanted:
-                    return True
-            except (ValueError, KeyError, TypeError, RecursionError):  # being written, or no event
-                continue
-    return False
-
-
-def was_submitted(farm: Farm, record: BuilderRecord, text: str, *, since: float) -> bool:
-    """Whether its runtime said so; one that has no event for it says nothing."""
-    try:
-        own_words = get_adapter(record.runtime, farm.root).cli.own_words
-    except ValueError:
-        return False
-    said = digest_of_prompt(as_text(text, own_words))
-    events = load_events(farm.run(record.id).events)
-    return any(one.is_submission and one.detail["said"] == said and one.at >= since for one in events)
 
 
 def _hesitation(farm: Farm, record: BuilderRecord, adapter: RuntimeAdapter) -> Hesitate:

@@ -14,6 +14,8 @@ from agent_farm.builders import ids
 from agent_farm.builders.check_list import Item, is_check_list, open_items, read_source, written_source
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, meant
 from agent_farm.farm.farm import Farm
+from agent_farm.forge.beads import bead, claim, give_back, giving_back, ready_beads
+from agent_farm.forge.issues import Issue
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_request import ItemMode, Spawn
@@ -145,9 +147,6 @@ def _item_prompt(item: Item, tasks: str, told: str) -> str:
 
 
 def _beads(farm: Farm, key: str | None) -> Spec:
-    from agent_farm.forge.beads import bead, ready_beads
-    from agent_farm.forge.issues import Issue
-
     found = ready_beads(farm.root) if key in (None, "all") else [bead(farm.root, str(key))]
     if closed := next((one.key for one in found if one.is_done), None):
         raise UsageError(f"{closed} is closed", hint=as_command("bd", "reopen", closed))
@@ -188,14 +187,10 @@ class Claimed:
 
     def __enter__(self) -> None:
         if self._id:
-            from agent_farm.forge.beads import claim
-
             claim(self._root, self._id)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._id and error is not None:
-            from agent_farm.forge.beads import give_back, giving_back
-
             try:
                 give_back(self._root, self._id)
             except AgentFarmError as second:

@@ -15,6 +15,7 @@ from agent_farm.builders.ids import Name
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.base_commit import Start, go_on_with
 from agent_farm.farm.farm import Farm
+from agent_farm.git.remotes import forge_url
 from agent_farm.inside import NotReadable, require_inside
 from agent_farm.launch import as_command
 from agent_farm.operations.spawn_request import (
@@ -140,7 +141,6 @@ def _issue_work(
 ) -> Work:
     from agent_farm.forge.forge_cli import choose_forge
     from agent_farm.forge.issues import fetch_issue, issue_number
-    from agent_farm.git.remotes import forge_url
     from agent_farm.operations.spawn_protocol import find_protocol
 
     issue_number(reference)  # before anybody is asked

@@ -42,7 +42,7 @@ MODULES = {
     "stop": "stop",
     "setup": "setup",
     "resume": "resume",
-    "recover": "resume",
+    "recover": "recover",
     "prune": "prune",
     "expire": "expire",
     "eject": "eject",

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm.landing.flags.of_files import is_made
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk
-from agent_farm.review.kept import Gone, Marks, lines_in, ranges_of
+from agent_farm.review.kept import Gone, Marks, lines_in
 from agent_farm.review.moved import moved_lines, only_spaces
 from agent_farm.review.next_round import head_of, key_of
 from agent_farm.review.word_marks import word_marks
@@ -250,56 +250,3 @@ def _narrowed(hunk: HunkRead) -> HunkRead:
 
 def _left_out(number: int) -> LineRead:
     return LineRead("…", f"{number} line{'' if number == 1 else 's'} as before")
-
-
-def marked(
-    files: Sequence[FileChange],
-    shown: Sequence[FileRead],
-    marks: Marks,
-    *,
-    path: str | None = None,
-    hunk: str | None = None,
-    unread: bool = False,
-) -> Marks:
-    """With one hunk, one file or all of it read, or to be read again."""
-    added = {name: set(lines_in(ranges)) for name, ranges in marks.added.items()}
-    removed = {name: set(lines_in(ranges)) for name, ranges in marks.removed.items()}
-    heads, gone = dict(marks.heads), list(marks.gone)
-    raw = {(shown_text(file.path), key_of(file)[0]): file for file in files}
-    for file in shown:
-        if path not in (None, file.path):
-            continue
-        change = raw.get((file.path, "-" if file.kind == "deleted" else "+"))
-        for one in file.hunks:
-            if hunk not in (None, one.id):
-                continue
-            for line in one.lines:
-                if line.gone:
-                    _forget(gone, change.path if change else file.path, line)
-                elif change and line.sign == "+" and line.new:
-                    _set(added.setdefault(change.path, set()), line.new, unread)
-                elif change and line.sign == "-" and line.old:
-                    _set(removed.setdefault(change.former, set()), line.old, unread)
-        if change and hunk is None:
-            heads[key_of(change)] = "" if unread else head_of(change)
-    return Marks(
-        marks.round,
-        added={name: ranges_of(lines) for name, lines in added.items() if lines},
-        removed={name: ranges_of(lines) for name, lines in removed.items() if lines},
-        heads={key: head for key, head in heads.items() if head},
-        gone=tuple(gone),
-    )
-
-
-def _set(lines: set[int], line: int, unread: bool) -> None:
-    if unread:
-        lines.discard(line)
-    else:
-        lines.add(line)
-
-
-def _forget(gone: list[Gone], path: str, line: LineRead) -> None:
-    for one in gone:
-        if (shown_text(one.path), one.sign, shown_text(one.text)) == (shown_text(path), line.sign, line.text):
-            gone.remove(one)
-            return

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -30,14 +30,13 @@ from agent_farm.server.address import (
     store_address,
     supervisor_of,
 )
+from agent_farm.server.connections import bounded_protocol
 from agent_farm.server.idle import is_idle
 from agent_farm.server.launching import turn_running_log
 from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
-
-if TYPE_CHECKING:
-    from agent_farm.sessions.running_butlers import RunningButlers
+from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
@@ -95,7 +94,6 @@ class RunningServer:
 
     async def serve(self, sockets: list[socket.socket]) -> None:
         from agent_farm.server.app import build_app
-        from agent_farm.sessions.running_butlers import open_butlers
 
         butlers = open_butlers(self.root, ports=self.ports, tokens=self.tokens, environ=self.environ)
         server = make_uvicorn(build_app(butlers, self.activity))
@@ -183,8 +181,6 @@ class RunningServer:
 
 def make_uvicorn(app: Any) -> Any:
     import uvicorn
-
-    from agent_farm.server.connections import bounded_protocol
 
     class Quiet(uvicorn.Server):
         """Signals belong to the one who runs it."""

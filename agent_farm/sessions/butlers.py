@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_farm.consent import Request
+from agent_farm.disk import make_directory, replace_file
 from agent_farm.errors import AgentFarmError, NotFound, UsageError, there_are
 from agent_farm.inside import require_inside
 from agent_farm.paths import FarmPaths
@@ -113,8 +114,6 @@ def load_butler(root: Path, name: str | None = None) -> Butler:
 
 def require_claude_md(butler: Butler) -> None:
     """A butler without a CLAUDE.md gets the packaged one; one that exists is never touched."""
-    from agent_farm.disk import make_directory, replace_file
-
     file = butler.directory / "CLAUDE.md"
     if not file.exists():
         make_directory(butler.directory, alone=True)

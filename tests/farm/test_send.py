@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.operations.send import has_come
+from agent_farm.farm.submissions import has_come
 from agent_farm.pane.journal import digest_of_prompt, record_event
 from tests.conftest import Af
 from tests.farm.conftest import Spawned

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_farm.git.repository import Repository, find_repository
-from agent_farm.review.diff_as_read import FileRead, files_read, marked, only_unread
+from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Comment, Kept, Marks, Round
+from agent_farm.review.marking import marked
 from agent_farm.review.rounds import compared
 from tests.gitrepo import git
 

@@ -1,0 +1,98 @@
+"""`recover`: all builders whose session is gone run again, as `resume` does it for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.listing import read_statuses
+from agent_farm.operations.builders import Yes, failures_of, told
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request
+from agent_farm.operations.resume import require_said, start_again
+
+
+class Recover(Request):
+    say: Annotated[
+        str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Show which builders would come back, and start nothing")] = (
+        False
+    )
+    yes: Yes = False
+
+
+class LostBuilder(Answer):
+    """One that had neither ended nor been stopped, and whose session is gone."""
+
+    id: str
+    runtime: str
+    title: str
+    cut_short: Annotated[bool, Meta(description="It was in the middle of a turn")]
+
+
+class Back(Answer):
+    id: str
+    interrupted: bool
+
+
+class Recovered(OfSeveral):
+    resumed: tuple[str, ...]
+    interrupted: Annotated[
+        tuple[str, ...],
+        Meta(description="Those whose turn was cut short, and which wait to be told to continue"),
+    ] = ()
+    would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
+
+
+Part = LostBuilder | Back | Failure
+
+
+def _recover(context: Context, request: Recover) -> Iterator[Part]:
+    require_said(request.say)
+    records = context.farm.records()
+    statuses = read_statuses(context.farm, records.values())
+    lost = [record for record in records.values() if statuses[record.id].state == "lost"]
+    if request.dry_run:
+        for one in lost:
+            yield LostBuilder(one.id, one.runtime, one.title, statuses[one.id].cut_short)
+        return
+
+    cut_short = {record.id for record in lost if statuses[record.id].cut_short}
+    say = dict.fromkeys(cut_short, request.say) if request.say is not None else {}
+
+    def answers() -> Iterator[tuple[str, Back | AgentFarmError]]:
+        for id, found in start_again(context, [one.id for one in lost], say, yes=request.yes):
+            if isinstance(found, AgentFarmError):
+                yield id, found
+            else:
+                yield id, Back(id, id in cut_short and id not in say and found.continues)
+
+    yield from told(answers(), alone=False)
+
+
+def _collect(parts: Sequence[Part]) -> Recovered:
+    back = [part for part in parts if isinstance(part, Back)]
+    return Recovered(
+        resumed=tuple(one.id for one in back),
+        failed=failures_of(parts),
+        interrupted=tuple(one.id for one in back if one.interrupted),
+        would_resume=tuple(part for part in parts if isinstance(part, LostBuilder)),
+    )
+
+
+RECOVER = Operation(
+    "recover",
+    "Bring back all lost builders after a reboot or a dead tmux server",
+    Recover,
+    Recovered,
+    _recover,
+    _collect,
+    effect="changes",
+    outside=True,
+    pool="start",
+    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
+    " continue.",
+)

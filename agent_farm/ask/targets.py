@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from agent_farm.ask.agents import answering_clis
 from agent_farm.errors import NotFound, UsageError
 
 Kind = Literal["git", "directory", "file"]
 GIT_PROTOCOLS = ("file", "git", "http", "https", "ssh")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# Beside the links lie the directory's own files, and what the CLIs take for instructions.
-_TAKEN = frozenset(
-    {"prompt.md", "opencode.json", "opencode.jsonc", "lctx-files", "agents.md", "claude.md", "gemini.md"}
-    | {"claude.local.md", "agents.override.md", "context.md"}
-)
+_BESIDE = ("prompt.md", "lctx-files")  # the links to the sources
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!:)[^\\]*")
 _PAGES = (".txt", ".md", ".html")
 _HELPER = re.compile(r"[\w+.-]+::")
@@ -30,7 +27,8 @@ def require_name(name: str) -> str:
             f"{name!r} cannot be the name of a source",
             why="a name is 1 to 64 of the characters A-Z a-z 0-9 . _ - and starts with a letter or digit",
         )
-    if name.lower() in _TAKEN:
+    taken = (*_BESIDE, *(one for _, ask in answering_clis() for one in ask.instructions))
+    if name.lower() in map(str.lower, taken):
         raise UsageError(
             f"{name!r} cannot be the name of a source", why="af puts a file of that name beside the sources"
         )

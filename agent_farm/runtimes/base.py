@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 import time
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import tomli_w
 from msgspec import structs
 
 from agent_farm.disk import replace_file
@@ -22,7 +24,7 @@ from agent_farm.runtimes.cli import Cli, Start
 from agent_farm.runtimes.cli import Permissions as Permissions
 from agent_farm.runtimes.conversations import keep_conversation
 from agent_farm.runtimes.environment import without_foreign_keys
-from agent_farm.runtimes.mcp_config import McpServer, as_servers, config_directory, one_server
+from agent_farm.runtimes.mcp_config import GivenServers, McpServer, as_servers, config_directory, one_server
 from agent_farm.runtimes.result import Failure, OnProgress, RuntimeResult, failure_of
 from agent_farm.runtimes.versions import installed_version, is_older, major_of
 
@@ -101,8 +103,6 @@ class RuntimeAdapter(ABC):
         """An id to start the next conversation under; None when the runtime chooses and reports it."""
         if not self.cli.words.begin:
             return None
-        import uuid
-
         return str(uuid.uuid4())
 
     @abstractmethod
@@ -113,7 +113,7 @@ class RuntimeAdapter(ABC):
         self,
         prompt: str,
         system_prompt: str,
-        mcp_servers: Mapping[str, McpServer | Mapping[str, object]],
+        mcp_servers: GivenServers,
         env: Mapping[str, str],
         *,
         max_turns: int = 20,
@@ -135,21 +135,13 @@ class RuntimeAdapter(ABC):
         without it a run cannot be resumed where the runtime's own home may not be used. `on_progress` gets
         what the run has come to, whenever it has come further.
         """
-        started = time.monotonic()
-        try:
-            place = cwd or Path.cwd()
-            start = Start(
-                mode="headless",
-                env=self.own_environment(env, model),
-                cwd=place,
-                home=home or place,
-                place=place,
-                top=place,
-                server=one_server(mcp_servers),
+
+        def start() -> Start:
+            return structs.replace(
+                self._locked_start(cwd or Path.cwd(), env, model, mcp_servers),
                 role=system_prompt,
                 prompt=prompt,
                 permissions=permissions,
-                model=model,
                 conversation_id=conversation_id or self.new_conversation_id(),
                 resume=resume and conversation_id is not None,
                 extra_args=tuple(runtime_args or ()),
@@ -159,7 +151,20 @@ class RuntimeAdapter(ABC):
                 timeout=timeout,
                 on_progress=on_progress,
             )
-            result = await self._run_in_scratch(start, home)
+
+        return await self._result_of(start, home)
+
+    def _locked_start(
+        self, place: Path, env: Mapping[str, str], model: str | None, servers: GivenServers
+    ) -> Start:
+        """What a headless run in `place` may have; where else its files lie is said when it begins."""
+        own, server = self.own_environment(env, model), one_server(servers)
+        return Start("headless", own, place, home=place, place=place, top=place, server=server, model=model)
+
+    async def _result_of(self, start: Callable[[], Start], home: Path | None) -> RuntimeResult:
+        started = time.monotonic()
+        try:
+            result = await self._run_in_scratch(start(), home)
         except (AgentFarmError, OSError, ValueError) as error:
             result = RuntimeResult(failure=failure_of(error))
         finally:
@@ -192,15 +197,11 @@ class RuntimeAdapter(ABC):
     async def run_headless(self, start: Start) -> RuntimeResult:
         """The run itself, with its command found and the environment its own."""
 
-    def build_config_file(
-        self, mcp_servers: Mapping[str, McpServer | Mapping[str, object]], tmp_dir: Path
-    ) -> Path:
+    def build_config_file(self, mcp_servers: GivenServers, tmp_dir: Path) -> Path:
         """Write the MCP configuration in the runtime's own form into the existing `tmp_dir`."""
         path = tmp_dir / self.cli.config_file
         document = self.cli.config(as_servers(mcp_servers))
         if path.suffix == ".toml":
-            import tomli_w
-
             replace_file(path, tomli_w.dumps(document))
         else:
             replace_file(path, json.dumps(document, indent=2))

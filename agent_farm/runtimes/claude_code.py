@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from agent_farm.runtimes.claude_events import ClaudeEvents
@@ -40,8 +41,6 @@ def _login(env: Environment, model: str | None) -> str | None:
 
 def bundled_claude() -> Path | None:
     """The `claude` inside claude_agent_sdk, found without the second that importing it takes."""
-    from importlib.util import find_spec
-
     spec = find_spec("claude_agent_sdk")
     if spec is None or not spec.origin:
         return None
@@ -201,6 +200,7 @@ CLAUDE_CODE = Cli(
         # a new directory each time, made by this program: the trust dialog would be asked each time
         env={"CLAUDE_CODE_SANDBOXED": "1"},
         files={".mcp.json": "{}"},
+        instructions=("CLAUDE.md", "CLAUDE.local.md"),
         output="claude",
         variables=(
             *("ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"),

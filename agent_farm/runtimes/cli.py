@@ -177,8 +177,9 @@ class Ask(Struct, frozen=True):
     Command lines as in lctx's config.json, with its placeholders and those of `placeholders`, which are given
     the environment and the directories of the sources. `variables` are the names, or families that end in
     `*`, that its user's own login may need; `more_variables` are those its configuration refers to.
-    `files` are laid into the directory that it is started in. `output` is the form of what it prints: `text`,
-    or the events that `Cli.events` reads.
+    `files` are laid into the directory that it is started in, where it takes files with the names in
+    `instructions` for instructions or settings: no source is called like one. `output` is the form of what
+    it prints: `text`, or the events that `Cli.events` reads.
     """
 
     command: str
@@ -186,6 +187,7 @@ class Ask(Struct, frozen=True):
     stdin: str | None = "{prompt_file}"
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    instructions: tuple[str, ...] = ()
     output: str = "text"
     variables: tuple[str, ...] = ()
     placeholders: Mapping[str, Callable[[Environment, Sequence[str]], str]] = field(default_factory=dict)

@@ -215,6 +215,7 @@ CODEX = Cli(
             f"codex --no-daemon -s read-only -a on-request {_LOCK}"
             """ -c 'projects={"{directory}"={trust_level="trusted"}}'"""
         ),
+        instructions=("AGENTS.md", "AGENTS.override.md"),
         output="codex",
         variables=("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_*"),
         placeholders={"codex_mcp_off": lambda env, directories: servers_off(env)},

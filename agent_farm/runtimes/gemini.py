@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import tomli_w
+
 from agent_farm.runtimes.bounds import NONE
 from agent_farm.runtimes.cli import HOOK_SECONDS, Ask, Cli, Environment, Home, Hooks, Screen, Start, Words
 from agent_farm.runtimes.engine import CliAdapter
@@ -72,8 +74,6 @@ def _files(start: Start) -> dict[Path, str]:
     if start.in_pane:
         settings["hooks"] = {event: [{"hooks": [_hook(start)]}] for event in HOOKS.events}
     else:
-        import tomli_w
-
         rules = [*(_skill_rules(start) if start.permissions == "edit" else ()), *_bounds_rules(start)]
         files[directory / "policies" / "farm.toml"] = tomli_w.dumps({"rule": rules} if rules else {})
     return {directory / "settings.json": json.dumps(settings), **files}
@@ -252,6 +252,7 @@ GEMINI = Cli(
         env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
         # settings of a trusted directory come before the user's, whose hooks would run
         files={".gemini/settings.json": json.dumps({"hooksConfig": {"enabled": False}})},
+        instructions=("GEMINI.md", "AGENTS.md"),
         output="gemini",
         variables=("GEMINI_*", "GOOGLE_*"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,12 +36,15 @@ class McpServer(Struct, frozen=True):
         return {MCP_TOKEN: self.token} if self.token else {}
 
 
-def as_servers(given: Mapping[str, McpServer | Mapping[str, object]]) -> tuple[McpServer, ...]:
-    """The documented mapping, name -> {"url": …, "token": …, "type": "http" | "sse"}, as values."""
+# name -> the server, or {"url": …, "token": …, "type": "http" | "sse"}
+GivenServers = Mapping[str, McpServer | Mapping[str, object]]
+
+
+def as_servers(given: GivenServers) -> tuple[McpServer, ...]:
     return tuple(_as_server(name, server) for name, server in given.items())
 
 
-def one_server(given: Mapping[str, McpServer | Mapping[str, object]]) -> McpServer | None:
+def one_server(given: GivenServers) -> McpServer | None:
     """The only server of a locked run, or None; more than one is refused."""
     servers = as_servers(given)
     if len(servers) > 1:
@@ -81,7 +85,6 @@ def config_directory(name: str, *, env: Mapping[str, str] | None = None) -> Iter
     `<tmp>` is the runtime's own, TMPDIR in its `env`, else this process's.
     """
     import tempfile
-    import uuid
 
     base = Path((env or {}).get("TMPDIR") or tempfile.gettempdir())
     directory = base / f"butler_{_file_word(name)}_{uuid.uuid4()}"

@@ -237,6 +237,7 @@ OPENCODE = Cli(
             "TMPDIR": "{scratch}",  # each run leaves a library of several MB there
         },
         files={"opencode.json": "{}"},
+        instructions=("opencode.json", "opencode.jsonc", "AGENTS.md", "CLAUDE.md", "CONTEXT.md"),
         variables=(
             *("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "AWS_*"),
             *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"),

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.server.stopping import stop_server
 from tests.forking import Forks
-from tests.gitrepo import make_repo
+from tests.gitrepo import commit_files, make_repo
 from tests.leftovers import changes_of_the_checkout, files_of_the_user, processes_of
 from tests.waiting import wait_until
 
@@ -122,6 +123,14 @@ def end_processes(private: Path) -> None:
 @pytest.fixture
 def repo(tmp_path: Path, home: Path) -> Path:
     return make_repo(tmp_path / "repo")
+
+
+@pytest.fixture
+def farm(repo: Path) -> Iterator[Path]:
+    """One that spawns the demo runtime; its server ends with the test."""
+    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
+    yield repo
+    stop_server(repo, now=True)
 
 
 @pytest.fixture(scope="session")

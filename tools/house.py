@@ -13,9 +13,68 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 CLIS = ("claude", "codex", "gemini", "copilot", "opencode")
+
+# What the files of each room are for, by the first name that fits; what is left was there from the start.
+PARTS: dict[str, dict[str, str]] = {
+    "landing: queue, proofs, contest, pull requests": {
+        "landing": "*",
+        "operations": "land* check compare keep pr pr_text sync conflicts",
+        "cli": "land contest pr",
+        "builders": "proof pull_request",
+        "farm": "proofs declared_checks landing_places",
+        "forge": "pull_requests",
+        "git": "settling advancing landing_hooks index_lock pushing merge_trees patches remotes",
+    },
+    "board and review": {
+        "board": "*",
+        "review": "*",
+        "live": "*",
+        "operations": "review*",
+        "cli": "review board tmux_lines",
+        "tmux": "way_back",
+    },
+    "ready worktrees, builds in turn, costs": {
+        "governor": "*",
+        "farm": "builds ready_worktrees checkout_cost",
+        "operations": "pool costs",
+        "cli": "costs",
+        "builders": "spending",
+    },
+    "specs, trackers, editors, ACP, coming and going, queues": {
+        "forge": "*",
+        "runtimes": "acp*",
+        "server": "editor_door",
+        "operations": "spawn_items spawn_protocol spawn_several queue importing eject uninstall notify",
+        "cli": "editor moving serve man complet* queued",
+        "builders": "check_list protocol_file templates",
+        "farm": "from_codev codev_config ignore_lines fixed_port waiting",
+        "git": "carrying",
+        "pane": "tell",
+    },
+    "nothing lost, nothing believed": {
+        "": "own_files inside printable consent shield descendants",
+        "git": "own_places checkout entries keeping landed landings half_made left_locks nested registrations"
+        " reconnecting",
+        "farm": "home healing evidence guarded_removal removal restoring trash deletion tool_made",
+        "farm/checks": "*",
+        "operations": "doctor prune restore expire",
+        "cli": "remove forgotten",
+    },
+    "headless sessions and the server": {
+        "sessions": "*",
+        "server": "*",
+        "butler": "*",
+        "operations": "trigger sessions schedule state credentials butler served farms",
+        "cli": "run sessions schedule butler dash",
+    },
+    "AI CLIs": {"runtimes": "*", "": "usage_limits", "operations": "runtimes", "cli": "runtimes"},
+    "local context": {"ask": "*", "operations": "sources", "cli": "ask"},
+    "builders: spawn, status, send, stop, resume": {"*": "*"},
+}
 
 # Runs `af` in this process and writes down which of the package's functions it passes, in which modules.
 TRACED = """
@@ -56,9 +115,26 @@ def main() -> None:
         "imports inside functions": sum(map(late_imports, trees.values())),
         "files that name a CLI, the median CLI": sorted(naming(files, cli) for cli in CLIS)[2],
     }
-    width = max(map(len, rows))
+    width = max(map(len, (*rows, *PARTS)))
     for name, value in rows.items():
         print(f"{name:{width}}  {value}")
+    print("\nlines, by what they are for")
+    parts = Counter[str]()
+    for file, count in lines.items():
+        parts[part_of(str(file.relative_to(root / "agent_farm")))] += count
+    for name in PARTS:
+        print(f"{name:{width}}  {parts[name]}")
+
+
+def part_of(file: str) -> str:
+    def fits(room: str, names: str) -> bool:
+        place = f"{room}/" if room else ""
+        return any(
+            fnmatch(file, "*" if room == "*" else f"{place}{name}" + ("" if name.endswith("*") else ".py"))
+            for name in names.split()
+        )
+
+    return next(part for part, rooms in PARTS.items() if any(fits(*one) for one in rooms.items()))
 
 
 def lengths(tree: ast.Module) -> Iterator[int]:

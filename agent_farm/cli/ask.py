@@ -44,8 +44,7 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
     question = values["question"]
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    names = ("sources", "agent", "timeout")
-    return {**{name: values[name] for name in names}, "question": question or ""}
+    return {"question": question or ""}
 
 
 def _show(found: Answered) -> None:

@@ -94,8 +94,8 @@ def _with_value(values: dict[str, Any]) -> dict[str, Any]:
     if "=" in name:
         raise UsageError("The value does not belong on the command line", hint="af credentials set NAME")
     if sys.stdin.isatty():
-        return {"name": name, "value": click.prompt(f"Value of {name}", hide_input=True, err=True)}
-    return {"name": name, "value": text_of(sys.stdin.buffer.read(), "Standard input").removesuffix("\n")}
+        return {"value": click.prompt(f"Value of {name}", hide_input=True, err=True)}
+    return {"value": text_of(sys.stdin.buffer.read(), "Standard input").removesuffix("\n")}
 
 
 def _show_all(found: AllCredentials) -> None:

@@ -26,11 +26,11 @@ from agent_farm.operations.table import load
 class Way(Struct, frozen=True):
     """One verb at the terminal.
 
-    `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` makes
-    the request's fields of what was typed (`as_json` is there, too), where they are not the same. `open`
-    finds the farm, given what was typed, where the verb wants another than the one here as it is. `before`
-    may refuse, or do it in a way that only a terminal has: then it gives the exit code. `after` goes on from
-    the answer.
+    `show` prints a part as it comes, `conclude` what is left to say when the answer is whole. `build` gives
+    those fields of the request that are not what was typed under their name (`as_json` is there, too).
+    `open` finds the farm, given what was typed, where the verb wants another than the one here as it is.
+    `before` may refuse, or do it in a way that only a terminal has: then it gives the exit code. `after` goes
+    on from the answer.
     """
 
     verb: str
@@ -103,7 +103,9 @@ def _called(
     given = {str(param.name): param for param in params if _is_given(param, values)}
     chosen = _chosen(way, others, load(way.verb), given)
     verb = load(chosen.verb)
-    fields = chosen.build({**values, "as_json": as_json}) if chosen.build else _known(verb, given, values)
+    fields = _known(verb, given, values)
+    if chosen.build:
+        fields |= chosen.build({**values, "as_json": as_json})
     progress = Progress()
     request = _request(verb, fields)
     context = context_of(verb, partial(chosen.open, values) if chosen.open else None, progress)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from agent_farm.cli.cells import counted
@@ -20,11 +18,6 @@ from agent_farm.operations.prune import Removal
 from agent_farm.operations.sync import Synced
 
 
-def _ask_diff(typed: dict[str, Any]) -> dict[str, Any]:
-    as_json = typed.pop("as_json")
-    return {**typed, "colors": has_colour() and not as_json}
-
-
 def _show_diff(found: Difference) -> None:
     if found.branch != found.own_branch:
         where = f"on {printable(found.branch)}" if found.branch else f"detached at {found.commit[:10]}"
@@ -36,7 +29,7 @@ def _show_diff(found: Difference) -> None:
 
 
 diff = command_of(
-    Way("diff", _show_diff, build=_ask_diff),
+    Way("diff", _show_diff, build=lambda typed: {"colors": has_colour() and not typed["as_json"]}),
     params={"colors": None, "most": None},
 )
 

@@ -65,7 +65,6 @@ logs = command_of(
     Way(
         "logs",
         lambda found: _show_events(found.events),
-        build=lambda values: {"id": values["id"], "limit": values["limit"]},
         before=_follow,
     ),
     params={

@@ -64,10 +64,7 @@ import_ = command_of(
         "import",
         _show_imported,
         _conclude_import,
-        build=lambda values: {
-            **{name: values[name] for name in ("worktrees", "task", "runtime", "yes")},
-            "dry_run": values["dry_run"] or not values["worktrees"],
-        },
+        build=lambda values: {"dry_run": values["dry_run"] or not values["worktrees"]},
         before=_agree_to_import,
     ),
     complete={"worktrees": complete_worktrees},

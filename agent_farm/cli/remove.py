@@ -95,7 +95,7 @@ def _name_one(typed: dict[str, Any]) -> dict[str, Any]:
     if typed["id"] is None:
         why, hint = "--list shows what can be restored.", "af restore --list"
         raise UsageError("Name a builder", why=why, hint=hint)
-    return {"id": typed["id"], "epoch": typed["epoch"]}
+    return {}
 
 
 def _show_restored(found: Restored) -> None:

@@ -143,18 +143,14 @@ def _show_decision(part: Any) -> None:
         narrate_hint("af land --status")
 
 
-def _one(typed: dict[str, Any]) -> str:
+def _one(typed: dict[str, Any]) -> dict[str, Any]:
     if len(typed["ids"]) != 1:
         raise UsageError("Name one builder", hint="af review ID")
-    return str(typed["ids"][0])
-
-
-def _marking(typed: dict[str, Any]) -> dict[str, Any]:
-    return {"id": _one(typed), "file": typed["file"], "unread": bool(typed["unread"])}
+    return {"id": typed["ids"][0]}
 
 
 def _commenting(typed: dict[str, Any]) -> dict[str, Any]:
-    found = {"id": _one(typed), "text": typed["comment"]}
+    found = {**_one(typed), "text": typed["comment"]}
     if typed["at"] is None:
         return found
     place = _PLACE.fullmatch(typed["at"])
@@ -167,7 +163,7 @@ def _commenting(typed: dict[str, Any]) -> dict[str, Any]:
 def _deciding(decision: str) -> Any:
     def build(typed: dict[str, Any]) -> dict[str, Any]:
         reason = typed["reject"] if decision == "reject" else None
-        return {"id": _one(typed), "decision": decision, "reason": reason, "yes": bool(typed["yes"])}
+        return {**_one(typed), "decision": decision, "reason": reason}
 
     return build
 
@@ -190,14 +186,12 @@ def _open_screen(typed: Typed) -> int | None:
 review = command_of(
     Way("review", _show_queue, before=_open_screen),
     others={
-        "show": Way(
-            "review_show", _show_result, build=lambda typed: {"id": _one(typed), "file": typed["file"]}
-        ),
-        "all": Way("review_show", _show_result, build=lambda typed: {"id": _one(typed), "whole": True}),
-        "read": Way("review_mark", _show_kept, build=_marking),
-        "unread": Way("review_mark", _show_kept, build=_marking),
+        "show": Way("review_show", _show_result, build=_one),
+        "all": Way("review_show", _show_result, build=lambda typed: {**_one(typed), "whole": True}),
+        "read": Way("review_mark", _show_kept, build=_one),
+        "unread": Way("review_mark", _show_kept, build=_one),
         "comment": Way("review_comment", _show_comments, build=_commenting),
-        "send": Way("review_send", _show_sent, build=lambda typed: {"id": _one(typed)}),
+        "send": Way("review_send", _show_sent, build=_one),
         "approve": Way("review_decide", _show_decision, build=_deciding("approve")),
         "reject": Way("review_decide", _show_decision, build=_deciding("reject")),
         "undo": Way("review_decide", _show_decision, build=_deciding("undo")),

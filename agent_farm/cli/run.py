@@ -14,7 +14,7 @@ from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import AgentFarmError, TimedOut
-from agent_farm.operations.trigger import Trigger, Triggered
+from agent_farm.operations.trigger import Triggered
 from agent_farm.sessions.session import SpawnerResult
 
 RUN = """\
@@ -49,9 +49,7 @@ def _request(own: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[
         prompt = values["prompt"]
         if prompt == "-":
             prompt = text_of(sys.stdin.buffer.read(), "Standard input")
-        cwd = str(values["cwd"]) if values["cwd"] else None
-        given = {name: values.get(name) for name in Trigger.__struct_fields__}
-        return {**given, "prompt": prompt, "cwd": cwd, **own(values)}
+        return {"prompt": prompt, "cwd": str(values["cwd"]) if values["cwd"] else None, **own(values)}
 
     return build
 

@@ -56,9 +56,7 @@ def _next(one: ScheduleShown) -> str:
 
 
 def _entry(values: dict[str, Any]) -> dict[str, Any]:
-    names = ("name", "cron", "prompt", "timezone", "late", "until", "butler")
-    cwd = _from_top(current_farm().root, values["cwd"]) if values["cwd"] else None
-    return {**{name: values[name] for name in names}, "cwd": cwd}
+    return {"cwd": _from_top(current_farm().root, values["cwd"]) if values["cwd"] else None}
 
 
 def _from_top(root: Path, place: Path) -> str:
@@ -71,7 +69,7 @@ def _switch(name: str, help: str, *, on: bool) -> click.Command:
         Way(
             "schedule_update",
             lambda found: answer(f"{found.schedule.name}: {_next(found.schedule)}"),
-            build=lambda values: {"name": values["name"], "butler": values["butler"], "enabled": on},
+            build=lambda values: {"enabled": on},
         ),
         name=name,
         help=help,
@@ -133,10 +131,7 @@ schedule = click.Group(
             Way(
                 "schedule_run",
                 show_triggered,
-                build=lambda values: {
-                    **{key: values[key] for key in ("name", "butler", "yes")},
-                    **waits(values),
-                },
+                build=waits,
             ),
             name="run",
             complete=_NAMED,

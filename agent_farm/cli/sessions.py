@@ -72,9 +72,7 @@ class Age(click.ParamType[float]):
 
 
 def _listing(values: dict[str, Any]) -> dict[str, Any]:
-    since = None if values["since"] is None else time.time() - values["since"]
-    names = ("state", "source", "butler", "limit")
-    return {**{name: values[name] for name in names}, "since": since}
+    return {"since": None if values["since"] is None else time.time() - values["since"]}
 
 
 def _require_an_id(typed: Typed) -> None:

@@ -30,7 +30,6 @@ from agent_farm.cli.options import (
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.operations.spawn import OneOfSeveral, PlanShown, Spawned
-from agent_farm.operations.spawn_request import Spawn
 
 EPILOG = """\b
 Modes, with an example each:
@@ -68,13 +67,12 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
             "Give the task once", why="It is given both as an argument and as --task.", hint="af spawn --help"
         )
     several = values["tasks_file"]
-    own = {
+    return {
         "task": text if text is not None else task,
         "files": _split(values["files"]),
         "tasks": _read_text(several) if several is not None else None,
         "runtimes": _split(values["runtimes"], "--runtimes names no runtime"),
     }
-    return {name: own.get(name, values.get(name)) for name in Spawn.__struct_fields__}
 
 
 def _require_attachable(typed: Typed) -> None:

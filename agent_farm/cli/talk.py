@@ -64,7 +64,7 @@ def _require_text(typed: Typed) -> None:
 
 
 def _keys(values: dict[str, Any]) -> dict[str, Any]:
-    return {"ids": values["words"], "keys": values["keys"]}
+    return {"ids": values["words"]}
 
 
 send = command_of(
@@ -88,9 +88,7 @@ def _show_waited(found: Waited) -> None:
 
 
 def _split_states(values: dict[str, Any]) -> dict[str, Any]:
-    states = values["states"] and tuple(word.strip() for word in values["states"].split(","))
-    named = {name: values[name] for name in ("ids", "any_is_enough", "timeout")}
-    return {**named, "states": states}
+    return {"states": values["states"] and tuple(word.strip() for word in values["states"].split(","))}
 
 
 wait = command_of(

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_farm.consent import Ask, require_consent
 from agent_farm.farm.farm import Farm
 
 _ALONE = "check.command"
@@ -25,7 +26,7 @@ class Check(Struct, frozen=True):
 def declared_checks(farm: Farm) -> tuple[Check, ...]:
     """What work must pass to be proven and to land: [check] and each [check.NAME], else merge.check.
 
-    As written: whoever runs one asks for consent first (`settings_of`), and running it demands it.
+    As written: whoever runs one asks for consent first (`agree_to_checks`), and running it demands it.
     """
     values = farm.settings.values
     found = [("check", _ALONE), *((name, f"check.{name}.command") for name in _named(values))]
@@ -38,9 +39,10 @@ def checks_of_merge(farm: Farm) -> tuple[Check, ...]:
     return _of_merge(farm) or declared_checks(farm)
 
 
-def settings_of(checks: Iterable[Check]) -> tuple[str, ...]:
-    """The settings by which they run, for consent."""
-    return (*(check.setting for check in checks), "env.pass")
+def agree_to_checks(farm: Farm, checks: Iterable[Check], *, yes: bool, ask: Ask | None) -> None:
+    """To the settings by which they run."""
+    wanted = farm.settings.requests([*(check.setting for check in checks), "env.pass"])
+    require_consent(farm.root, wanted, yes=yes, ask=ask)
 
 
 def _of_merge(farm: Farm) -> tuple[Check, ...]:

@@ -12,9 +12,8 @@ from msgspec import Meta
 
 from agent_farm.builders.proof import Proof, ProofState
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.declared_checks import settings_of
+from agent_farm.farm.declared_checks import agree_to_checks
 from agent_farm.landing.proving import prove, require_checks
 from agent_farm.operations.builders import SomeBuilders, Yes, choose_each, each
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
@@ -59,8 +58,7 @@ def _check(context: Context, request: CheckRequest) -> Iterator[Checked | Failur
     farm = context.farm
     chosen, unknown = choose_each(context, request.ids)
     yield from unknown
-    wanted = farm.settings.requests(settings_of(require_checks(farm)))
-    require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
+    agree_to_checks(farm, require_checks(farm), yes=request.yes, ask=context.ask)
     yield from each(chosen, partial(_one, context, request), alone=not unknown, otherwise="was not checked")
 
 

@@ -12,9 +12,8 @@ from msgspec import Meta
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.consent import require_consent
 from agent_farm.errors import UsageError
-from agent_farm.farm.declared_checks import settings_of
+from agent_farm.farm.declared_checks import agree_to_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder, list_builders
 from agent_farm.git.git_process import paths_of, run_git
@@ -88,7 +87,7 @@ def _compare(context: Context, request: Compare) -> Comparison:
     records = choose_all(context, request.ids)
     _require_comparable(records)
     checks = require_checks(farm)
-    require_consent(farm.root, farm.settings.requests(settings_of(checks)), yes=request.yes, ask=context.ask)
+    agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
     reuse: Reuse = "none" if request.again else "all"
     proofs = {}
     for record in records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from msgspec import Meta
 
@@ -29,7 +29,7 @@ class Sum(Answer):
     cost: float | None = None
 
     @classmethod
-    def of(cls, parts: Iterable[Spent], **more: str) -> Self:
+    def of(cls, parts: Iterable[Spent], **more: Any) -> Self:
         parts = list(parts)
         costs = [part.cost for part in parts if part.cost is not None]
         return cls(
@@ -122,12 +122,8 @@ def _removed(farm: Farm) -> Iterator[_Known]:
 
 def _of_builder(one: _Known) -> OfBuilder:
     runs = dict.fromkeys(part.run for part in one.spent)
-    whole = Sum.of(one.spent)
-    return OfBuilder(
-        whole.input_tokens,
-        whole.output_tokens,
-        whole.cached_tokens,
-        whole.cost,
+    return OfBuilder.of(
+        one.spent,
         id=one.record.id,
         title=one.record.title,
         runtime=one.record.runtime,

@@ -12,7 +12,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import CUT_SHORT, FINISHED
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
-from agent_farm.farm.declared_checks import Check
+from agent_farm.farm.declared_checks import Check, agree_to_checks
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.git.checkout import Checkout, Head
@@ -36,7 +36,6 @@ from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
 from agent_farm.operations.land_steps import (
     Part,
-    agree,
     is_left_to_another,
     leave_to_another,
     sifted,
@@ -105,7 +104,7 @@ def _run(context: Context, request: Land) -> Iterator[Part]:
             _require_none_cut_short(store.read())
         yield shown(sifted(context, queue_of(None), checks), "none")
         return
-    agree(context, checks, yes=request.yes)
+    agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
     with ExitStack() as held:
         try:
             held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
@@ -240,7 +239,7 @@ def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
         queue = store.read()
         if queue is None:
             raise AgentFarmError("There is no landing to go on with", hint="af land")
-        agree(context, checks, yes=request.yes)
+        agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
         commands = commands_of(checks)
         # what was red on the branch itself may have been mended outside of it
         store.update(

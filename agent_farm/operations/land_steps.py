@@ -11,9 +11,8 @@ from functools import partial
 from msgspec import structs
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError, ConsentNeeded
-from agent_farm.farm.declared_checks import Check, settings_of
+from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.submissions import was_submitted
 from agent_farm.farm.waiting import start_another, start_later
@@ -38,11 +37,6 @@ _MANY_CORES = 4
 _BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will
 
 Part = LandingQueue | HasLanded | CameBack
-
-
-def agree(context: Context, checks: Sequence[Check], *, yes: bool) -> None:
-    wanted = context.farm.settings.requests(settings_of(checks))
-    require_consent(context.farm.root, wanted, yes=yes, ask=context.ask)
 
 
 def sifted(context: Context, queue: Queue, checks: Sequence[Check]) -> Queue:

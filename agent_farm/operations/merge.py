@@ -8,9 +8,8 @@ from typing import Annotated, cast
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.consent import require_consent
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.declared_checks import checks_of_merge, settings_of
+from agent_farm.farm.declared_checks import agree_to_checks, checks_of_merge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune
 from agent_farm.farm.listing import read_status
@@ -99,8 +98,7 @@ def _run(context: Context, request: Merge) -> Iterator[Part]:
     yield Chosen(tuple(chosen))
     farm = context.farm
     if checks := checks_of_merge(farm):
-        wanted = farm.settings.requests(settings_of(checks))
-        require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
+        agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
     done: list[str] = []
     try:
         for record in chosen.values():

@@ -15,7 +15,7 @@ import pytest
 from agent_farm.consent import remember
 from agent_farm.disk import file_lock
 from agent_farm.errors import ConsentNeeded
-from agent_farm.farm.declared_checks import Check, checks_of_merge, declared_checks, settings_of
+from agent_farm.farm.declared_checks import Check, agree_to_checks, checks_of_merge, declared_checks
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.landing.check_run import HALF
 from agent_farm.landing.verdicts import Verdict, kept_verdict, verdict_of
@@ -60,11 +60,14 @@ def test_what_is_declared_and_what_a_merge_runs(repo: Path) -> None:
 
 
 def test_nothing_runs_that_nobody_agreed_to(repo: Path) -> None:
-    farm = farm_with(repo, '[check.a]\ncommand = "touch ../../../ran"\n', agreed=False)
+    wanted = '[check.a]\ncommand = "touch ../../../ran"\n[env]\npass = ["TOKEN"]\n'
+    farm = farm_with(repo, wanted, agreed=False)
     with pytest.raises(ConsentNeeded):
         verdict_of(farm, "HEAD", declared_checks(farm))
     assert not (repo / "ran").exists()
-    assert settings_of(declared_checks(farm)) == ("check.a.command", "env.pass")
+    with pytest.raises(ConsentNeeded) as refused:
+        agree_to_checks(farm, declared_checks(farm), yes=False, ask=None)
+    assert len(refused.value.evidence) == 2
 
 
 @pytest.mark.parametrize("cone", ["--cone", "--no-cone", "--sparse-index"])

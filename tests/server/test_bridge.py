@@ -13,18 +13,10 @@ from typing import Any
 import pytest
 
 from agent_farm.server.stopping import stop_server
-from tests.gitrepo import commit_files
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
 
 Bridge = subprocess.Popen[str]
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import acp
 import pytest
 from acp import schema
 
-from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
 from tests.gitrepo import commit_files
 from tests.waiting import wait_until
@@ -75,13 +74,6 @@ def edit(repo: Path, editor: Editor, act: Callable[[Any], Awaitable[None]], *wor
 async def say(agent: Any, session: str, text: str) -> str:
     response = await agent.prompt(session_id=session, prompt=[acp.text_block(text)])
     return str(response.stop_reason)
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 def states(af: Af) -> dict[str, str]:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,13 +35,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 HEAVY = ("asyncio", "logging", "sqlite3", "pydantic", "mcp", "starlette", "cryptography", "http", "email")
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 def health(address: ServerAddress, host: str = "localhost") -> dict[str, object]:

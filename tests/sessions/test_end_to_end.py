@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
-from tests.gitrepo import commit_files
 from tests.server.serving import tools_of
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
@@ -20,13 +18,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).parents[2] / "docs" / "butler.md"
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 def test_a_spawned_builder_talks_through_the_farms_server(farm: Path, af: Af) -> None:

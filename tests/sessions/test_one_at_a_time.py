@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 from agent_farm.server.launching import running_server
-from agent_farm.server.stopping import stop_server
 from tests.gitrepo import commit_files
 from tests.sessions.records import open_sessions
 from tests.waiting import wait_until
@@ -33,13 +31,6 @@ if "stay" in sys.stdin.read():
 lives = os.path.exists("/proc/" + first.read_text())
 print(json.dumps({{"type": "result", "output": "beside it" if lives else "alone", "cost": 0, "usage": {{}}}}))
 """
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 def start(farm: Path, *words: str) -> subprocess.Popen[str]:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
-from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, serving
 from tests.sessions.loop import in_loop
 from tests.sessions.records import open_sessions
 from tests.sessions.test_one_at_a_time import start
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 def test_trigger_writes_down_the_source_that_it_is_given(farm: Path, af: Af) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from agent_farm.server.stopping import stop_server
 from agent_farm.sessions.telemetry import parse_traceparent
 from tests.conftest import Af
-from tests.gitrepo import commit_files
 from tests.server.serving import ARCHITECT, document_of, serving
 from tests.sessions.loop import in_loop
 from tests.sessions.records import open_sessions
@@ -54,13 +52,6 @@ loaded = [name for name in sys.modules if name.startswith("opentelemetry")]
 assert not loaded, loaded
 """
 assert collector  # a fixture
-
-
-@pytest.fixture
-def farm(repo: Path) -> Iterator[Path]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield repo
-    stop_server(repo, now=True)
 
 
 @pytest.mark.parametrize("text", MALFORMED)

@@ -47,6 +47,7 @@ KEYS = (
     Key("spawn.model", str, None, "Model for the default runtime; without it that runtime's own default"),
     Key("spawn.base", str, None, "Revision builders start from; without it HEAD of the current checkout"),
     Key("spawn.fetch", bool, False, "Fetch the base's remote first, as --fetch does"),
+    Key("spawn.sparse", list, (), "Directories that builders check out, with what the task names; none: all"),
     Key(
         "spawn.names",
         str,

@@ -26,3 +26,4 @@ class BuilderConfig:
     runtime: str = ""
     model: str | None = None
     base: str = ""
+    sparse: tuple[str, ...] = ()

@@ -66,6 +66,8 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # Those of its protocol, and the one that it reported last.
     phases: tuple[_Word, ...] = ()
     phase: _Word | None = None
+    # The directories of a sparse checkout; none: all that the main checkout has.
+    sparse: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """What could do harm where it is used, and is no matter of its letters alone."""
@@ -73,6 +75,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         sound = {
             "branch": is_branch_name(self.branch),
             "subdirectory": self.subdirectory == "" or is_below(self.subdirectory),
+            "sparse": all(map(is_below, self.sparse)),
             "socket": os.path.isabs(self.socket) and "\0" not in self.socket,
             **{name: text is None or is_no_option(text) for name, text in options.items()},
         }

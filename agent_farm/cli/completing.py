@@ -117,7 +117,15 @@ def _removed(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
 
 
 def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    _, found, _ = ask_git(farm.repository.checkout, "ls-files", "-z")
+    return _named_by_git(farm, word, "ls-files", "-z")
+
+
+def _directories(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return _named_by_git(farm, word, "ls-tree", "-r", "-d", "-z", "--name-only", "HEAD")
+
+
+def _named_by_git(farm: Farm, word: str, *question: str) -> Iterable[str]:
+    _, found, _ = ask_git(farm.repository.checkout, *question)
     names = found.decode("utf-8", "replace").split("\0")
     return [name for name in names if name and name.startswith(word)][:_MOST]
 
@@ -149,6 +157,7 @@ complete_sessions = offered(_sessions)
 complete_worktrees = offered(_worktrees)
 complete_states = in_a_list(offered(_states))
 complete_files = in_a_list(offered(_tracked))
+complete_directories = in_a_list(offered(_directories))
 complete_after = in_a_list(complete_ids)
 complete_runtimes_of_several = in_a_list(complete_runtimes)
 complete_path = click.Path().shell_complete

@@ -16,6 +16,7 @@ from agent_farm.cli.attach import attach_to, require_attachable
 from agent_farm.cli.completing import (
     complete_after,
     complete_branches,
+    complete_directories,
     complete_files,
     complete_path,
     complete_projects,
@@ -70,6 +71,7 @@ def _request(values: dict[str, Any]) -> dict[str, Any]:
     return {
         "task": text if text is not None else task,
         "files": _split(values["files"]),
+        "sparse": _split(values["sparse"], "--sparse names no directory"),
         "tasks": _read_text(several) if several is not None else None,
         "runtimes": _split(values["runtimes"], "--runtimes names no runtime"),
     }
@@ -197,6 +199,7 @@ spawn = command_of(
         "item": "ID",
         "protocol": "NAME",
         "files": "A,B",
+        "sparse": "A,B",
         "args": "JSON",
         "role": "FILE",
         "base": "REF",
@@ -212,6 +215,7 @@ spawn = command_of(
         "spec": complete_path,
         "protocol": complete_protocols,
         "files": complete_files,
+        "sparse": complete_directories,
         "role": complete_path,
         "base": complete_branches,
         "branch": complete_branches,

@@ -44,6 +44,7 @@ Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          (✓) (!) before it or its target moved, ✗ red; af check shows more
          PR #12 open, merged, closed: as of the last look at the forge
          (af pr --refresh, or an open board or page)
+         sparse: only some directories are checked out
          no tree, not ours: git is not asked there; af diff explains
 Tokens:  41k/2k $0.13   read/written and the cost, of the whole conversation
 A narrow terminal leaves columns out; --json has everything.

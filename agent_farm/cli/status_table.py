@@ -122,7 +122,8 @@ def _git(builder: Builder, now: float) -> str:
     if elsewhere and text.endswith("landed"):
         text += ","  # it has landed, and not on the branch that follows
     asked = builder.pull_request.told if builder.pull_request else ""
-    return " ".join(part for part in (text, elsewhere, asked, old) if part)
+    partly = "sparse" if builder.record.sparse else ""
+    return " ".join(part for part in (text, elsewhere, partly, asked, old) if part)
 
 
 def work_words(git: GitState | GitShown, proof: Proof | None) -> str:

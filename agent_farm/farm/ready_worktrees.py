@@ -7,8 +7,11 @@ written last. A spawn takes one under the pool's lock; a detached `af` makes the
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, is_locked, make_directory, replace_file
@@ -17,9 +20,12 @@ from agent_farm.farm.checkout_cost import affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.home import settle_home
+from agent_farm.farm.sparse_directories import require_directories
 from agent_farm.farm.waiting import start_another
+from agent_farm.git.checkout import linked_tree
 from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
+from agent_farm.git.sparse import widen
 from agent_farm.git.worktrees import (
     add_slot,
     drop_registration,
@@ -42,14 +48,17 @@ def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int)
         return False
     path = record.worktree_path
     with file_lock(_lock(farm), inherit=True) as pool_lock:
-        ready = _ready(farm)
-        slot = next((slot for slot, held in ready.items() if held == commit), next(iter(ready), None))
+        ready = {slot: held for slot, held in _ready(farm).items() if held.is_within(record.sparse)}
+        slot = next((slot for slot, held in ready.items() if held.commit == commit), next(iter(ready), None))
         if slot is None:
             return False
         _marker(slot).unlink()
         try:
-            if ready[slot] != commit:  # here, where it is nobody's: a kill leaves no builder that holds files
+            # Here, where it is nobody's: a kill leaves no builder that holds files of another base.
+            if ready[slot].commit != commit:
                 update_slot(farm.repository, slot, commit, fds=(pool_lock,))
+            if ready[slot].sparse != record.sparse:
+                widen(linked_tree(farm.repository, slot), record.sparse, fds=(pool_lock,))
             with file_lock(farm.paths.worktree_lock):
                 require_free(path)
                 move_slot(farm.repository, slot, path)
@@ -73,7 +82,7 @@ def fill(farm: Farm) -> int:
     """Make, or bring up to date, as many slots as are to be ready, and remove others; how many are."""
     try:
         with file_lock(farm.paths.locks / "pool-fill.lock", wait=0):
-            _fill(farm, farm.repository.head(farm.root).commit)
+            _fill(farm, _wanted(farm))
     except LockTaken:
         pass  # another process is at it
     return len(_ready(farm))
@@ -102,37 +111,59 @@ def remove_half_made_slots(farm: Farm) -> None:
         _remove_half_made(farm)
 
 
-def _fill(farm: Farm, commit: str) -> None:
+class Held(Struct, frozen=True):
+    """What a slot has: the files of a commit, in a sparse checkout those in some directories."""
+
+    commit: str
+    sparse: tuple[str, ...] = ()
+
+    def is_within(self, sparse: Sequence[str]) -> bool:
+        """Whether it lacks no more than can be added for a builder with these directories."""
+        return set(self.sparse) <= set(sparse) if self.sparse else not sparse
+
+
+def _wanted(farm: Farm) -> Held:
+    """What a spawn that says nothing of it starts from."""
+    base = farm.settings.text("spawn.base")
+    commit = farm.repository.resolve_commit(base) if base else farm.repository.head(farm.root).commit
+    names = farm.settings.items("spawn.sparse")
+    return Held(commit, require_directories(farm, commit, names, "spawn.sparse"))
+
+
+def _fill(farm: Farm, wanted: Held) -> None:
     settle_home(farm.repository)
     make_directory(pool_directory(farm))
     _remove_half_made(farm)
     for slot, held in _ready(farm).items():
-        if held != commit and _claim(farm, slot):
-            update_slot(farm.repository, slot, commit)
-            replace_file(_marker(slot), commit)
-    wanted, number = wanted_slots(farm, commit), 0
-    for slot in list(_ready(farm))[wanted:]:
+        if held.sparse != wanted.sparse and _claim(farm, slot):
+            _remove_slot(farm, slot)
+        elif held != wanted and _claim(farm, slot):
+            update_slot(farm.repository, slot, wanted.commit)
+            _store(slot, wanted)
+    count, number = wanted_slots(farm, wanted), 0
+    for slot in list(_ready(farm))[count:]:
         if _claim(farm, slot):
             _remove_slot(farm, slot)
-    while len(_ready(farm)) < wanted:
-        farm.step("Checking out", len(_ready(farm)), wanted)
+    while len(_ready(farm)) < count:
+        farm.step("Checking out", len(_ready(farm)), count)
         slot = pool_directory(farm) / str(number)
         number += 1
         if not slot.exists():
             with measured(farm):
-                add_slot(farm.repository, slot, commit, lock_path=farm.paths.worktree_lock)
-            replace_file(_marker(slot), commit)
-    if not wanted:
+                lock = farm.paths.worktree_lock
+                add_slot(farm.repository, slot, wanted.commit, lock_path=lock, sparse=wanted.sparse)
+            _store(slot, wanted)
+    if not count:
         with suppress(OSError):  # something else is in it
             pool_directory(farm).rmdir()
 
 
-def wanted_slots(farm: Farm, commit: str) -> int:
+def wanted_slots(farm: Farm, wanted: Held) -> int:
     """As many as were asked for; without being asked, as many as the disk has room for."""
     size = pool_of(farm).size
     if not size or farm.settings.number("pool.size"):
         return size
-    return min(size, affordable(farm, tree_bytes(farm.repository, commit)))
+    return min(size, affordable(farm, tree_bytes(farm.repository, wanted.commit, wanted.sparse)))
 
 
 def count_ready(farm: Farm) -> int:
@@ -183,14 +214,15 @@ def _remove_slot(farm: Farm, slot: Path) -> None:
     drop_registration(farm.repository, slot)
 
 
-def _ready(farm: Farm) -> dict[Path, str]:
+def _ready(farm: Farm) -> dict[Path, Held]:
     markers = sorted(pool_directory(farm).glob("*.ready")) if pool_directory(farm).is_dir() else []
     found = {}
     for marker in markers:
         slot = marker.with_suffix("")
         with suppress(FileNotFoundError):
             if slot.is_dir():
-                found[slot] = marker.read_text()
+                commit, *sparse = marker.read_text().split("\n")
+                found[slot] = Held(commit, tuple(sparse))
     return found
 
 
@@ -200,6 +232,10 @@ def pool_directory(farm: Farm) -> Path:
 
 def _lock(farm: Farm) -> Path:
     return farm.paths.locks / "pool.lock"
+
+
+def _store(slot: Path, held: Held) -> None:
+    replace_file(_marker(slot), "\n".join((held.commit, *held.sparse)))
 
 
 def _marker(slot: Path) -> Path:

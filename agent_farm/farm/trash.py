@@ -27,6 +27,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.locks import lock_of
 from agent_farm.git.git_process import run_git
 from agent_farm.git.keeping import admin_of, drop_ref
+from agent_farm.git.sparse import forget_gone
 from agent_farm.paths import FarmPaths, is_below
 
 _VERSION = 2
@@ -215,6 +216,7 @@ def _expire(farm: Farm, kept: Kept) -> list[Path]:
         shutil.move(admin, kept.directory / "admin")
         with suppress(OSError):
             admin.parent.rmdir()  # git, too, drops it with the last worktree
+        forget_gone(farm.repository)
     if kept.salvage:
         drop_ref(farm.repository, kept.salvage)
     return delete_tree(kept.directory)

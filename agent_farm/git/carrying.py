@@ -19,7 +19,7 @@ from agent_farm.git.git_process import paths_of
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.fsmonitor=false")
 
 
-def carry_changes(source: Checkout, tree: BuilderTree) -> None:
+def carry_changes(source: Checkout, tree: BuilderTree, *, sparse: bool = False) -> None:
     """What git status names at `source` is the same in `tree` afterwards; `source` is not touched.
 
     Ignored files, nested repositories and submodules' own changes stay behind.
@@ -29,6 +29,8 @@ def carry_changes(source: Checkout, tree: BuilderTree) -> None:
         raise AgentFarmError(f"{source.path} got a new commit while its changes were being copied")
     try:
         _carry_index(source, tree)
+        if sparse:
+            tree.run("sparse-checkout", "reapply")
         paths = [path for path in (*state.dirty, *state.untracked) if not path.endswith("/")]
         for path in paths:
             if kind_on_disk(tree, path) not in ("directory", "blocked"):  # a submodule's; behind a link

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -74,7 +74,7 @@ def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
             found[path] = Entry(_SYMLINK, _blob(os.fsencode(os.readlink(checkout.path / path))))
         elif kind == "file":
             files.append(path)
-    names = "".join(_quoted(path) for path in files).encode("ascii")
+    names = "".join(quoted(path) for path in files).encode("ascii")
     blobs = checkout.run("hash-object", "--stdin-paths", input=names).split() if files else []
     for path, blob in zip(files, blobs, strict=True):
         mode = (checkout.path / path).lstat().st_mode
@@ -123,12 +123,13 @@ def _blob(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _quoted(path: str) -> str:
+def quoted(path: str) -> str:
     """As git quotes: names with line breaks and bytes that are no UTF-8 stay whole."""
     return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + '"\n'
 
 
-def tree_bytes(repository: Repository, commit: str) -> int:
-    """What all files of a commit hold together; without submodules."""
-    sizes = run_git(repository.root, "ls-tree", "-r", "--format=%(objectsize)", commit).split()
+def tree_bytes(repository: Repository, commit: str, directories: Sequence[str] = ()) -> int:
+    """What all files of a commit hold together, or those in some directories; without submodules."""
+    words = ("--literal-pathspecs", "ls-tree", "-r", "--full-tree", "--format=%(objectsize)", commit, "--")
+    sizes = run_git(repository.root, *words, *directories).split()
     return sum(int(size) for size in sizes if size.isdecimal())

@@ -18,7 +18,7 @@ from agent_farm.disk import read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git
 from agent_farm.git.home_worktree import home_worktree
-from agent_farm.git.registrations import linked_git_dir
+from agent_farm.git.registrations import SPARSE_SECTION, linked_git_dir
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
 
@@ -105,7 +105,8 @@ def _is_ordinary(common: Path) -> bool:
     """Nothing in its configuration changes where the checkout is, or how git reads the repository."""
     if any(path.stat().st_uid != os.geteuid() for path in (common, common.parent)):
         return False
-    return _UNUSUAL.search(read_plain(common / "config", limit=_LONGEST)) is None
+    config = SPARSE_SECTION.sub(b"", read_plain(common / "config", limit=_LONGEST))
+    return _UNUSUAL.search(config) is None
 
 
 def _asked_place(cwd: Path) -> Place:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,12 @@ from agent_farm.disk import read_plain, replace_file, stale_temporaries
 _LONGEST = 1 << 20  # bytes of a file that others may have written
 _GIT_FILE = "gitdir: "
 _BRANCH = "ref: refs/heads/"
+
+# What `sparse.py` writes into the repository's configuration for a worktree, and the file that it names.
+INCLUDED = "agent-farm-sparse"
+SPARSE_SECTION = re.compile(
+    rb'^\[includeIf "gitdir:\./worktrees/([\w.-]+)"\]\n\tpath = ' + INCLUDED.encode() + rb"\n", re.MULTILINE
+)
 
 
 class Registration(Struct, frozen=True):

@@ -98,6 +98,17 @@ class Repository(Struct, frozen=True):
             kinds[path] = "blob" if kind == "blob" else "tree" if kind == "tree" else None
         return kinds
 
+    def directories(self, commit: str, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that are directories of a commit, submodules included."""
+        kinds = self.entry_kinds(commit, paths) if paths else {}
+        found = {path for path, kind in kinds.items() if kind == "tree"}
+        if others := [
+            path for path, kind in kinds.items() if kind is None
+        ]:  # it has no object of a submodule
+            words = ("--literal-pathspecs", "ls-tree", "-z", "-d", "--full-tree", "--name-only", commit, "--")
+            found |= set(others) & set(paths_of(run_git(self.root, *words, *others)))
+        return found
+
     def link_out(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
         """The first of these paths of a commit that is a link out of its tree, and where it leads."""
         for path in paths:

@@ -15,6 +15,7 @@ from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, lin
 from agent_farm.git.git_process import GitError, ask_git, git_environment, run_git
 from agent_farm.git.registrations import branch_in, connect, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
+from agent_farm.git.sparse import forget_gone, narrow
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
 
@@ -43,8 +44,9 @@ def add_worktree(
     builder_lock_fd: int,
     new_branch: bool = True,
     upstream: str | None = None,
+    sparse: Sequence[str] = (),
 ) -> None:
-    """A worktree of `branch` with all its files, or an error and no trace of it.
+    """A worktree of `branch` with all its files, or of the directories in `sparse`; else no trace of it.
 
     A new branch follows `upstream`, the full name of a remote-tracking branch.
 
@@ -62,6 +64,8 @@ def add_worktree(
             make_directory(path.parent, mode=0o755)  # git would make it for others to write, by some umasks
             made_worktree = True
             _register(repository, path, branch, held)
+            if sparse:
+                narrow(repository, linked_tree(repository, path), sparse, held)
             if new_branch and upstream:
                 # A ref that no remote's refspec covers cannot be followed; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
@@ -87,11 +91,15 @@ def check_out(repository: Repository, path: Path, *, fds: Sequence[int] = ()) ->
     tree.run("read-tree", "-m", "-u", "HEAD", base=git_environment(), pass_fds=fds)
 
 
-def add_slot(repository: Repository, path: Path, commit: str, *, lock_path: Path) -> None:
+def add_slot(
+    repository: Repository, path: Path, commit: str, *, lock_path: Path, sparse: Sequence[str] = ()
+) -> None:
     """A detached worktree with all files of `commit`, whose first `git status` has nothing to read again."""
     with file_lock(lock_path, inherit=True) as lock:
         detached = ("worktree", "add", "--quiet", "--detach", "--no-checkout")
         run_git(repository.root, *detached, "--", path, commit, pass_fds=(lock,))
+        if sparse:
+            narrow(repository, linked_tree(repository, path), sparse, (lock,))
     check_out(repository, path)
     linked_tree(repository, path).run("update-index", "-q", "--refresh")
 
@@ -205,6 +213,7 @@ def drop_registration(repository: Repository, path: Path) -> None:
     shutil.rmtree(one.admin)
     with suppress(OSError):
         one.admin.parent.rmdir()  # git, too, drops it with the last worktree
+    forget_gone(repository)
 
 
 def delete_branch(repository: Repository, name: str, expected_commit: str) -> None:

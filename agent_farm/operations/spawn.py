@@ -42,6 +42,7 @@ class PlanShown(Struct, frozen=True):
     model: str | None
     base: str
     base_commit: str
+    sparse: Annotated[tuple[str, ...], Meta(description="Directories of its sparse checkout")] = ()
 
     @classmethod
     def of(cls, farm: Farm, plan: Plan) -> PlanShown:

@@ -20,12 +20,13 @@ from agent_farm.farm.chosen_runtime import (
 )
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.preparation import Preparation, preparation_of
+from agent_farm.farm.sparse_directories import directories_of, outermost, require_directories
 from agent_farm.git.changes import changed_below, tree_state
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import choose
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn_request import Spawn, choose_mode
-from agent_farm.operations.spawn_work import Work, find_work
+from agent_farm.operations.spawn_work import Work, find_work, inside_checkout
 
 if TYPE_CHECKING:
     from agent_farm.forge.issues import Issue
@@ -48,6 +49,7 @@ class Plan:
     ephemeral: bool
     preparation: Preparation
     carry: bool
+    sparse: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     after: str | None = None
     stack: str | None = None
@@ -79,6 +81,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     agree_to_start(farm, chosen, named=named, more=more, yes=order.yes, ask=context.ask)
     preparation = preparation_of(farm, include)
     carry = _carries(farm, start)
+    subdirectory = _subdirectory(farm, work, start.tip)
     return Plan(
         order,
         context.directory or farm.root,
@@ -87,10 +90,11 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         chosen,
         role,
         role_text,
-        _subdirectory(farm, work, start.tip),
+        subdirectory,
         order.ephemeral,
         preparation,
         carry,
+        _sparse(farm, order, work, start.tip, subdirectory),
         (
             *chosen.notes,
             *_notes(order, start),
@@ -186,6 +190,16 @@ def _subdirectory(farm: Farm, work: Work, commit: str) -> str:
     """
     prefix = farm.repository.prefix if work.type in ("task", "shell") else ""
     return prefix if prefix and farm.repository.entry_kind(commit, prefix) == "tree" else ""
+
+
+def _sparse(farm: Farm, order: Spawn, work: Work, commit: str, subdirectory: str) -> tuple[str, ...]:
+    """What a sparse checkout has: also what the prompt points to, and where the runtime starts."""
+    asked = [inside_checkout(farm, name, "--sparse") for name in order.sparse]
+    names = asked or farm.settings.items("spawn.sparse")
+    if not names or "." in asked:
+        return ()
+    chosen = require_directories(farm, commit, names, "--sparse" if asked else "spawn.sparse")
+    return outermost([*chosen, *directories_of(farm, commit, work.reads), subdirectory])
 
 
 def _carries(farm: Farm, start: Start) -> bool:

@@ -69,6 +69,13 @@ class Spawn(Request):
     fetch: Annotated[bool, Meta(description="Fetch from the base's remote first, and start from there")] = (
         False
     )
+    sparse: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Check out these directories alone, with what the task names; "
+            "default: spawn.sparse; .: all that this checkout has"
+        ),
+    ] = ()
     branch: Annotated[str | None, Meta(description="Continue this existing branch")] = None
     name: Annotated[
         str | None, Meta(description="Id of the builder, and of its branch builder/NAME, as in login-fix")

@@ -46,6 +46,7 @@ def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
         runtime=plan.chosen.name,
         model=plan.chosen.model,
         base=plan.start.base,
+        sparse=plan.sparse,
     )
 
 
@@ -189,6 +190,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         subdirectory=plan.subdirectory,
         new_branch=plan.start.existing_branch is None or plan.start.upstream is not None,
         ephemeral=plan.ephemeral,
+        sparse=config.sparse,
     )
 
 

@@ -62,7 +62,8 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
     upstream = plan.start.upstream
     # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
     if upstream or not take_slot(farm, record, plan.start.tip, lock):
-        with measured(farm) if alone else nullcontext():  # beside others it takes longer
+        usual = alone and not plan.order.sparse
+        with measured(farm) if usual else nullcontext():  # beside others it takes longer
             add_worktree(
                 farm.repository,
                 record.worktree_path,
@@ -72,9 +73,10 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
                 builder_lock_fd=lock,
                 new_branch=record.new_branch,
                 upstream=upstream.ref if upstream else None,
+                sparse=record.sparse,
             )
     if plan.carry:
-        carry_changes(farm.repository.persons_checkout(), farm.tree(record))
+        carry_changes(farm.repository.persons_checkout(), farm.tree(record), sparse=bool(record.sparse))
 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:

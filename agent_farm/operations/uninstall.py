@@ -17,6 +17,7 @@ from agent_farm.farm.ready_worktrees import drain
 from agent_farm.farm.trash import expire, list_kept
 from agent_farm.git.ignoring import leave_to_git
 from agent_farm.git.keeping import drop_all_refs
+from agent_farm.git.sparse import leave_sparse
 from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import Answer, Context, Operation, Request, gathered
@@ -97,6 +98,7 @@ def _remove(farm: Farm) -> Iterator[LeftThere]:
         raise problem
     drop_all_refs(farm.repository)
     leave_to_git(farm.repository)
+    leave_sparse(farm.repository)
     with suppress(OSError):
         farm.paths.worktrees.rmdir()
     if farm.paths.state.is_dir():

@@ -105,29 +105,48 @@ def traits(worktree: Path) -> dict[str, object]:
         "status": seen("status", "--porcelain=v2", "--branch", "--ignored"),
         "git's own files": sorted(str(path.relative_to(own)) for path in own.rglob("*")),
         "reflogs": (log("HEAD"), log(branch)),
-        "settings": git(worktree, "config", "--local", "--list"),
+        "settings": own_settings(worktree, own.name),
         "mode": worktree.stat().st_mode,
         "sparse": git(worktree, "sparse-checkout", "list", check=False),
     }
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, sparse: bool) -> None:
+def own_settings(worktree: Path, name: str) -> list[str]:
+    """Without what is about other worktrees."""
+    lines = git(worktree, "config", "--local", "--list").splitlines()
+    ours = [line.replace(f"worktrees/{name}.path", "worktrees/NAME.path") for line in lines]
+    return [line for line in ours if "worktrees/" not in line or "NAME" in line]
+
+
+@pytest.mark.parametrize("kind", ["whole", "sparse checkout", "spawn.sparse", "--sparse", "submodules"])
+def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Path, kind: str) -> None:
     """Also when its slot held another commit."""
-    if sparse:
+    more: tuple[str, ...] = ()
+    if kind == "sparse checkout":
         git(pooled, "sparse-checkout", "set", "deep")
-        assert af("pool", "drain").returncode == 0
-        assert af("pool", "fill").returncode == 0
-    _, taken = spawn(af, pooled)
+    if kind in ("spawn.sparse", "--sparse"):
+        commit_files(pooled, {"more/c.txt": "c\n", "other/d.txt": "d\n"})
+        assert af("config", "set", "--user", "spawn.sparse", "deep").returncode == 0
+    if kind == "--sparse":  # what the slot lacks is added to it
+        more = ("--shell", "--sparse", "more,deep")
+    if kind == "submodules":
+        library = make_repo(tmp_path / "library")
+        git(pooled, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+        git(pooled, "commit", "-q", "-m", "library")
+    assert af("pool", "drain").returncode == 0
+    assert af("pool", "fill").stdout == "2 ready\n"
+    inodes = {path.stat().st_ino for path in (pooled / ".builders/.pool").iterdir() if path.is_dir()}
+    _, taken = spawn(af, pooled, *more)
+    assert taken.stat().st_ino in inodes
     wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
     commit_files(pooled, {"deep/b.txt": "b\n", "deep/run": "#!/bin/sh\n"})
-    _, moved = spawn(af, pooled)
+    _, moved = spawn(af, pooled, *more)
     assert af("config", "set", "pool.size", "0").returncode == 0
     af("pool", "drain")
-    _, fresh = spawn(af, pooled)
+    _, fresh = spawn(af, pooled, *more)
     assert traits(moved) == traits(fresh)
     git(pooled, "reset", "-q", "--hard", "HEAD~1")
-    _, before = spawn(af, pooled)
+    _, before = spawn(af, pooled, *more)
     assert traits(taken) == traits(before)
 
 

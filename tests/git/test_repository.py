@@ -12,6 +12,7 @@ import pytest
 from agent_farm.errors import AgentFarmError, NotFound, ToolMissing
 from agent_farm.git.git_process import GitError, raise_git_error, run_git
 from agent_farm.git.ignoring import keep_apart, leave_to_git
+from agent_farm.git.registrations import INCLUDED
 from agent_farm.git.repository import Repository, find_repository
 from tests.gitrepo import commit_files, git, make_repo
 
@@ -187,7 +188,8 @@ def test_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 UNUSUAL = [
     ("core.bare", "true"), ("core.worktree", "../elsewhere"), ("include.path", "more"),
-    ("includeIf.onbranch:main.path", "more"), ("extensions.worktreeConfig", "true"),
+    ("includeIf.onbranch:main.path", "more"), ("includeIf.gitdir:./worktrees/x.path", "more"),
+    ("extensions.worktreeConfig", "true"),
 ]  # fmt: skip
 
 
@@ -201,6 +203,16 @@ def test_what_is_configured_is_left_to_git(
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolMissing):
         find_repository(repo / ".builders/x" if linked else repo)
+
+
+def test_sparse_builders_leave_it_to_the_files(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `af` itself configures for them makes no command slower."""
+    git(repo, "worktree", "add", "-q", ".builders/x")
+    git(repo, "config", "includeIf.gitdir:./worktrees/x.path", INCLUDED)
+    git(repo, "config", "user.name", "somebody")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_repository(repo / ".builders/x").root == repo
+    assert find_repository(repo).root == repo
 
 
 def test_the_files_say_what_git_would(repo: Path, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def _add_again(farm: Farm, record: BuilderRecord) -> str:
             lock_path=farm.paths.worktree_lock,
             builder_lock_fd=lock,
             new_branch=False,
+            sparse=record.sparse,
         )
     return f"{record.worktree} has {record.branch} checked out again"
 

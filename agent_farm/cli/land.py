@@ -57,8 +57,8 @@ def _conclude_check(found: AllChecked) -> None:
 check = command_of(
     Way("check", _show_checked, _conclude_check),
     epilog="""\b
-proven   committed, clean, every check passed on the merged result, and no flags
-flagged  the same with flags, which are on the lines below: what to look at in the diff
+proven   committed, clean, no flags, all checks passed on the merged result
+flagged  the same with flags, on the lines below: look at them in the diff
 red      a check failed; conflicts, uncommitted, empty: what stands against it
 Exit code 0 when all are proven.
 """,

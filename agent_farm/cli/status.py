@@ -40,7 +40,7 @@ Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed
          on BRANCH, detached, rebase: what is checked out, if not its own
-         ✓ proven by checks, ! flagged: they passed, but the diff is to be looked at
+         ✓ proven by checks, ! flagged: they passed, but look at the diff
          (✓) (!) before it or its target moved, ✗ red; af check shows more
          PR #12 open, merged, closed: as of the last look at the forge
          (af pr --refresh, or an open board or page)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -71,21 +69,6 @@ class ServerAddress(Struct, frozen=True):
 
 def server_files(root: Path) -> ServerFiles:
     return ServerFiles(FarmPaths(root).state)
-
-
-def is_held(path: Path) -> bool:
-    """Whether a live process holds the lock. Asked with a shared lock, so that two who ask do not meet."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
 
 
 def supervisor_of(files: ServerFiles) -> int | None:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.paths import FarmPaths
 from agent_farm.ports import release_ports, reserve_ports
 from agent_farm.server.address import (
     ServerAddress,
     ServerFiles,
-    is_held,
     load_address,
     require_token,
     server_files,
@@ -44,7 +43,7 @@ RESERVATION = "(server)"  # no builder can be called that
 def running_server(root: Path) -> ServerAddress | None:
     """The address of a live server that is not about to end, or None."""
     files = server_files(root)
-    address = load_address(files) if is_held(files.lock) else None
+    address = load_address(files) if is_locked(files.lock) else None
     return None if address is None or address.stopping else address
 
 
@@ -52,7 +51,7 @@ def has_crashed(root: Path) -> bool:
     """There was a server, and it ended without having been asked to."""
     files = server_files(root)
     address = load_address(files)
-    return address is not None and not address.stopping and not is_held(files.lock)
+    return address is not None and not address.stopping and not is_locked(files.lock)
 
 
 def ensure_server(root: Path) -> ServerAddress:

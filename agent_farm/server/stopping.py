@@ -8,8 +8,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from agent_farm.disk import is_locked
 from agent_farm.errors import TimedOut
-from agent_farm.server.address import is_held, load_address, server_files, supervisor_of
+from agent_farm.server.address import load_address, server_files, supervisor_of
 
 PATIENCE = 20.0
 _PROC = Path("/proc")
@@ -19,7 +20,7 @@ def stop_server(root: Path, *, now: bool = False) -> bool:
     """Whether there was one to end. `now` does not wait for its sessions: they are ended with it."""
     files = server_files(root)
     address = load_address(files)
-    if address is None or not is_held(files.lock):
+    if address is None or not is_locked(files.lock):
         return False
     known = {supervisor_of(files), address.supervisor, address.pid}
     pids = {pid for pid in known if pid and _is_servers(pid)}
@@ -43,7 +44,7 @@ def _is_servers(pid: int) -> bool:
 
 def _is_gone(lock: Path, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while is_held(lock):
+    while is_locked(lock):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError, ForeignFile
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import FarmPaths
-from agent_farm.server.address import is_held, server_files
+from agent_farm.server.address import server_files
 from agent_farm.sessions.database import Database
 from agent_farm.sessions.records import SessionLog
 
@@ -27,6 +28,6 @@ def open_database(root: Path) -> Database:
 def open_sessions(root: Path) -> SessionLog:
     """The records, of which none says that a server that is gone still runs it."""
     log = SessionLog(open_database(root))
-    if log.has_unended() and not is_held(server_files(root).lock):
+    if log.has_unended() and not is_locked(server_files(root).lock):
         log.heal()
     return log

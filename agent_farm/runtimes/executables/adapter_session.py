@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import load, store
 from agent_farm.errors import DamagedFile
 from agent_farm.paths import STATE_NAME
@@ -72,18 +71,8 @@ class Session:
         return self.directory / "alive.lock"
 
     def is_alive(self) -> bool:
-        """Its turn holds the lock for as long as it lives, however it dies.
-
-        Asked for in a way that any number can ask at once without taking each other for the turn.
-        """
-        descriptor = os.open(self.alive_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        """Its turn holds the lock for as long as it lives, however it dies."""
+        return is_locked(self.alive_lock)
 
     def status(self) -> str:
         if self.told.status in ("completed", "failed") or self.is_alive():

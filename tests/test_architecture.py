@@ -296,6 +296,33 @@ def test_importing_the_package_does_nothing(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=60)
 
 
+def late_imports(path: Path) -> list[tuple[int, str]]:
+    """Those inside functions, by line; a package that makes its names lazily imports as it is asked."""
+    return [
+        (node.lineno, str(node.module) if isinstance(node, ast.ImportFrom) else node.names[0].name)
+        for function in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and path.name != "__init__.py"
+    ]
+
+
+@pytest.mark.slow
+def test_an_import_inside_a_function_is_of_what_is_not_loaded_anyway() -> None:
+    wrong = []
+    for module, path in modules().items():
+        late = [] if module.endswith("__main__") else late_imports(path)
+        if not late:
+            continue
+        code = (
+            f"import sys, agent_farm.{module}\n"
+            f"print(*(line for line, name in {late!r} if name in sys.modules))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        wrong += [f"{path.relative_to(PACKAGE)}:{line}" for line in done.stdout.split()]
+    assert wrong == []
+
+
 LONGEST = 320  # about 80 is usual; beyond this a file wants to be two, along a noun
 
 

@@ -9,7 +9,7 @@ from agent_farm.sessions.butlers import FILE_NAME, Butler, ScheduleEntry, roster
 from agent_farm.sessions.schedules import Schedule
 
 
-def schedule_request(root: Path, butler: str, schedule: Schedule | ScheduleEntry) -> Request:
+def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> Request:
     """A schedule of a butler.toml, to be agreed to before it fires."""
     zone = f" ({schedule.timezone})" if schedule.timezone else ""
     place = f" in {schedule.cwd}" if schedule.cwd else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,26 +14,18 @@ import msgspec
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, meant
 from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
-from agent_farm.sessions.cron import CATCH_UP_SECONDS, last_moment, next_due
+from agent_farm.sessions.cron import last_moment, next_due
 from agent_farm.sessions.database import Database, Row
 
 Origin = Literal["file", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(ScheduleEntry, frozen=True, kw_only=True):
     """`looked_until`: due times up to then have been fired or passed over."""
 
-    name: str
-    cron: str
-    prompt: str
-    timezone: str | None
     enabled: bool
     origin: Origin
     looked_until: float
-    cwd: str | None = None
-    late: float = CATCH_UP_SECONDS
-    until: str | None = None
 
     @property
     def entry(self) -> ScheduleEntry:
@@ -49,7 +41,7 @@ class Schedule:
         return last is not None and due > last
 
     def directory(self, root: Path) -> Path | None:
-        return schedule_directory(root, self.entry)
+        return schedule_directory(root, self)
 
 
 class Fire(msgspec.Struct, frozen=True):
@@ -212,7 +204,7 @@ def schedule_directory(root: Path, entry: ScheduleEntry) -> Path | None:
 
 
 def _schedule(row: Row) -> Schedule:
-    known = {one.name: row[one.name] for one in fields(Schedule)}
+    known = {name: row[name] for name in Schedule.__struct_fields__}
     return Schedule(**{**known, "enabled": bool(row["enabled"])})
 
 

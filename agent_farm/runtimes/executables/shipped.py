@@ -7,6 +7,8 @@ from pathlib import Path
 
 # name -> the runtime whose CLI it starts
 EXECUTABLES = {"claude-mcp": "claude-code", "codex-cli": "codex", "github-copilot": "copilot"}
+# What it may do beyond what `edit` allows: headless there is nobody to ask, and it runs commands.
+ALSO_ALLOWED = {"github-copilot": ("--allow-all-tools",)}
 
 
 def executable_path(name: str) -> Path:

@@ -21,7 +21,7 @@ from agent_farm.disk import file_lock
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.executables.adapter_session import Session, load_session
 from agent_farm.runtimes.executables.artifacts import differing_files
-from agent_farm.runtimes.executables.shipped import EXECUTABLES
+from agent_farm.runtimes.executables.shipped import ALSO_ALLOWED, EXECUTABLES
 from agent_farm.runtimes.executables.state_file import end_state
 from agent_farm.runtimes.external_config import ExternalRuntime, RuntimeFileError, declared_runtimes
 from agent_farm.runtimes.result import RuntimeResult
@@ -163,14 +163,10 @@ def _farms_server() -> dict[str, Mapping[str, object]]:
 
 
 def _words_of(name: str) -> tuple[str, ...]:
-    """What it may do beyond what `edit` allows: headless there is nobody to ask.
-
-    copilot runs commands; claude uses the project's own servers, where no farm hands it another.
-    """
-    if name == "github-copilot":
-        return ("--allow-all-tools",)
+    """claude uses the project's own servers, where no farm hands it another."""
     own = _servers_in(".mcp.json") if name == "claude-mcp" and "AF_MCP_CONFIG" not in os.environ else {}
-    return ("--mcp-config", ".mcp.json", "--allowedTools", *(f"mcp__{one}" for one in own)) if own else ()
+    more = ("--mcp-config", ".mcp.json", "--allowedTools", *(f"mcp__{one}" for one in own)) if own else ()
+    return (*ALSO_ALLOWED.get(name, ()), *more)
 
 
 def _servers_in(file: str | None) -> dict[str, Any]:

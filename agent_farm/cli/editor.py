@@ -22,7 +22,8 @@ def acp(runtime: str | None, model: str | None, permissions: str | None) -> None
 
     \b
       Zed, settings.json:
-        {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
+        {"agent_servers": {"agent-farm":
+          {"type": "custom", "command": "af", "args": ["acp"]}}}
       JetBrains, ~/.jetbrains/acp.json:
         {"agent_servers": {"agent-farm": {"command": "af", "args": ["acp"]}}}
     """

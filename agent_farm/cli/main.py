@@ -145,7 +145,8 @@ def _ended(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         result = cli.main(arguments, prog_name="af", standalone_mode=False)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the library of `af acp` closes it with its pipe
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except AgentFarmError as error:
         show_error(_with_yes(error, arguments), as_json=as_json)

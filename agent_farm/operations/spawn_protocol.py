@@ -50,7 +50,8 @@ class Protocol:
         )
 
     def prompt(self) -> str:
-        return self._rendered({}, f"running the {self.name.upper()} protocol")
+        """The project is the builder itself, whose id is found later; its shell knows it."""
+        return self._rendered({"project_id": "$AF_BUILDER_ID"}, f"running the {self.name.upper()} protocol")
 
     def with_spec(self, work: Work, spec: ids.Spec, *, has_plan: bool) -> Work:
         values: dict[str, object] = {

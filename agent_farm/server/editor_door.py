@@ -7,21 +7,27 @@ is opened and left leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import acp
 from acp import schema
 
+from agent_farm import __version__
 from agent_farm.builders.events import Event
 from agent_farm.builders.status import FINISHED
 from agent_farm.consent import Request as Wanted
 from agent_farm.errors import AgentFarmError, ConsentNeeded, NotFound
+from agent_farm.farm.chosen_runtime import choose_runtime
 from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.farm.trash import list_kept
 from agent_farm.operations.look import Logged
 from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.requests import read_request
@@ -29,10 +35,18 @@ from agent_farm.operations.send import Delivered
 from agent_farm.operations.status import Colleague
 from agent_farm.operations.table import load
 from agent_farm.runtimes import get_adapter
+from agent_farm.server.log_lines import OneLine
 
 _POLL_SECONDS = 0.3
 _SHOWN_LINES = 40
 _AGREE, _REFUSE = "agree", "refuse"
+_OWN_ID = re.compile(r"editor-[0-9a-f]{6}")
+# what a builder may do unasked, in the protocol's words
+_MODES = {
+    "ask": ("Ask", "It asks before each change and each command"),
+    "edit": ("Edit", "It changes files in its worktree, and asks before each command"),
+    "all": ("All", "It asks nothing"),
+}
 
 
 @dataclass(slots=True)
@@ -40,7 +54,8 @@ class Session:
     id: str
     farm: Farm
     directory: Path
-    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    mode: str | None = None
+    turn: asyncio.Event | None = None  # of the message that is worked on, set once it is cancelled
 
 
 class EditorAgent:
@@ -61,7 +76,7 @@ class EditorAgent:
             prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
             session_capabilities=schema.SessionCapabilities(list=schema.SessionListCapabilities()),
         )
-        name = schema.Implementation(name="agent-farm", title="agent-farm", version="1")
+        name = schema.Implementation(name="agent-farm", title="agent-farm", version=__version__)
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION, agent_capabilities=can, agent_info=name, auth_methods=[]
         )
@@ -77,11 +92,38 @@ class EditorAgent:
             if (error.data or {}).get("code") != ConsentNeeded.code:
                 raise
         self._sessions[id] = session
-        return schema.NewSessionResponse(session_id=id)
+        return schema.NewSessionResponse(session_id=id, modes=self._modes(session))
+
+    def _modes(self, session: Session) -> schema.SessionModeState:
+        asked = self._order.get("runtime"), self._order.get("permissions")
+        now = choose_runtime(session.farm, asked[0], permissions=asked[1]).permissions
+        modes = [
+            schema.SessionMode(id=id, name=name, description=told) for id, (name, told) in _MODES.items()
+        ]
+        return schema.SessionModeState(current_mode_id=now, available_modes=modes)
+
+    async def set_session_mode(
+        self, mode_id: str, session_id: str, **more: Any
+    ) -> schema.SetSessionModeResponse:
+        """For the builder that the first message will spawn."""
+        session = self._require(session_id)
+        if mode_id not in _MODES:
+            raise _error(NotFound(f"No mode {mode_id}", why=f"There are: {', '.join(_MODES)}"))
+        if await self._builder(session) is not None:
+            why = "What a builder may do unasked is chosen before its first message. Open another session."
+            raise _error(AgentFarmError(f"{session_id} has been started", why=why))
+        session.mode = mode_id
+        return schema.SetSessionModeResponse()
 
     async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
-        """The first message and the last answer; what was said between them is in its terminal."""
+        """The first message and the last answer; what was said between them is in its terminal.
+
+        Of a session that nobody has said anything in there is no builder, and nothing to tell.
+        """
         session = self._open(session_id, cwd)
+        if _OWN_ID.fullmatch(session_id) and await self._is_new(session):
+            self._sessions[session_id] = session
+            return schema.LoadSessionResponse(modes=self._modes(session))
         told = await self._do(session, "prompt", id=session_id)
         if told.prompt:
             await self._tell(session, acp.update_user_message_text(told.prompt))
@@ -92,7 +134,10 @@ class EditorAgent:
         return schema.LoadSessionResponse()
 
     async def list_sessions(self, cwd: str | None = None, **more: Any) -> schema.ListSessionsResponse:
-        session = self._open("", cwd or str(Path.cwd()))
+        try:
+            session = self._open("", cwd or str(Path.cwd()))
+        except acp.RequestError:  # what is wrong there is said when a session is opened
+            return schema.ListSessionsResponse(sessions=[])
         found = await self._do(session, "list_builders")
         rows = [
             schema.SessionInfo(session_id=one.id, cwd=str(session.directory), title=one.task)
@@ -101,32 +146,40 @@ class EditorAgent:
         return schema.ListSessionsResponse(sessions=rows)
 
     async def prompt(self, prompt: list[Any], session_id: str, **more: Any) -> schema.PromptResponse:
-        session = self._sessions.get(session_id)
-        if session is None:
-            raise _error(NotFound(f"No session {session_id} is open here"))
-        session.cancelled.clear()
+        session = self._require(session_id)
+        session.turn = cancelled = asyncio.Event()
         begun, seen = time.time(), await self._say(session, _text_of(prompt))
-        return schema.PromptResponse(stop_reason=await self._follow(session, begun, seen))
+        return schema.PromptResponse(stop_reason=await self._follow(session, cancelled, begun, seen))
 
     async def cancel(self, session_id: str, **more: Any) -> None:
-        """The keys that interrupt its runtime, pressed in its pane."""
+        """The keys that interrupt its runtime, pressed in its pane; nobody is told why that could not be."""
         session = self._sessions.get(session_id)
-        if session is None:
+        turn = session.turn if session else None
+        if session is None or turn is None:
             return
-        try:
+        with suppress(acp.RequestError):
             shown = await self._do(session, "status", ids=[session_id])
             runtime = shown.builders[0].runtime if shown.builders else ""
             keys = get_adapter(runtime, session.farm.root).cli.interrupt if runtime else ""
             if keys:
                 await self._do(session, "send_keys", ids=[session_id], keys=keys)
-        finally:
-            session.cancelled.set()
+        turn.set()
+
+    def _require(self, session_id: str) -> Session:
+        if session_id not in self._sessions:
+            raise _error(NotFound(f"No session {session_id} is open here"))
+        return self._sessions[session_id]
+
+    async def _is_new(self, session: Session) -> bool:
+        """Neither there nor removed: a removed builder is one to be restored."""
+        return await self._builder(session) is None and not list_kept(session.farm, session.id)
 
     async def _say(self, session: Session, text: str) -> int:
         """Spawn, send or resume; the number of events that the builder had before."""
         now = await self._builder(session)
         if now is None:
-            await self._do(session, "spawn", {**self._order, "task": text, "name": session.id})
+            mode = {"permissions": session.mode} if session.mode else {}
+            await self._do(session, "spawn", {**self._order, **mode, "task": text, "name": session.id})
             return 0
         seen = len((await self._do(session, "logs", id=session.id, limit=0)).events)
         if now.state in FINISHED:
@@ -137,10 +190,10 @@ class EditorAgent:
             raise _error(_not_delivered(delivered))
         return seen
 
-    async def _follow(self, session: Session, begun: float, seen: int) -> Any:
+    async def _follow(self, session: Session, cancelled: asyncio.Event, begun: float, seen: int) -> Any:
         """Tell what happens until the turn has ended; why it did."""
         noted = ""
-        while not session.cancelled.is_set():
+        while not cancelled.is_set():
             now = await self._builder(session)
             logged: Logged = await self._do(session, "logs", id=session.id, limit=0)
             for number, event in enumerate(logged.events[seen:], seen):
@@ -159,7 +212,7 @@ class EditorAgent:
                 noted = note
                 await self._tell(session, acp.update_agent_message_text(note))
             try:
-                await asyncio.wait_for(session.cancelled.wait(), _POLL_SECONDS)
+                await asyncio.wait_for(cancelled.wait(), _POLL_SECONDS)
             except TimeoutError:
                 continue
         return "cancelled"
@@ -238,8 +291,18 @@ class EditorAgent:
         await self._client.session_update(session_id=session.id, update=update)
 
 
+class _Briefly(OneLine):
+    """Of a message that the library does not know, or that is not JSON: what is wrong, in a line."""
+
+    def formatException(self, ei: Any) -> str:
+        return f"    {ei[1]}"
+
+
 async def serve_editor(agent: Any) -> None:
     """Until the editor closes its end."""
+    told = logging.StreamHandler()
+    told.setFormatter(_Briefly("af acp: %(message)s"))
+    logging.getLogger().addHandler(told)
     await acp.run_agent(agent)
 
 

@@ -52,7 +52,7 @@ Follow `{{plan.path}}`.
     "codev/protocols/spike/protocol.json": """{
         "alias": "poc", "input": {"type": "task", "required": true}, "signals": {"BLOCKED": {}},
         "phases": [{"id": "look", "name": "Look"}, {"id": "write", "checks": {"build": "make"}}]}""",
-    "codev/protocols/spike/builder-prompt.md": "{{#if task}}Question: {{task_text}}{{/if}} `porch next`",
+    "codev/protocols/spike/builder-prompt.md": "{{#if task}}Question: {{task_text}}{{/if}} `porch next {{project_id}}`",
     "codev/roles/builder.md": "You build.\n",
     "src/auth.py": "",
     "src/login.py": "",
@@ -193,7 +193,7 @@ def test_a_protocol_by_its_alias_with_a_task_and_phases(farm: Path, af: Af) -> N
         None,
     )
     assert prompt_of(builder) == (
-        "Question: Redis? `porch next`\n\n"
+        "Question: Redis? `porch next $AF_BUILDER_ID`\n\n"
         "The protocol itself is in codev/protocols/spike/protocol.md\n\n"
         "Its phases: look, write. As you begin one, call the tool `report` with its name as `phase`."
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -188,6 +190,64 @@ def test_the_editors_person_is_asked_what_the_repository_wants(farm: Path, af: A
 
     edit(farm, editor, act)
     assert len(states(af)) == int(agrees)
+
+
+@pytest.mark.slow
+def test_a_session_in_which_nothing_was_said_yet(
+    farm: Path, tmp_path: Path, af: Af, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Editors cancel, load and change the mode of what they opened, whether or not somebody used it."""
+    before, now = Editor(), Editor()
+    ids: list[str] = []
+
+    async def open_and_leave(agent: Any) -> None:
+        opened = await agent.new_session(cwd=str(farm), mcp_servers=[])
+        ids.append(opened.session_id)
+        assert opened.modes.current_mode_id == "edit"
+        assert [mode.id for mode in opened.modes.available_modes] == ["ask", "edit", "all"]
+        await agent.cancel(session_id=ids[0])
+        assert (await agent.list_sessions(cwd=str(tmp_path))).sessions == []
+
+    async def use(agent: Any) -> None:
+        await agent.load_session(cwd=str(farm), session_id=ids[0], mcp_servers=[])
+        with pytest.raises(acp.RequestError, match="There are: ask, edit, all"):
+            await agent.set_session_mode(session_id=ids[0], mode_id="yolo")
+        await agent.set_session_mode(session_id=ids[0], mode_id="all")
+        assert await say(agent, ids[0], "[[say:one]]") == "end_turn"
+        with pytest.raises(acp.RequestError, match="has been started"):
+            await agent.set_session_mode(session_id=ids[0], mode_id="ask")
+
+    edit(farm, before, open_and_leave)
+    assert "Traceback" not in capfd.readouterr().err
+    assert states(af) == {}
+    edit(farm, now, use)
+    (builder,) = json.loads(af("status", "--json").stdout)["builders"]
+    assert (builder["id"], builder["permissions"], now.said) == (ids[0], "all", ["one"])
+    assert af("prune", "--stop", "--discard-commits", "--discard-changes", ids[0]).returncode == 0
+
+    async def load_removed(agent: Any) -> None:
+        with pytest.raises(acp.RequestError, match="No builder"):
+            await agent.load_session(cwd=str(farm), session_id=ids[0], mcp_servers=[])
+
+    edit(farm, Editor(), load_removed)
+
+
+def test_an_editor_that_dies_is_no_bug(repo: Path) -> None:
+    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    argv = [sys.executable, "-m", "agent_farm", "acp"]
+    with subprocess.Popen(argv, cwd=repo, **pipe) as agent:  # type: ignore[call-overload]
+        agent.stdin.write(
+            b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n'
+        )
+        agent.stdin.write(b'no json\n{"jsonrpc": "2.0", "method": "$/cancel_request", "params": {}}\n')
+        agent.stdin.flush()
+        assert b"agent-farm" in agent.stdout.readline()
+        agent.stdout.close()
+        agent.stdin.close()
+        told = agent.stderr.read().decode()
+        assert agent.wait(SECONDS) == 0
+    assert "af acp: Error parsing JSON-RPC message" in told
+    assert not re.search("Traceback|bug in af", told)
 
 
 @pytest.mark.slow

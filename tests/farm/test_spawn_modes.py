@@ -52,7 +52,8 @@ Follow `{{plan.path}}`.
     "codev/protocols/spike/protocol.json": """{
         "alias": "poc", "input": {"type": "task", "required": true}, "signals": {"BLOCKED": {}},
         "phases": [{"id": "look", "name": "Look"}, {"id": "write", "checks": {"build": "make"}}]}""",
-    "codev/protocols/spike/builder-prompt.md": "{{#if task}}Question: {{task_text}}{{/if}} `porch next {{project_id}}`",
+    "codev/protocols/spike/builder-prompt.md": """\
+{{#if task}}Question: {{task_text}}{{/if}} `porch next {{project_id}}`""",
     "codev/roles/builder.md": "You build.\n",
     "src/auth.py": "",
     "src/login.py": "",

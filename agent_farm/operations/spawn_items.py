@@ -29,18 +29,24 @@ _BEADS = ".beads"
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A folder is of this form if it holds `sign`; `reads` is what says what is to be built, as far as it is
-    there."""
+    there. With `and_all`, other names are: teams have schemas of their own."""
 
     name: str
     sign: str
     reads: tuple[str, ...]
+    and_all: bool = False
+
+    def names(self, there: Sequence[str]) -> list[str]:
+        others = [one for one in there if one != _TASKS and not one.startswith(".")] if self.and_all else ()
+        return list(dict.fromkeys((*self.reads, *others)))
 
 
 _FORMS = (
     _Form("spec-kit", "spec.md", ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md")),
     _Form("Kiro", "requirements.md", ("requirements.md", "design.md")),
     _Form("Kiro", "bugfix.md", ("bugfix.md", "design.md")),
-    _Form("OpenSpec", "proposal.md", ("proposal.md", "design.md", "specs")),
+    _Form("OpenSpec", "proposal.md", ("proposal.md", "design.md", "specs"), and_all=True),
+    _Form("OpenSpec", ".openspec.yaml", (), and_all=True),
 )
 
 
@@ -107,7 +113,8 @@ def _form(farm: Farm, folder: str, commit: str) -> _Form | None:
 def _folder(farm: Farm, folder: str, commit: str) -> Spec:
     form = _form(farm, folder, commit)
     tasks = f"{folder}/{_TASKS}"
-    names = [f"{folder}/{name}" for name in (form.reads if form else ())]
+    there = farm.repository.list_directory(commit, folder) if form and form.and_all else []
+    names = [f"{folder}/{name}" for name in (form.names(there) if form else ())]
     kinds = farm.repository.entry_kinds(commit, [tasks, *names])
     if form is None and kinds[tasks] != "blob":
         raise UsageError(

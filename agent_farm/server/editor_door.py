@@ -31,22 +31,24 @@ from agent_farm.farm.trash import list_kept
 from agent_farm.operations.look import Logged
 from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.requests import read_request
-from agent_farm.operations.send import Delivered
 from agent_farm.operations.status import Colleague
 from agent_farm.operations.table import load
 from agent_farm.runtimes import get_adapter
-from agent_farm.server.log_lines import OneLine
+from agent_farm.server.editor_words import (
+    MODES,
+    Briefly,
+    as_acp_error,
+    asks_and_has_ended,
+    modes_of,
+    not_delivered,
+    text_of,
+    waits,
+)
 
 _POLL_SECONDS = 0.3
 _SHOWN_LINES = 40
 _AGREE, _REFUSE = "agree", "refuse"
 _OWN_ID = re.compile(r"editor-[0-9a-f]{6}")
-# what a builder may do unasked, in the protocol's words
-_MODES = {
-    "ask": ("Ask", "It asks before each change and each command"),
-    "edit": ("Edit", "It changes files in its worktree, and asks before each command"),
-    "all": ("All", "It asks nothing"),
-}
 
 
 @dataclass(slots=True)
@@ -97,21 +99,18 @@ class EditorAgent:
     def _modes(self, session: Session) -> schema.SessionModeState:
         asked = self._order.get("runtime"), self._order.get("permissions")
         now = choose_runtime(session.farm, asked[0], permissions=asked[1]).permissions
-        modes = [
-            schema.SessionMode(id=id, name=name, description=told) for id, (name, told) in _MODES.items()
-        ]
-        return schema.SessionModeState(current_mode_id=now, available_modes=modes)
+        return modes_of(now)
 
     async def set_session_mode(
         self, mode_id: str, session_id: str, **more: Any
     ) -> schema.SetSessionModeResponse:
         """For the builder that the first message will spawn."""
         session = self._require(session_id)
-        if mode_id not in _MODES:
-            raise _error(NotFound(f"No mode {mode_id}", why=f"There are: {', '.join(_MODES)}"))
+        if mode_id not in MODES:
+            raise as_acp_error(NotFound(f"No mode {mode_id}", why=f"There are: {', '.join(MODES)}"))
         if await self._builder(session) is not None:
             why = "What a builder may do unasked is chosen before its first message. Open another session."
-            raise _error(AgentFarmError(f"{session_id} has been started", why=why))
+            raise as_acp_error(AgentFarmError(f"{session_id} has been started", why=why))
         session.mode = mode_id
         return schema.SetSessionModeResponse()
 
@@ -148,7 +147,7 @@ class EditorAgent:
     async def prompt(self, prompt: list[Any], session_id: str, **more: Any) -> schema.PromptResponse:
         session = self._require(session_id)
         session.turn = cancelled = asyncio.Event()
-        begun, seen = time.time(), await self._say(session, _text_of(prompt))
+        begun, seen = time.time(), await self._say(session, text_of(prompt))
         return schema.PromptResponse(stop_reason=await self._follow(session, cancelled, begun, seen))
 
     async def cancel(self, session_id: str, **more: Any) -> None:
@@ -167,7 +166,7 @@ class EditorAgent:
 
     def _require(self, session_id: str) -> Session:
         if session_id not in self._sessions:
-            raise _error(NotFound(f"No session {session_id} is open here"))
+            raise as_acp_error(NotFound(f"No session {session_id} is open here"))
         return self._sessions[session_id]
 
     async def _is_new(self, session: Session) -> bool:
@@ -187,7 +186,7 @@ class EditorAgent:
             return seen
         delivered = (await self._do(session, "send", ids=[session.id], text=text)).deliveries[0]
         if delivered.outcome != "submitted":
-            raise _error(_not_delivered(delivered))
+            raise as_acp_error(not_delivered(delivered))
         return seen
 
     async def _follow(self, session: Session, cancelled: asyncio.Event, begun: float, seen: int) -> Any:
@@ -200,14 +199,14 @@ class EditorAgent:
                 await self._tell_event(session, number, event)
             seen = len(logged.events)
             if now is None:
-                raise _error(NotFound(f"{session.id} is gone", why="It was removed while it worked."))
-            if now.state == "idle" or _asks_and_has_ended(now, logged):
+                raise as_acp_error(NotFound(f"{session.id} is gone", why="It was removed while it worked."))
+            if now.state == "idle" or asks_and_has_ended(now, logged):
                 await self._conclude(session, begun, logged, now)
                 return "end_turn"
             if now.state in FINISHED:
                 why = now.reason or f"af logs {session.id} says more."
-                raise _error(AgentFarmError(f"{session.id} is {now.state}", why=why))
-            note = _waits(now)
+                raise as_acp_error(AgentFarmError(f"{session.id} is {now.state}", why=why))
+            note = waits(now)
             if note and note != noted:
                 noted = note
                 await self._tell(session, acp.update_agent_message_text(note))
@@ -246,7 +245,7 @@ class EditorAgent:
         try:
             return Session(id, open_farm(Path(cwd)), Path(cwd))
         except AgentFarmError as error:
-            raise _error(error) from error
+            raise as_acp_error(error) from error
 
     async def _do(
         self,
@@ -271,7 +270,7 @@ class EditorAgent:
             request = read_request(operation, {**(order or {}), **more}, lax=True)
             return await asyncio.to_thread(operation.answer_to, context, request)
         except AgentFarmError as error:
-            raise _error(error) from error
+            raise as_acp_error(error) from error
 
     def _agrees(self, session: Session, wanted: Sequence[Wanted]) -> bool:
         """The editor's person is asked what the repository wants."""
@@ -291,59 +290,9 @@ class EditorAgent:
         await self._client.session_update(session_id=session.id, update=update)
 
 
-class _Briefly(OneLine):
-    """Of a message that the library does not know, or that is not JSON: what is wrong, in a line."""
-
-    def formatException(self, ei: Any) -> str:
-        return f"    {ei[1]}"
-
-
 async def serve_editor(agent: Any) -> None:
     """Until the editor closes its end."""
     told = logging.StreamHandler()
-    told.setFormatter(_Briefly("af acp: %(message)s"))
+    told.setFormatter(Briefly("af acp: %(message)s"))
     logging.getLogger().addHandler(told)
     await acp.run_agent(agent)
-
-
-def _asks_and_has_ended(now: Colleague, logged: Logged) -> bool:
-    """It asked its architect, and waits for a message as an answer."""
-    newest = next((event for event in reversed(logged.events) if event.state), None)
-    return now.state == "waiting" and newest is not None and newest.state == "idle"
-
-
-def _waits(now: Colleague) -> str:
-    """Empty while it needs nobody."""
-    if now.state not in ("waiting", "limited", "queued", "interrupted"):
-        return ""
-    if now.state == "queued":
-        return "It is queued: it starts when another builder ends.\n"
-    reason = f": {now.reason}" if now.reason else ""
-    return f"It is {now.state}{reason}. Its terminal: `af attach {now.id}`\n"
-
-
-def _not_delivered(delivered: Delivered) -> AgentFarmError:
-    hint = next(iter(delivered.hints), None)
-    what = f"The message was not delivered ({delivered.outcome})"
-    return AgentFarmError(what, why=delivered.reason, hint=hint)
-
-
-def _text_of(blocks: Sequence[Any]) -> str:
-    """Text as it stands; of a file that the person points to, its name, and its text where it is given."""
-    parts = []
-    for block in blocks:
-        told = block.model_dump(mode="json", by_alias=True, exclude_none=True)
-        resource = told.get("resource") or {}
-        if told["type"] == "text":
-            parts.append(told["text"])
-        elif told["type"] == "resource_link":
-            parts.append(told["uri"].removeprefix("file://"))
-        elif "text" in resource:
-            parts.append(f"{resource['uri'].removeprefix('file://')}:\n{resource['text']}")
-    return "\n".join(parts)
-
-
-def _error(error: AgentFarmError) -> acp.RequestError:
-    """With all that a person can do about it in the message: editors show nothing else."""
-    lines = [error.sentence, *error.evidence, *([f"hint: {error.hint}"] if error.hint else [])]
-    return acp.RequestError(-32603, "\n".join(lines), {"code": error.code})

@@ -31,6 +31,9 @@ FILES = {
     "openspec/changes/dark/tasks.md": "## 1. Build\n- [x] 1.1 Toggle\n- [ ] 1.2 Store it\n",
     "openspec/changes/dark/proposal.md": "# Dark\n",
     "openspec/changes/dark/specs/ui/spec.md": "# UI\n",
+    "openspec/changes/own/.openspec.yaml": "schema: mine\n",
+    "openspec/changes/own/why.md": "# Why\n",
+    "openspec/changes/own/tasks.md": "- [ ] 1.1 Do it\n",
     "todo.md": "- [ ] Fix it\n",
     "notes.md": "nothing\n",
     "a/readme.txt": "",
@@ -69,6 +72,7 @@ def spawn(af: Af, *args: str, **more: Any) -> dict[str, Any]:
         ),
         (".kiro/specs/pay/tasks.md", "2.1", "Create interfaces\n- _Requirements: 2.1, 3.3_"),
         ("openspec/changes/dark", "1.2", "dark/proposal.md and openspec/changes/dark/specs first."),
+        ("openspec/changes/own", "1.1", "Read openspec/changes/own/why.md first."),
         ("todo.md", "1", "Do task 1 of todo.md:\n\nFix it\n\nDo this task alone. Leave todo.md as it is"),
     ],
 )

@@ -128,7 +128,7 @@ class FarmPaths:
     def worktree(self, builder_id: str) -> Path:
         return self.worktrees / _checked(builder_id)
 
-    @property
+    @cached_property
     def farm_name(self) -> str:
         """Safe in a tmux target and distinct for two checkouts of the same name."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:24].rstrip("-") or "farm"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
@@ -11,8 +13,8 @@ from agent_farm.paths import RunPaths
 
 def landing_places(farm: Farm, base: str | None) -> list[str]:
     """The base, the main checkout's HEAD and all branches of remotes, but those of pull requests."""
-    files = (RunPaths(run).pull_request for run in farm.paths.runs.glob("*"))
-    pushed = {one.tracked for file in files if file.exists() and (one := load_if_whole(file, PullRequest))}
+    files = farm.paths.runs.glob(str(RunPaths(Path("*")).pull_request))
+    pushed = {one.tracked for file in files if (one := load_if_whole(file, PullRequest))}
     return [name for name in landing_targets(farm.repository, base) if name not in pushed]
 
 

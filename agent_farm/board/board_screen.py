@@ -17,7 +17,7 @@ from agent_farm.board.board_order import SORTINGS, arrange, next_needing
 from agent_farm.board.builder_list import BuilderList
 from agent_farm.board.following import Known, follow
 from agent_farm.board.key_table import KEYS
-from agent_farm.board.keyed_screen import KeyedScreen, KeyLine, at_once, bindings_of
+from agent_farm.board.keyed_screen import SIDEWAYS, KeyedScreen, bindings_of
 from agent_farm.board.landing_text import landing_line, landing_marks, news
 from agent_farm.board.view import View
 from agent_farm.builders.status import NEEDS_YOU
@@ -30,12 +30,7 @@ _AGES_SECONDS = 5.0
 
 class BoardScreen(KeyedScreen):
     keys = KEYS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings_of(KEYS),
-        at_once("pagedown", "scroll(1)"),
-        at_once("pageup", "scroll(-1)"),
-        at_once("escape", "back"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
 
     def __init__(self, root: Path, called: str) -> None:
         super().__init__(root, called)
@@ -55,7 +50,7 @@ class BoardScreen(KeyedScreen):
         yield Container(self.builders, self.view, id="body")
         yield Input(placeholder="words to show only", id="filter")
         yield Static("", id="said")
-        yield KeyLine(id="keys")
+        yield Static("", id="keys")
 
     def on_mount(self) -> None:
         self.builders.focus()
@@ -178,7 +173,10 @@ class BoardScreen(KeyedScreen):
         self.say_keys()
         self.say()
 
-    def action_scroll(self, by: int) -> None:
+    def action_shift(self, by: int) -> None:
+        self.view.scroll_relative(x=by * SIDEWAYS, animate=False, force=True)
+
+    def action_page(self, by: int) -> None:
         (self.view.scroll_page_down if by > 0 else self.view.scroll_page_up)(animate=False)
 
     def on_click(self, event: Click) -> None:

@@ -118,7 +118,7 @@ class Spawn(ModalScreen[dict[str, str] | None]):
         chosen = default if (default, default) in usable else (usable[0][1] if usable else None)
         with Vertical(classes="box tall") as box:
             box.border_title = "Spawn a builder"
-            box.border_subtitle = "Ctrl+S: spawn · Ctrl+E: editor · Tab: runtime · Esc: back"
+            box.border_subtitle = "^S: spawn · ^E: editor · Tab: runtime · Esc: back"
             yield Task(self._given, placeholder="What is it to do?")
             if chosen is None:
                 yield Label("No runtime can be used here: af runtimes")

@@ -70,11 +70,11 @@ KEYS: tuple[Key[Chosen], ...] = (
     Key("a", "a", "answer", "answer", "answer its dialog with single keys", _both(_one, _running), asks=True),
     Key("m", "m", "message", "message", "send it a message", _running, asks=True),
     Key("n", "n", "next", "next", "go to the next that needs you"),
+    Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
+    Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),
     Key("c", "c", "create", "create", "spawn a builder", asks=True),
     Key("R", "R", "review", "review", "review what it has committed, then the other results", _with_work),
     Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
-    Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
-    Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),
     Key("r", "r", "resume", "resume", "go on with its conversation", _ended),
     Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some, asks=True),
     Key("u", "u", "restore", "restore", "bring back one that was removed", asks=True),
@@ -91,4 +91,4 @@ KEYS: tuple[Key[Chosen], ...] = (
     Key("question_mark", "?", "help", "help", "what the keys do", asks=True),
     Key("q", "q", "quit", "quit", "leave the board; builders go on"),
 )
-MOVES = "↑ ↓ j k move · g G first, last · PgUp PgDn scroll the view · Esc unmark, show all"
+MOVES = "↑ ↓ j k move · g G first, last · ← → PgUp PgDn scroll the view · Esc unmark, show all"

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -17,39 +19,63 @@ from agent_farm.board.key_table import Key
 from agent_farm.board.keyed_app import KeyedApp
 from agent_farm.errors import AgentFarmError
 
-_MARGINS = 2
-_OWN = ("press", "move", "go_to", "scroll", "shift", "page")
+SIDEWAYS = 20  # columns that a view moves at once
+_ROWS_FOR_ONE = 8  # of the screen, for a row of keys; but two there are always
+_OWN = ("press", "move", "go_to", "shift", "page")
+_MOVES = {
+    "up,k": "move(-1)",
+    "down,j": "move(1)",
+    "home,g": "go_to(0)",
+    "end,G": "go_to(-1)",
+    "left": "shift(-1)",
+    "right": "shift(1)",
+    "pageup": "page(-1)",
+    "pagedown": "page(1)",
+    "escape": "back",
+}
 
 
-class KeyLine(Static):
-    """Every key; one that does nothing now stands in brackets and is dim."""
+def told_keys(keys: Sequence[Key[Any]], chosen: Any, size: Size) -> Text:
+    """Every key, in rows as wide as the screen; one that does nothing now stands in brackets and is dim.
 
-    def show(self, keys: Sequence[Key[Any]], chosen: Any, width: int) -> None:
-        text, used = Text(no_wrap=True), 0
-        for key in keys:
-            part = _part(key, enabled=key.refuse(chosen) is None)
-            if used and used + part.cell_len > width:
-                text, used = text.append("\n"), 0
-            text.append_text(part).append("  ")
-            used += part.cell_len + 2
-        self.update(text)
+    Where there is no room for all their words, the last ones before help and quit come without theirs. Which
+    ones that are does not depend on what is chosen: keys stay in their places while one moves.
+    """
+    most = max(2, size.height // _ROWS_FOR_ONE)
+    for worded in range(len(keys) - 2, -1, -1):
+        bare = keys[worded:-2]
+        told = [key.shown if key in bare else f"{key.shown} {key.word}" for key in keys]
+        begins = _begins([cell_len(words) + 2 for words in told], size.width)
+        if len(begins) <= most:
+            break
+    text = Text(no_wrap=True)
+    for at, (key, words) in enumerate(zip(keys, told, strict=True)):
+        enabled = key.refuse(chosen) is None
+        part = Text(f" {words} " if enabled else f"({words})")
+        part.stylize("bold" if enabled else "dim", 0, len(key.shown) + 1 if enabled else None)
+        part.stylize(Style.from_meta({"@click": f"screen.press('{key.keys}')"}))
+        text.append("\n" if at in begins[1:] else "").append_text(part)
+    return text
 
 
-def _part(key: Key[Any], *, enabled: bool) -> Text:
-    part = Text(f"{key.shown} {key.word}" if enabled else f"({key.shown} {key.word})")
-    part.stylize("bold" if enabled else "dim", 0, len(key.shown) if enabled else None)
-    part.stylize(Style.from_meta({"@click": f"screen.press('{key.keys}')"}))
-    return part
-
-
-def at_once(keys: str, action: str) -> Binding:
-    """Before any widget has a look, so that keys do in their order what they do, however fast they come."""
-    return Binding(keys, action, show=False, priority=True)
+def _begins(widths: Sequence[int], width: int) -> list[int]:
+    """Which ones rows begin with."""
+    begins, used = [0], 0
+    for at, wide in enumerate(widths):
+        used += wide
+        if used > width and at:
+            begins.append(at)
+            used = wide
+    return begins
 
 
 def bindings_of(keys: Sequence[Key[Any]]) -> list[BindingType]:
-    moves = (("up,k", "move(-1)"), ("down,j", "move(1)"), ("home,g", "go_to(0)"), ("end,G", "go_to(-1)"))
-    return [*(at_once(key.keys, f"press('{key.keys}')") for key in keys), *(at_once(*one) for one in moves)]
+    """Those of the table, and the moves that every screen has.
+
+    They come before any widget has a look, so that keys do in their order what they do, however fast.
+    """
+    actions = {key.keys: f"press('{key.keys}')" for key in keys} | _MOVES
+    return [Binding(*one, show=False, priority=True) for one in actions.items()]
 
 
 class KeyedScreen(Screen[None]):
@@ -96,7 +122,7 @@ class KeyedScreen(Screen[None]):
         said.set_class(bool(text), "shown")
 
     def say_keys(self) -> None:
-        self.query_one(KeyLine).show(self.keys, self.chosen, self.size.width - _MARGINS)
+        self.query_one("#keys", Static).update(told_keys(self.keys, self.chosen, self.size))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a line asks for text the keys are its own; Esc leaves it."""

@@ -11,6 +11,7 @@ from agent_farm.board.asking_acts import AskingActs
 from agent_farm.board.dialogs import Choose, Line
 from agent_farm.board.review_keys import REVIEW_MOVES, Here
 from agent_farm.cli.cells import counted
+from agent_farm.cli.review_lines import evidence
 from agent_farm.operations.review_comment import message_of
 from agent_farm.printable import printable
 from agent_farm.review.diff_as_read import FileRead, LineRead
@@ -28,10 +29,16 @@ class ReviewActs(AskingActs):
         super().__init__(screen)
 
     async def next(self, here: Here) -> None:
-        await self.screen.open(self.screen.place + 1)
+        await self._go(self.screen.place + 1, "It is the last result. l lists all.")
 
     async def before(self, here: Here) -> None:
-        await self.screen.open(self.screen.place - 1)
+        await self._go(self.screen.place - 1, "It is the first result.")
+
+    async def _go(self, place: int, if_none: str) -> None:
+        if 0 <= place < len(self.screen.items):
+            await self.screen.open(place)
+        else:
+            self.screen.say(if_none)
 
     async def whole(self, here: Here) -> None:
         self.screen.is_whole = not self.screen.is_whole
@@ -97,21 +104,12 @@ class ReviewActs(AskingActs):
     async def approve(self, here: Here) -> None:
         shown = _shown(here)
         text = Text()
-        proof = shown.proof
-        said = (
-            "No check has run on it."
-            if proof is None
-            else f"{proof.state}: {proof.reason or 'all checks passed'}"
-        )
-        text.append(f"{printable(said)}\n", "green" if proof and proof.state == "proven" else "yellow")
-        for flag in proof.flags if proof else ():
-            text.append(f"! {printable(flag.told)}\n", "yellow")
+        for line, style in evidence(shown):
+            text.append(f"{printable(line)}\n", style or "")
         unread = sum(file.unread for file in shown.files)
         if unread:
             are = "is" if unread == 1 else "are"
             text.append(f"{counted(unread, 'changed line')} {are} unread.\n", "yellow")
-        for file in shown.left_behind[:5]:
-            text.append(f"stays behind, not committed: {printable(file)}\n", "yellow")
         text.append("\nIt goes into the landing queue; its checks run before it lands.")
         if await self._confirmed(f"Approve {shown.id}", text, {"enter": "approve"}):
             self.screen.say("Approving …")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
+from agent_farm.cli.review_lines import comment_line, evidence
 from agent_farm.operations.review import ReviewItem
 from agent_farm.operations.review_show import ReviewShown
 from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
@@ -37,14 +38,17 @@ class Row:
 def rows_of(
     item: ReviewItem | None, shown: ReviewShown, *, opened: Collection[str], beside: bool
 ) -> list[Row]:
-    rows = [Row("told", text, style=style) for text, style in _evidence(item, shown)]
+    there = {path for file in shown.files for path in (file.path, file.former)}
+    told = [(" ".join(shown.title.split()), "bold"), *evidence(shown, item)]
+    told += [(comment_line(one), "magenta") for one in shown.comments if one.path not in there]
+    rows = [Row("told", text, style=style or "") for text, style in told]
     for at, file in enumerate(shown.files):
         rows.append(Row("told"))
         rows.append(Row("file", _heading(file, cut=file.path in shown.cut), at, style="bold"))
         comments = [one for one in shown.comments if one.path in (file.path, file.former)]
         for number, hunk in enumerate(file.hunks):
             rows += _hunk(at, number, file, hunk, comments, opened, beside)
-        rows += [Row("comment", _said(one), at) for one in comments]
+        rows += [Row("comment", comment_line(one), at) for one in comments]
     if not shown.files:
         is_empty = item is not None and not item.files
         nothing = (
@@ -54,41 +58,6 @@ def rows_of(
         )
         rows += [Row("told"), Row("told", nothing)]
     return rows
-
-
-def _evidence(item: ReviewItem | None, shown: ReviewShown) -> Iterator[tuple[str, str]]:
-    yield " ".join(shown.title.split()), "bold"
-    proof = shown.proof
-    if proof is None:
-        yield "no check has run on it", "yellow"
-    else:
-        colour = {"proven": "green", "flagged": "yellow"}.get(proof.state, "red")
-        yield proof.state + (f": {proof.reason}" if proof.reason else ""), colour
-        for check in proof.checks:
-            if not check.passed:
-                yield f"{check.name} failed: {check.command}, its output is in {check.log}", "red"
-        for flag in proof.flags:
-            yield f"! {flag.kind}  {flag.told}", "yellow"
-    if item and item.overlaps:
-        shared = sorted({path for one in item.overlaps for path in one.files})
-        names = ", ".join(one.id for one in item.overlaps[:5])
-        yield f"shares {', '.join(shared[:3])}{' …' if len(shared) > 3 else ''} with {names}", ""
-    if shown.left_behind:
-        yield f"not committed, so not in it: {', '.join(shown.left_behind[:5])}", "yellow"
-    if shown.lost:
-        yield "git has no more what you read of it: all of it is unread", "yellow"
-    if shown.decision:
-        why = f": {shown.decision.reason}" if shown.decision.reason else ""
-        yield f"{shown.decision.word}{why}", "cyan"
-    there = {path for file in shown.files for path in (file.path, file.former)}
-    for one in shown.comments:
-        if one.path not in there:
-            yield _said(one), "magenta"
-
-
-def _said(one: Comment) -> str:
-    state = one.fate if one.delivery == "submitted" else one.delivery
-    return f"“{' '.join(one.text.split())}” [{state}] {one.place}".rstrip()
 
 
 def _heading(file: FileRead, *, cut: bool) -> str:
@@ -135,7 +104,7 @@ def _lines(
         for line in filter(None, (left, right)):
             for one in [one for one in comments if _ends_at(one, line)]:
                 comments.remove(one)
-                yield Row("comment", _said(one), at, number, style="magenta")
+                yield Row("comment", comment_line(one), at, number, style="magenta")
 
 
 def _ends_at(one: Comment, line: LineRead) -> bool:

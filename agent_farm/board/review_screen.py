@@ -15,7 +15,7 @@ from textual.containers import Horizontal
 from textual.events import Resize
 from textual.widgets import Static
 
-from agent_farm.board.keyed_screen import KeyedScreen, KeyLine, at_once, bindings_of
+from agent_farm.board.keyed_screen import SIDEWAYS, KeyedScreen, bindings_of
 from agent_farm.board.review_acts import ReviewActs
 from agent_farm.board.review_keys import REVIEW_KEYS, Here
 from agent_farm.board.review_rows import rows_of
@@ -36,14 +36,7 @@ First = Future[tuple[ReviewQueue, ReviewShown | None]]
 
 class ReviewScreen(KeyedScreen):
     keys = REVIEW_KEYS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings_of(REVIEW_KEYS),
-        at_once("left", "shift(-1)"),
-        at_once("right", "shift(1)"),
-        at_once("pageup", "page(-1)"),
-        at_once("pagedown", "page(1)"),
-        at_once("escape", "drop"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(REVIEW_KEYS)
 
     def __init__(
         self,
@@ -71,7 +64,7 @@ class ReviewScreen(KeyedScreen):
         yield Static(self.called, id="head")
         yield Horizontal(Static("", id="results"), self.view, id="review")
         yield Static("", id="said")
-        yield KeyLine(id="keys")
+        yield Static("", id="keys")
 
     def on_mount(self) -> None:
         self.view.focus()
@@ -233,7 +226,7 @@ class ReviewScreen(KeyedScreen):
         self.view.move(by)
 
     def action_shift(self, by: int) -> None:
-        self.view.shift(by)
+        self.view.shift(by * SIDEWAYS)
 
     def action_page(self, by: int) -> None:
         self.view.move(by * max(1, self.view.size.height - 2))
@@ -241,7 +234,7 @@ class ReviewScreen(KeyedScreen):
     def action_go_to(self, place: int) -> None:
         self.view.go_to(place if place >= 0 else len(self.view.rows))
 
-    def action_drop(self) -> None:
+    def action_back(self) -> None:
         """The range; with none, the screen, if there is one to go back to."""
         if self.view.begin is None and len(self.app.screen_stack) > 1:
             self.keyed.leave()

@@ -29,7 +29,6 @@ _KIND_STYLES = {
 }
 _NUMBER = 5
 _AROUND = 3
-_STEP = 20
 
 
 class ReviewView(ScrollView, can_focus=True):
@@ -86,7 +85,7 @@ class ReviewView(ScrollView, can_focus=True):
         return False
 
     def shift(self, by: int) -> None:
-        self._left = max(0, self._left + by * _STEP)
+        self._left = max(0, self._left + by)
         self.refresh()
 
     def on_click(self, event: Click) -> None:

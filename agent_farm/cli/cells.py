@@ -32,6 +32,11 @@ def moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
+def money(dollars: float) -> str:
+    """`$0.13`; what would round to nothing is not called nothing."""
+    return "<$0.01" if 0 < dollars < 0.005 else f"${dollars:.2f}"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 builder`, `3 builders`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

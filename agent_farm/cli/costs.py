@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_farm.cli.cells import cells, counted, cut, pad
+from agent_farm.cli.cells import cells, counted, cut, money, pad
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, printable
 from agent_farm.operations.costs import Costs, OfBuilder, Sum
@@ -32,13 +32,13 @@ def _row(one: OfBuilder) -> tuple[str, ...]:
         str(one.input_tokens),
         str(one.output_tokens),
         str(one.cached_tokens),
-        "" if one.cost is None else f"${one.cost:.2f}",
+        "" if one.cost is None else money(one.cost),
         cut(printable(f"{state}{' '.join(one.title.split())}"), _LONGEST),
     )
 
 
 def _told(sum: Sum) -> str:
-    cost = "" if sum.cost is None else f", ${sum.cost:.2f}"
+    cost = "" if sum.cost is None else f", {money(sum.cost)}"
     return f"{sum.input_tokens} tokens in, {sum.output_tokens} out, {sum.cached_tokens} from a cache{cost}"
 
 

@@ -23,16 +23,16 @@ from agent_farm.cli.output import (
     style,
     terminal_width,
 )
+from agent_farm.cli.review_lines import comment_line, evidence
 from agent_farm.errors import UsageError
 from agent_farm.launch import as_command
 from agent_farm.operations.review import ReviewQueue, queue_and_first
 from agent_farm.operations.review_comment import ReviewSent
 from agent_farm.operations.review_decide import ReviewDecided
 from agent_farm.operations.review_mark import ReviewKept
-from agent_farm.operations.review_show import Reviewed, ReviewShown
+from agent_farm.operations.review_show import ReviewShown
 from agent_farm.review.diff_as_read import LineRead
 from agent_farm.review.folding import Fold, folded, heading_of
-from agent_farm.review.kept import Comment
 
 _STYLES = {"+": "green", "-": "red"}
 _PLACE = re.compile(r"(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -60,8 +60,9 @@ def _show_result(found: ReviewShown) -> None:
 
 
 def _text(found: ReviewShown) -> Iterator[str]:
-    for line in evidence(found):
-        yield printable(line)
+    yield printable(f"{found.id}  {' '.join(found.title.split())}")
+    told = [*evidence(found), *((comment_line(one), "cyan") for one in found.comments)]
+    yield from (style(printable(f"  {text}"), name) for text, name in told)
     for file in found.files:
         yield ""
         yield style(printable(heading_of(file)), "bold")
@@ -72,30 +73,6 @@ def _text(found: ReviewShown) -> Iterator[str]:
             yield from map(_line, folded(file, hunk))
     if not found.files:
         yield "Nothing is new since it was read."
-
-
-def evidence(found: Reviewed) -> Iterator[str]:
-    """What is known of a result before a line of it is read."""
-    yield f"{found.id}  {found.title.strip().splitlines()[0] if found.title.strip() else ''}"
-    proof = found.proof
-    if proof is None:
-        yield "  no check has run on it"
-    else:
-        yield f"  {proof.state}" + (f": {proof.reason}" if proof.reason else "")
-        yield from (f"  flag {flag.kind}  {flag.told}" for flag in proof.flags)
-    if found.decision:
-        yield f"  {found.decision.word}" + (f": {found.decision.reason}" if found.decision.reason else "")
-    if found.lost:
-        yield "  git has no more what was read of it: all of it is unread"
-    if isinstance(found, ReviewShown) and found.left_behind:
-        yield f"  not committed: {', '.join(found.left_behind[:5])}"
-    yield from map(comment_line, found.comments)
-
-
-def comment_line(one: Comment) -> str:
-    state = one.delivery if one.delivery != "submitted" else one.fate
-    place = f" {one.place}" if one.place else ""
-    return f"  comment {one.number} [{state}]{place}: {' '.join(one.text.split())}"
 
 
 def _line(line: LineRead | Fold) -> str:
@@ -116,7 +93,7 @@ def _show_kept(found: ReviewKept) -> None:
 
 def _show_comments(found: ReviewKept) -> None:
     for one in found.comments:
-        answer(printable(comment_line(one).strip()))
+        answer(printable(comment_line(one)))
     if any(one.delivery == "draft" for one in found.comments):
         narrate_hint(as_command("af", "review", found.id, "--send"))
 

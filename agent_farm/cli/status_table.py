@@ -9,7 +9,7 @@ from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU, QUEUED_FOR_BUILD
-from agent_farm.cli.cells import cells, counted, cut, pad
+from agent_farm.cli.cells import cells, counted, cut, money, pad
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
@@ -174,7 +174,7 @@ def usage_words(usage: Usage | None) -> str:
     if usage is None:
         return ""
     parts = [f"{_short(usage.input_tokens)}/{_short(usage.output_tokens)}"]
-    return " ".join([*parts, f"${usage.cost:.2f}"] if usage.cost and usage.cost >= 0.005 else parts)
+    return " ".join([*parts, money(usage.cost)] if usage.cost else parts)
 
 
 def _short(count: int | None) -> str:

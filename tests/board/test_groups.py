@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from textual.geometry import Size
 
 from agent_farm.board.board_order import arrange, next_needing
-from agent_farm.board.key_table import KEYS
+from agent_farm.board.key_table import KEYS, Key
+from agent_farm.board.keyed_screen import told_keys
 from agent_farm.board.line_text import Line, Look, lines_of, text_of
+from agent_farm.board.review_keys import REVIEW_KEYS
 from agent_farm.cli.cells import cells
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.tmux.screen import options_of
@@ -120,6 +124,20 @@ def test_a_key_that_does_nothing_says_why() -> None:
 
 def test_every_key_stands_for_one_thing() -> None:
     assert len({key.keys for key in KEYS}) == len({key.word for key in KEYS}) == len(KEYS)
+
+
+@pytest.mark.parametrize("keys", [KEYS, REVIEW_KEYS], ids=["board", "review"])
+def test_every_key_is_on_the_smallest_screen_and_stays_in_its_place(keys: Sequence[Key[Any]]) -> None:
+    nothing = [replace(key, refuse=lambda chosen: "no") for key in keys]
+    anything = [replace(key, refuse=lambda chosen: None) for key in keys]
+    off, on = (told_keys(some, None, Size(60, 16)).plain for some in (nothing, anything))
+    assert off.replace("(", " ").replace(")", " ") == on
+    rows = on.split("\n")
+    assert len(rows) == 2
+    assert all(len(row) <= 60 for row in rows)
+    assert all(f" {key.shown} " in on for key in keys)
+    wide = told_keys(anything, None, Size(200, 50)).plain
+    assert all(f" {key.shown} {key.word} " in wide for key in keys)
 
 
 def test_the_options_of_the_lowest_dialog_are_found() -> None:

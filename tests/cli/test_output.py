@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.cli import main as door
+from agent_farm.cli.cells import money
 from agent_farm.cli.command_table import COMMANDS
 from agent_farm.cli.output import printable
 from agent_farm.errors import AgentFarmError, NotDelivered, TimedOut, UsageError, WorkWouldBeLost
@@ -229,3 +230,13 @@ def test_watch_has_no_json(af: Af) -> None:
     done = af("status", "--watch", "--json")
     assert done.returncode == 2
     assert "mutually exclusive: --watch, --json" in done.stdout
+
+
+def test_what_costs_less_than_a_cent_is_not_called_free() -> None:
+    assert [money(one) for one in (0.0, 0.0004, 0.005, 0.129, 12.0)] == [
+        "$0.00",
+        "<$0.01",
+        "$0.01",
+        "$0.13",
+        "$12.00",
+    ]

@@ -68,6 +68,28 @@ def test_a_result_is_read_commented_and_rejected(shop: Path, spawn: Spawn, af: A
     assert kept(af, id)["decision"]["reason"] == "One function is enough"
 
 
+def test_where_it_is_wide_sides_stand_beside_each_other_and_conflicts_are_in_view(
+    shop: Path, spawn: Spawn, af: Af, visit: Open
+) -> None:
+    id = worked(shop, spawn, af)
+    commit_files(shop / ".builders" / id, {"README.md": "# theirs\n"}, "a title")
+    commit_files(shop, {"README.md": "# ours\n"}, "another title")
+    one = visit(width=1500)
+    one.open(f"review/{id}")
+    one.page.wait_for_selector("section:has-text('README.md') >> text=<<<<<<<", timeout=60000)
+    card = one.page.locator("details.file", has_text="README.md")
+    cells = card.locator("tr", has_text="theirs").locator("td")
+    cells.last.wait_for()
+    assert cells.all_text_contents() == ["1", "-# shop", "1", "+# theirs"]
+    assert serious_findings(one) == []
+    cells.get_by_label("Comment on line 1", exact=True).first.click()
+    one.page.wait_for_selector("dialog >> text=Comment on README.md:1")
+    one.page.keyboard.press("Escape")
+    one.page.set_viewport_size({"width": 800, "height": 800})
+    one.page.wait_for_selector("table.beside", state="detached")
+    assert card.locator("tr", has_text="theirs").locator("td").all_text_contents() == ["", "1", "+# theirs"]
+
+
 def test_the_list_fits_a_phone_and_a_builder_leads_to_its_result(
     shop: Path, spawn: Spawn, af: Af, visit: Open
 ) -> None:

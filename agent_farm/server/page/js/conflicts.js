@@ -3,7 +3,10 @@
 import { h, line, plain, replace } from "./dom.js";
 import { errorBox } from "./messages.js";
 
-export function conflictsPanel(view, builder) {
+export const NONE = "Its committed work conflicts with no other builder, nor with its base.";
+
+/* `none` is shown where there are no conflicts. */
+export function conflictsPanel(view, builder, none = h("p.empty", NONE)) {
   const read = view.newest();
   const place = h("div.stack", { "aria-live": "polite" }, h("p.loading", "Comparing …"));
   view.show(place);
@@ -12,8 +15,7 @@ export function conflictsPanel(view, builder) {
       const { conflicts, unknown } = await read("conflicts", { hunks: true });
       const own = (pair) => pair.one === builder.id || pair.other === builder.id;
       const found = [...conflicts.filter(own).map(conflictCard), ...unknown.filter(own).map(unknownLine)];
-      const none = "Its committed work conflicts with no other builder, nor with its base.";
-      replace(place, found.length ? found : h("p.empty", none));
+      replace(place, found.length ? found : none);
     } catch (error) {
       replace(place, errorBox(error));
     }

@@ -39,7 +39,7 @@ export function count(number) {
 
 export function money(number) {
   if (number === null || number === undefined) return "–";
-  return `$${number.toFixed(number && number < 0.1 ? 4 : 2)}`;
+  return number > 0 && number < 0.005 ? "<$0.01" : `$${number.toFixed(2)}`;
 }
 
 export function seconds(number) {

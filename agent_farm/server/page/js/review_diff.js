@@ -4,6 +4,8 @@ import { h, plain, replace } from "./dom.js";
 import { errorBox } from "./messages.js";
 
 const LEAST_FOLD = 3;
+export const WIDE = matchMedia("(min-width: 1400px)");
+const columns = () => (WIDE.matches ? 4 : 3);
 const IMAGES = /\.(?:png|jpe?g|gif|webp)$/i;
 
 export function fileCard(file, make, isCut) {
@@ -38,6 +40,8 @@ export function fileCard(file, make, isCut) {
       body,
       h(
         "table",
+        { class: WIDE.matches ? "beside" : "" },
+        WIDE.matches ? h("colgroup", h("col.n"), h("col"), h("col.n"), h("col")) : null,
         h(
           "tbody",
           file.hunks.map((hunk) => hunkRows(file, hunk, make)),
@@ -58,9 +62,11 @@ function hunkRows(file, hunk, make) {
     { type: "button", onclick: () => make.mark(file.path, hunk.id, !hunk.unread) },
     hunk.unread ? "Read" : "Not read",
   );
-  const rows = [h("tr.hunk", h("td", { colspan: "3" }, `@ ${plain(hunk.heading) || firstNumber(hunk)} `, read))];
+  const rows = [h("tr.hunk", h("td", { colspan: columns() }, `@ ${plain(hunk.heading) || firstNumber(hunk)} `, read))];
   for (const run of runs(hunk.lines)) {
-    const cells = run.lines.map((line) => lineRows(file, line, make));
+    const cells = WIDE.matches
+      ? paired(run.lines).map((pair) => besideRows(file, pair, make))
+      : run.lines.map((line) => lineRows(file, line, make));
     rows.push(run.why && run.lines.length >= LEAST_FOLD ? fold(run, cells) : cells);
   }
   return rows.flat(3);
@@ -91,59 +97,99 @@ function fold({ why, lines }, cells) {
     row.remove();
   };
   const button = h("button.quiet", { type: "button", onclick: open }, `▸ ${lines.length} lines ${plain(why)}`);
-  row.append(h("td", { colspan: "3" }, button));
+  row.append(h("td", { colspan: columns() }, button));
   return row;
 }
 
 function lineRows(file, line, make) {
-  if (line.sign === "…") return [h("tr.hunk", h("td", { colspan: "3" }, `⋯ ${plain(line.text)}`))];
-  const side = line.sign === "-" ? "old" : "new";
-  const number = side === "old" ? line.old : line.new;
-  const kind = line.gone
-    ? "gone"
-    : line.sign === " "
-      ? ""
-      : line.read
-        ? "was-read"
-        : line.sign === "+"
-          ? "plus"
-          : "minus";
-  const said = line.gone ? `${line.sign === "-" ? "back in" : line.new ? "in its base" : "out again"}: ` : "";
-  const where = { file: side === "old" ? file.former : file.path, side };
-  const number_ = (value) =>
-    value && value === number && !line.gone
-      ? h(
-          "td.n",
-          h(
-            "button.line-number",
-            {
-              type: "button",
-              "aria-label": `Comment on line ${value}`,
-              onclick: (event) => make.comment(range(event, where, value)),
-            },
-            String(value),
-          ),
-        )
-      : h("td.n", value ? String(value) : "");
-  const rows = [
-    h(
-      "tr",
-      { class: kind },
-      number_(line.old),
-      number_(line.new),
-      h("td", line.gone ? "~ " : line.sign, said, code(line)),
-    ),
+  if (line.sign === "…") return [leftOut(line)];
+  const row = h(
+    "tr",
+    { class: kindOf(line) },
+    numberCell(file, line, line.old, make),
+    numberCell(file, line, line.new, make),
+    h("td", told(line)),
+  );
+  return [row, saidRows(file, line, make)];
+}
+
+/* What was removed beside what took its place. */
+function besideRows(file, [left, right], make) {
+  if (left?.sign === "…") return [leftOut(left)];
+  const side = (line, number) => [
+    line ? numberCell(file, line, number, make) : h("td.n"),
+    h("td", { class: `half ${line ? kindOf(line) : ""}` }, line ? told(line) : null),
   ];
-  for (const one of make.comments)
-    if (one.path === where.file && one.side === side && one.last === number && !line.gone)
-      rows.push(
-        h(
-          "tr.said",
-          h("td", { colspan: "2" }),
-          h("td.isolate", `▷ ${plain(one.text)} [${one.delivery === "submitted" ? one.fate : one.delivery}]`),
-        ),
-      );
-  return rows;
+  const both = [...new Set([left, right])].filter(Boolean);
+  return [
+    h("tr", side(left, left?.old), side(right, right && (right.new || right.old))),
+    both.map((line) => saidRows(file, line, make)),
+  ];
+}
+
+function paired(lines) {
+  const found = [];
+  let before = [];
+  let after = [];
+  const flush = () => {
+    for (let at = 0; at < Math.max(before.length, after.length); at++) found.push([before[at], after[at]]);
+    before = [];
+    after = [];
+  };
+  for (const line of lines) {
+    if (line.sign === "+") after.push(line);
+    else {
+      if (line.sign !== "-" || after.length) flush();
+      if (line.sign === "-") before.push(line);
+      else found.push([line, line]);
+    }
+  }
+  flush();
+  return found;
+}
+
+function leftOut(line) {
+  return h("tr.hunk", h("td", { colspan: columns() }, `⋯ ${plain(line.text)}`));
+}
+
+function kindOf({ gone, sign, read }) {
+  if (gone) return "gone";
+  if (sign === " ") return "";
+  return read ? "was-read" : sign === "+" ? "plus" : "minus";
+}
+
+function told(line) {
+  const fate = line.sign === "-" ? "back in" : line.new ? "in its base" : "out again";
+  return [line.gone ? `~ ${fate}: ` : line.sign, code(line)];
+}
+
+/* Where a comment on it is. */
+function placeOf(file, line) {
+  const side = line.sign === "-" ? "old" : "new";
+  return { file: side === "old" ? file.former : file.path, side, number: side === "old" ? line.old : line.new };
+}
+
+function numberCell(file, line, value, make) {
+  const { number, ...where } = placeOf(file, line);
+  if (!value || value !== number || line.gone) return h("td.n", value ? String(value) : "");
+  const click = (event) => make.comment(range(event, where, value));
+  const button = h(
+    "button.line-number",
+    { type: "button", "aria-label": `Comment on line ${value}`, onclick: click },
+    String(value),
+  );
+  return h("td.n", button);
+}
+
+function saidRows(file, line, make) {
+  const where = placeOf(file, line);
+  return make.comments
+    .filter((one) => one.path === where.file && one.side === where.side && one.last === where.number && !line.gone)
+    .map((one) => {
+      const state = one.delivery === "submitted" ? one.fate : one.delivery;
+      const text = `▷ ${plain(one.text)} [${state}]`;
+      return h("tr.said", h("td"), h("td.isolate", { colspan: columns() - 1 }, text));
+    });
 }
 
 /* With the shift key: from the line that was clicked before. */

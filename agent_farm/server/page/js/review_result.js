@@ -1,11 +1,12 @@
 // @ts-check
 /* One result: its evidence, what is new in it, what was said of it, and what is decided. */
 import { act } from "./api.js";
+import { conflictsPanel, NONE } from "./conflicts.js";
 import { h, line, plain, replace } from "./dom.js";
 import { ask, errorBox, toast } from "./messages.js";
 import { proofDetails } from "./proof.js";
 import { addressOf, progress } from "./review.js";
-import { fileCard } from "./review_diff.js";
+import { fileCard, WIDE } from "./review_diff.js";
 
 export function resultView(view, id) {
   const read = view.newest();
@@ -16,7 +17,12 @@ export function resultView(view, id) {
   /** @type {any} */
   let shown = null;
   whole.addEventListener("change", load);
-  view.show(head, failed, files);
+  const conflicts = h("div");
+  view.show(head, failed, conflicts, files);
+  conflictsPanel(view.part(conflicts), { id }, h("p.small.dim", NONE));
+  const redraw = () => shown && draw();
+  WIDE.addEventListener("change", redraw);
+  view.onLeave(() => WIDE.removeEventListener("change", redraw));
 
   async function load() {
     try {

@@ -76,7 +76,7 @@ export function gitBadges({ git, proof, pull_request: request }) {
 
 /* Tokens in and out, and what they cost. */
 export function usage({ input_tokens: input, output_tokens: output, cost }) {
-  return `${count(input)}/${count(output)}${cost >= 0.005 ? ` ${money(cost)}` : ""}`;
+  return `${count(input)}/${count(output)}${cost ? ` ${money(cost)}` : ""}`;
 }
 
 export function ports(numbers) {

@@ -14,7 +14,7 @@ from agent_farm.errors import ToolMissing, UsageError, nearest
 from agent_farm.farm.farm import Farm
 from agent_farm.inside import read_plain
 from agent_farm.runtimes import adapter_names, get_adapter
-from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, require_model
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 
 INCLUDE_FILE = ".worktreeinclude"
@@ -82,12 +82,7 @@ def _first_usable(farm: Farm, model: str | None, permissions: str | None) -> Cho
         if problem is None:
             return chosen
         problems.append(f"{name}: {problem}")
-    raise ToolMissing(
-        "No runtime is usable",
-        why="Install one and log in, or try the demo runtime, which needs no account.",
-        evidence=problems,
-        hint="af spawn --runtime demo …",
-    )
+    raise no_runtime(problems, hint="af spawn --runtime demo …")
 
 
 def _own_model(farm: Farm, name: str, *, is_default: bool) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.finding import Finding, partly_written
 from agent_farm.farm.farm import Farm
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.settling import half_written, read_move, settle_interrupted
@@ -56,9 +56,7 @@ def check_cut_short_landing(farm: Farm) -> Iterator[Finding]:
 def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
     """Of merges that were killed before their last step: it changed nothing that a person sees."""
     for path in (path for checkout in every_checkout(farm.repository) for path in half_written(checkout)):
-        yield Finding(
-            "note", f"{path} is a partly written file; its writer was killed", heal=partial(_unlink, path)
-        )
+        yield partly_written(path)
     for path in sorted((farm.paths.state / "trials").glob("*")):
         if not is_locked(trial_lock_path(farm, path)):
             yield Finding(
@@ -66,11 +64,6 @@ def check_left_of_merges(farm: Farm) -> Iterator[Finding]:
                 f"{path} is from an interrupted merge or check",
                 heal=partial(_remove, farm, path),
             )
-
-
-def _unlink(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"{path.name} is removed"
 
 
 def _remove(farm: Farm, path: Path) -> str:

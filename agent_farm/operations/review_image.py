@@ -7,11 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agent_farm.errors import NotFound
-from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Request, reads
-from agent_farm.operations.review_mark import Tip
+from agent_farm.operations.review_mark import Tip, no_such_file
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import shown_text
 from agent_farm.review.kept import Side
@@ -48,8 +46,7 @@ def _image(context: Context, request: ReviewImageRequest) -> ReviewImage:
     paths = [file.path if new else file.former for file in result.files]
     path = next((path for path in paths if shown_text(path) == request.file), None)
     if path is None:
-        hint = as_command("af", "review", request.id)
-        raise NotFound(f"{request.id} changes no file {request.file}", hint=hint)
+        raise no_such_file(request.id, request.file)
     content = farm.repository.read_blob(result.round.tip if new else result.round.start, path)
     kind = next((kind for start, kind in _KINDS.items() if content.startswith(start)), None)
     fits = kind is not None and len(content) <= _MOST_BYTES

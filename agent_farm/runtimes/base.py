@@ -16,7 +16,7 @@ import tomli_w
 from msgspec import structs
 
 from agent_farm.disk import replace_file
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
 from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
@@ -34,6 +34,15 @@ def require_model(model: str | None) -> str | None:
     if model is not None and not is_no_option(model):
         raise UsageError(f"{model!r} cannot be the name of a model", hint="af config list")
     return model
+
+
+def no_runtime(problems: Sequence[str], *, hint: str) -> ToolMissing:
+    return ToolMissing(
+        "No runtime is usable",
+        why="Install one and log in, or try the demo runtime, which needs no account.",
+        evidence=problems,
+        hint=hint,
+    )
 
 
 class RuntimeAdapter(ABC):

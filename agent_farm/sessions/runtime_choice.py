@@ -12,7 +12,7 @@ from typing import cast, get_args
 from agent_farm.consent import Ask, require_consent
 from agent_farm.errors import NotFound, ToolMissing, UsageError, there_are
 from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
-from agent_farm.runtimes.base import Permissions, RuntimeAdapter, require_model
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, configured_runtime, transport_problem
@@ -138,12 +138,7 @@ def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping
         if problem is None:
             return adapter
         problems.append(f"{name}: {problem}")
-    raise ToolMissing(
-        "No runtime is usable",
-        why="Install one and log in, or try the demo runtime, which needs no account.",
-        evidence=problems,
-        hint='af run --runtime demo "…"',
-    )
+    raise no_runtime(problems, hint='af run --runtime demo "…"')
 
 
 def agree_to_session(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
 Level = Literal["ok", "note", "problem"]
@@ -17,3 +19,14 @@ class Finding:
     what: str
     remedy: str | None = None
     heal: Callable[[], str] | None = None
+
+
+def partly_written(path: Path) -> Finding:
+    return Finding(
+        "note", f"{path} is a partly written file; its writer was killed", heal=partial(unlink, path)
+    )
+
+
+def unlink(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} is removed"

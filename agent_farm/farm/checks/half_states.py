@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import is_locked, stale_temporaries
-from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.finding import Finding, partly_written
 from agent_farm.farm.ending import forget_secrets, has_secrets
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status, read_statuses
@@ -61,18 +60,12 @@ def check_pool(farm: Farm) -> Iterator[Finding]:
         what = f"the pool's worktrees {names} were not made to the end"
         yield Finding("problem", what, heal=partial(_clear_pool, farm))
     for path in stale_temporaries(pool_directory(farm)):
-        what = f"{path} is a partly written file; its writer was killed"
-        yield Finding("note", what, heal=partial(_unlink, path))
+        yield partly_written(path)
 
 
 def _clear_pool(farm: Farm) -> str:
     remove_half_made_slots(farm)
     return "they are removed; nobody has worked in them"
-
-
-def _unlink(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"{path.name} is removed"
 
 
 def check_git_locks(farm: Farm) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
-from agent_farm.farm.checks.finding import Finding
+from agent_farm.farm.checks.finding import Finding, partly_written, unlink
 from agent_farm.farm.checks.lost_parts import last_record
 from agent_farm.farm.deletion import delete
 from agent_farm.farm.farm import Farm
@@ -144,11 +144,6 @@ def _unlink_lock(path: Path) -> str:
     return f"{path.name} is removed"
 
 
-def _unlink(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"{path.name} is removed"
-
-
 def check_temporaries(farm: Farm) -> Iterator[Finding]:
     """Files that were being written when their writer was killed; what they were to replace is whole."""
     run_places = [path for path in farm.paths.runs.glob("*") if path.is_dir() and not path.is_symlink()]
@@ -163,9 +158,7 @@ def check_temporaries(farm: Farm) -> Iterator[Finding]:
         *(path.parent for path in trash_places),
     )
     for path in (path for place in places for path in stale_temporaries(place)):
-        yield Finding(
-            "note", f"{path} is a partly written file; its writer was killed", heal=partial(_unlink, path)
-        )
+        yield partly_written(path)
 
 
 def check_server(farm: Farm) -> Iterator[Finding]:
@@ -178,7 +171,7 @@ def check_server(farm: Farm) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"{file} names a server that has ended",
-            heal=partial(_unlink, file),
+            heal=partial(unlink, file),
         )
 
 

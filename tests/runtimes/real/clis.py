@@ -122,10 +122,12 @@ RUNTIMES = tuple(CLIS)
 
 
 def require_clis() -> None:
+    require_installed(*(get_adapter(name).binary_name for name in RUNTIMES))
+
+
+def require_installed(*programs: str) -> None:
     """Skip where they are not installed, unless they are required."""
-    missing = [
-        get_adapter(n).binary_name for n in RUNTIMES if not (BIN / get_adapter(n).binary_name).exists()
-    ]
+    missing = [program for program in programs if not (BIN / program).exists()]
     if missing:
         message = f"not installed: {', '.join(missing)}; run sh tests/install_runtimes.sh"
         if REQUIRED:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from benchmarks.many import together
 from benchmarks.ratios import RECORDED, Ratio, measure
 from benchmarks.stage import stage
 
@@ -13,6 +14,8 @@ pytestmark = pytest.mark.slow
 
 # Runs on a busy machine differ by a tenth, other processors and Pythons by a third.
 MARGIN, SMALL = 1.6, 0.5
+# Processes and megabytes do not depend on the load; what is shared by ten weighs more than by a hundred.
+FEWER = 1.0
 
 
 def worse(found: dict[str, Ratio]) -> dict[str, tuple[float, float]]:
@@ -34,3 +37,12 @@ def test_a_verb_that_costs_twice_as_much_is_found() -> None:
     twice = {name: Ratio(2 * one.median, 2 * one.low, 2 * one.high, 0) for name, one in recorded.items()}
     assert "af status, 10 builders" in worse(twice)
     assert worse(recorded) == {}
+
+
+def test_ten_together_take_no_more_processes_and_memory_each_than_recorded() -> None:
+    recorded = json.loads(RECORDED.read_text())["many"]
+    with stage() as on:
+        found = together(on, 10)
+    both = {name: (recorded[name], now) for name, now in found.items() if name in recorded}
+    assert len(both) >= 9, both
+    assert {name: one for name, one in both.items() if one[1] > 1.3 * one[0] + FEWER} == {}

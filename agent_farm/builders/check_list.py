@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
 
@@ -23,8 +25,7 @@ _NO_KEY = re.compile(r"(?!)")
 _TAGS = re.compile(r"(?:\[(?:P|US\d+)\]\s*)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """`key` names it in its list, `text` is all of it, `after` are the keys of those that it waits for.
 
     `parallel` ones of a `section` that follow each other do not wait for one another. Its lines are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, NotFound, TimedOut, UsageError, nearest
 from agent_farm.farm.farm import Farm
@@ -22,8 +22,7 @@ from agent_farm.launch import as_command
 FETCH_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Where the builder's branch begins: `tip` is the commit that is checked out.
 
     `upstream` is the remote-tracking branch that the named branch is made from: it is not there yet.

@@ -6,8 +6,9 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
@@ -26,8 +27,7 @@ from agent_farm.processes import end_runs
 _NAMED = 5  # files of somebody's that a message names
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What became of a builder whose making was cut short; not `done` is as it was."""
 
     text: str

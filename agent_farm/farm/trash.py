@@ -11,7 +11,6 @@ import re
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -178,8 +177,7 @@ def set_aside(farm: Farm, id: str) -> Path:
     return farm.paths.trash / f"run-{id}-{time.time_ns()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(Struct, frozen=True):
     """`gone` is deleted for good; `left` are paths that could not be deleted, and `busy` what is in use."""
 
     gone: tuple[Kept, ...]

@@ -11,8 +11,9 @@ import re
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.disk import read_plain, replace_file
 from agent_farm.errors import AgentFarmError, WorkWouldBeLost
@@ -106,8 +107,7 @@ def adopt(repository: Repository, name: str, place: Path) -> None:
         replace_file(admin / "gitdir", os.fsencode(place / ".git") + b"\n", mode=0o644)
 
 
-@dataclass(frozen=True, slots=True)
-class LeavingTree:
+class LeavingTree(Struct, frozen=True):
     """A worktree that is put away with its branch; HEAD goes on keeping `kept`."""
 
     tree: BuilderTree

@@ -6,8 +6,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError
@@ -24,8 +25,7 @@ class BranchTaken(AgentFarmError):
     """Somebody made a branch of that name first: it is theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """A checkout that git knows. `locked_reason` is "" for a lock without a reason."""
 
     path: Path

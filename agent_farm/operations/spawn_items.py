@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_farm.builders import ids
 from agent_farm.builders.check_list import Item, is_check_list, open_items, read_source, written_source

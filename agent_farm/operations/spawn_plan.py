@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.record import BuilderRecord
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from agent_farm.forge.issues import Issue
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """`order` was asked for by one who stands in `directory`. `after` is the builder that it waits for,
     `stack` the one on whose work it stands.
     """
@@ -107,8 +107,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
+class _Ground(Struct, frozen=True):
     """Where it is to begin: the work of `after` has to land there first, it stands on that of `stack`."""
 
     base: str | None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from agent_farm.builders import ids, prompts
 from agent_farm.builders.config import BuilderType

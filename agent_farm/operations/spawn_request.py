@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from agent_farm.errors import UsageError
 from agent_farm.operations.builders import Yes
@@ -110,40 +109,34 @@ class Spawn(Request):
     yes: Yes = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProtocolMode:
+class ProtocolMode(Struct, frozen=True):
     name: str
     args: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SpecMode:
+class SpecMode(Struct, frozen=True):
     project: str
     protocol: ProtocolMode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IssueMode:
+class IssueMode(Struct, frozen=True):
     reference: str
     protocol: ProtocolMode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ItemMode:
+class ItemMode(Struct, frozen=True):
     """All of a spec that another tool wrote, or one item."""
 
     spec: str
     item: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMode:
+class TaskMode(Struct, frozen=True):
     text: str
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShellMode:
+class ShellMode(Struct, frozen=True):
     pass
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -96,7 +95,7 @@ def _differs_in_text_alone(one: Spawn, other: Spawn) -> bool:
 
 def _with_text(context: Context, plan: Plan, order: Spawn) -> Plan:
     work, start = find_work(context.farm, choose_mode(order), plan.start, name=order.name)
-    return dataclasses.replace(plan, order=order, work=work, start=start)
+    return replace(plan, order=order, work=work, start=start)
 
 
 def read_tasks(text: str) -> list[dict[str, Any]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders import ids, prompts
 from agent_farm.builders.config import BuilderType
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
     from agent_farm.forge.issues import Issue
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """`reads` are paths below the checkout that the prompt points to; `is_named`: its user chose the id."""
 
     type: BuilderType

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import ClassVar
 
 from textual.app import App
@@ -20,6 +21,7 @@ class KeyedApp(App[None]):
 
     def __init__(self, first: Screen[None]) -> None:
         super().__init__()
+        gc.freeze()  # else a collection goes through all modules before the first paint
         self.failure: Exception | None = None
         self.is_opening = False
         self._first = first

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import structs
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -25,7 +26,7 @@ from agent_farm.cli.cells import cut
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.operation import Context
 from agent_farm.operations.review import Review, ReviewItem, ReviewQueue, queue_and_first
-from agent_farm.operations.review_show import ReviewShown
+from agent_farm.operations.review_show import ReviewShown, left_behind
 from agent_farm.printable import printable
 
 _BESIDE, _LISTED, _LIST = 120, 160, 40  # columns from which sides stand beside each other, and the list too
@@ -80,9 +81,20 @@ class ReviewScreen(KeyedScreen):
         if shown:
             self._draw(shown)
             self._look_ahead()
+            await self._look_behind(shown)
         else:
             self.say("There is nothing to review." if not queue.failed else None)
             self.say_keys()
+
+    async def _look_behind(self, shown: ReviewShown) -> None:
+        """What is uncommitted, which the first look has left out."""
+
+        def asked(context: Context) -> tuple[str, ...]:
+            return left_behind(context.farm, context.farm.require(shown.id))
+
+        behind = await on_a_thread(self.root, asked, tolerant=True)
+        if behind and self.shown is shown:
+            self._draw(structs.replace(shown, left_behind=behind), self.view.cursor)
 
     async def _ask_first(self) -> tuple[ReviewQueue, ReviewShown | None]:
         def asked(context: Context) -> tuple[ReviewQueue, ReviewShown | None]:

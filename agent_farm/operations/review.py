@@ -14,7 +14,7 @@ from agent_farm.builders.status import FINISHED
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.landing_places import landing_places, merged_commit
 from agent_farm.farm.listing import read_statuses
-from agent_farm.git.asking import all_at_once
+from agent_farm.git.asking import all_at_once, side_by_side
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
@@ -92,7 +92,8 @@ def queue_and_first(
 ) -> tuple[ReviewQueue, ReviewShown | None]:
     """And what is new in one of them, of the same look: in the riskiest, or the one named.
 
-    One that has landed is in no queue: it is looked at alone.
+    One that has landed is in no queue: it is looked at alone. What is uncommitted is not looked for, since
+    that takes long in a large worktree.
     """
     look = _looked(context, request)
     if at is not None and at not in look.results:
@@ -103,8 +104,7 @@ def queue_and_first(
         return look.queue, None
     files = only_unread(files_read(result.files, result.marks))
     facts = facts_of(result, look.proofs.get(result.record.id), look.states)
-    with git_deadline(REVIEW_SECONDS):
-        return look.queue, shown_result(context.farm, result, files, facts)
+    return look.queue, shown_result(files, facts)
 
 
 def _review(context: Context, request: Review) -> ReviewQueue:
@@ -159,14 +159,13 @@ def _landed(farm: Farm, heads: Heads) -> dict[str, str]:
         known = resolve_commits(farm.repository, [*places, *names.values()])
         targets = sorted({commit for place in places if (commit := known[place])})
         tips = {id: commit for id, name in names.items() if (commit := known[name])}
-        plain = landed_plainly(
+        said = landed_plainly(
             farm.repository, {id: [tip] for id, tip in tips.items()}, targets, timeout=_LANDED_SECONDS
         )
-        for id, tip in tips.items():
-            said = True if merged_commit(farm, id) == tip else plain.get(id)
-            if said is None:
-                said = have_landed(farm.repository, [tip], targets, timeout=_LANDED_SECONDS)
-            landed |= {id: tip} if said else {}
+        said |= {id: True for id, tip in tips.items() if merged_commit(farm, id) == tip}
+        ask = partial(have_landed, farm.repository, targets=targets, timeout=_LANDED_SECONDS)
+        rest = side_by_side({id: partial(ask, [tip]) for id, tip in tips.items() if id not in said})
+        landed |= {id: tips[id] for id, is_there in {**said, **rest}.items() if is_there is True}
     return landed
 
 

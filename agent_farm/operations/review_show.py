@@ -113,18 +113,17 @@ def _show(context: Context, request: ReviewShow) -> ReviewShown:
             files = tuple(map(with_tokens, files))
         states = {record.id: read_status(farm, record).state}
         facts = facts_of(result, proofs_of(farm, [result]).get(record.id), states)
-        return shown_result(farm, result, files, facts, request.most)
+        return shown_result(files, facts, left_behind(farm, record), request.most)
 
 
 def shown_result(
-    farm: Farm,
-    result: Result,
     files: Iterable[FileRead],
     facts: Mapping[str, Any],
+    left_behind: tuple[str, ...] = (),
     most: int = _MOST_LINES,
 ) -> ReviewShown:
     shown, cut = _bounded(files, most)
-    return ReviewShown(**facts, files=shown, cut=cut, left_behind=_left_behind(farm, result.record))
+    return ReviewShown(**facts, files=shown, cut=cut, left_behind=left_behind)
 
 
 def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) -> Result:
@@ -148,8 +147,8 @@ def _bounded(files: Iterable[FileRead], most: int) -> tuple[tuple[FileRead, ...]
     return tuple(shown), tuple(cut)
 
 
-def _left_behind(farm: Farm, record: BuilderRecord) -> tuple[str, ...]:
-    """None where the worktree cannot say."""
+def left_behind(farm: Farm, record: BuilderRecord) -> tuple[str, ...]:
+    """Uncommitted files; none where the worktree cannot say."""
     try:
         tree = farm.tree_if_there(record)
         state = tree_state(tree) if tree else None

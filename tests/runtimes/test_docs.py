@@ -22,6 +22,8 @@ def test_each_cli_has_a_section_that_names_what_it_reads_and_was_tried_with(name
 
 def test_the_pinned_versions_are_those_that_the_descriptions_speak_of() -> None:
     pinned = json.loads((Path(__file__).parents[1] / "package.json").read_text())["dependencies"]
+    said = (DOCS / "decisions/0267-openspecs-files-not-its-program.md").read_text()
+    assert f"version {pinned.pop('@fission-ai/openspec')} of npm" in said
     tried = {
         get_adapter(name).cli.install.rpartition(" ")[2]: get_adapter(name).cli.tried for name in ADAPTERS
     }

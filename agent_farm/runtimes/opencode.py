@@ -17,6 +17,7 @@ from agent_farm.runtimes.mcp_config import TOOL_SECONDS, McpServer, bearer_heade
 from agent_farm.runtimes.opencode_config import overlay, referenced_variables
 from agent_farm.runtimes.opencode_events import OpencodeEvents
 from agent_farm.runtimes.skills import skill_commands
+from agent_farm.runtimes.worktree_facts import top_of
 
 # the vendor in `vendor/model` -> the variables it reads
 PROVIDERS = {
@@ -161,7 +162,7 @@ def _pane_rules(permissions: Permissions) -> dict[str, object]:
 def _headless_rules(start: Start) -> dict[str, object]:
     if start.permissions == "all":
         return {"*": "allow"}
-    top, bounds = _repository(start.cwd), start.bounds
+    top, bounds = top_of(start.cwd), start.bounds  # its rules name files from there
     rules: dict[str, object] = {
         "edit": "deny",
         **dict.fromkeys(_ASKED, "deny"),
@@ -177,11 +178,6 @@ def _headless_rules(start: Start) -> dict[str, object]:
     commands = skill_commands(start.skills, start.cwd)
     allowed = [form for command in commands for form in (command, f"{command} *")]
     return {**rules, "bash": {"*": "deny", **dict.fromkeys(allowed, "allow")}}
-
-
-def _repository(cwd: Path) -> Path:
-    """What its rules name files from: the repository that it starts in."""
-    return next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), cwd)
 
 
 def _each(top: Path, places: Sequence[Path], verdict: str) -> dict[str, str]:

@@ -20,14 +20,14 @@ ROOMS_OF_FLOOR = {
     "use case": {
         "farm", "sessions", "ask",
         # the server as it is seen from outside: where it is, how it is started, asked and ended
-        "server.address", "server.client", "server.launching", "server.sockets", "server.stopping",
+        "server.address", "server.client", "server.launching", "server.stopping",
         "server.tokens", "server.variables",
     },
     "edge": {"git", "forge", "governor", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "clock_jumps", "consent", "descendants", "disk", "documents", "errors", "inside",
-        "launch", "own_files", "paths", "ports", "printable", "processes", "settings", "settings_document",
-        "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
+        "launch", "loopback", "own_files", "paths", "ports", "printable", "processes", "settings",
+        "settings_document", "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from agent_farm.disk import file_lock, make_directory
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
+from agent_farm.loopback import HOSTS, listen
 
 _LOOK_SECONDS = 0.5
 _CHUNK = 65536
-_HOSTS = ("127.0.0.1", "::1")
 
 Tell = Callable[[str], None]
 
@@ -78,14 +78,16 @@ class _Passing:
 
     async def run(self) -> None:
         try:
-            server = await asyncio.start_server(self._connected, list(_HOSTS), self.fixed.port)
+            sockets = listen(self.fixed.port)
         except OSError as error:
             raise AgentFarmError(
                 f"Port {self.fixed.port} cannot be taken",
-                why=f"{error.strerror or error}. Something else listens there.",
+                why=error.strerror or str(error),
                 hint=f"ss -ltnp 'sport = :{self.fixed.port}'",
             ) from error
-        async with server:
+        async with AsyncExitStack() as serving:
+            for one in sockets:
+                await serving.enter_async_context(await asyncio.start_server(self._connected, sock=one))
             await self._watch()
 
     async def _watch(self) -> None:
@@ -103,7 +105,9 @@ class _Passing:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        target = await asyncio.to_thread(self.fixed.target)
+        target = None
+        with suppress(AgentFarmError):  # who watches says it
+            target = await asyncio.to_thread(self.fixed.target)
         there = await _connect(target[1]) if target else None
         if target is None or there is None:
             writer.write(_not_there(*target) if target else _not_there("The builder", 0))
@@ -120,7 +124,7 @@ class _Passing:
 
 
 async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    for host in _HOSTS:
+    for _, host in HOSTS:
         with suppress(OSError):
             return await asyncio.open_connection(host, port)
     return None

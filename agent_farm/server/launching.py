@@ -124,7 +124,7 @@ def open_port(root: Path, files: ServerFiles) -> list[socket.socket]:
 
 
 def _listen(configured: int) -> list[socket.socket]:
-    from agent_farm.server.sockets import listen
+    from agent_farm.loopback import listen
 
     try:
         return listen(configured)
@@ -137,7 +137,7 @@ def _listen(configured: int) -> list[socket.socket]:
 
 
 def _farms_port(root: Path, files: ServerFiles) -> list[socket.socket]:
-    from agent_farm.server.sockets import listen
+    from agent_farm.loopback import listen
 
     known = load_address(files)
     if known:

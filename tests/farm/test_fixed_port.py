@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -84,6 +85,29 @@ def test_one_builder_at_a_time_has_the_port(repo: Path, af: Af, port: int) -> No
         _, said = serving.communicate(timeout=60)
     assert f"http://localhost:{port} goes to one (port {records['one'].ports[0]})" in said
     assert "Traceback" not in said
+
+
+WITHOUT_IPV6 = """
+import fcntl, os, socket, struct, sys
+open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w").write("1")
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))  # up
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_machine_without_ipv6_is_served_too(repo: Path, af: Af) -> None:
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rn", "true"], check=False).returncode:
+        pytest.skip("nobody may have a network of their own here")
+    assert af("spawn", "--runtime", "demo", "--name", "one", "[[say:hi]]").returncode == 0
+    words = [AF, "serve", "one", "--port", "5557"]
+    serving = subprocess.Popen(
+        ["unshare", "-rn", sys.executable, "-c", WITHOUT_IPV6, *words],
+        cwd=repo, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert serving.stderr is not None
+    assert "http://localhost:5557 goes to one" in serving.stderr.readline()
+    serving.send_signal(signal.SIGINT)
+    serving.communicate(timeout=60)
 
 
 def test_what_keeps_it_from_serving_is_said(repo: Path, af: Af, port: int) -> None:

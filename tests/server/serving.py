@@ -13,12 +13,12 @@ from typing import Any
 
 import httpx2
 
+from agent_farm.loopback import listen
 from agent_farm.operations.operation import CallerKind
 from agent_farm.operations.table import offered
 from agent_farm.paths import FarmPaths
 from agent_farm.server.app import build_app
 from agent_farm.server.serving import make_uvicorn
-from agent_farm.server.sockets import listen
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions.butlers import butler_names
 from agent_farm.sessions.running import RunningButler

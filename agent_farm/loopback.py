@@ -1,4 +1,4 @@
-"""The server's listening sockets: one port, loopback only, IPv4 and IPv6."""
+"""Listening sockets for this machine alone: one port, on IPv4 and, where there is one, IPv6."""
 
 from __future__ import annotations
 

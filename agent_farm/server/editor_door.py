@@ -7,13 +7,14 @@ is opened and left leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from agent_farm.server.editor_words import (
 
 _POLL_SECONDS = 0.3
 _SHOWN_LINES = 40
+_LONGEST_LINE = 1 << 26  # files that the person points to are in it
 _AGREE, _REFUSE = "agree", "refuse"
 _OWN_ID = re.compile(r"editor-[0-9a-f]{6}")
 
@@ -58,6 +60,7 @@ class Session:
     directory: Path
     mode: str | None = None
     turn: asyncio.Event | None = None  # of the message that is worked on, set once it is cancelled
+    speaking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class EditorAgent:
@@ -147,7 +150,8 @@ class EditorAgent:
     async def prompt(self, prompt: list[Any], session_id: str, **more: Any) -> schema.PromptResponse:
         session = self._require(session_id)
         session.turn = cancelled = asyncio.Event()
-        begun, seen = time.time(), await self._say(session, text_of(prompt))
+        async with session.speaking:  # two first messages would spawn twice
+            begun, seen = time.time(), await self._say(session, text_of(prompt))
         return schema.PromptResponse(stop_reason=await self._follow(session, cancelled, begun, seen))
 
     async def cancel(self, session_id: str, **more: Any) -> None:
@@ -246,6 +250,8 @@ class EditorAgent:
             return Session(id, open_farm(Path(cwd)), Path(cwd))
         except AgentFarmError as error:
             raise as_acp_error(error) from error
+        except ValueError as error:  # a NUL, half of a pair
+            raise as_acp_error(NotFound(f"{cwd!r} is no directory")) from error
 
     async def _do(
         self,
@@ -290,9 +296,37 @@ class EditorAgent:
         await self._client.session_update(session_id=session.id, update=update)
 
 
+class _Lines:
+    """A message a line. The library's own reader ends the program at JSON that is no object."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
+
+    async def receive(self) -> dict[str, Any] | None:
+        while True:
+            try:
+                line = await self._reader.readline()
+                message = json.loads(line) if line.strip() else None
+            except (ValueError, RecursionError):  # a line without end is one
+                line, message = b"?", None
+            if isinstance(message, dict):
+                return message
+            if not line:
+                return None
+            if line.strip():
+                logging.warning("Error parsing JSON-RPC message: it is no JSON object")
+
+    async def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
 async def serve_editor(agent: Any) -> None:
     """Until the editor closes its end."""
     told = logging.StreamHandler()
     told.setFormatter(Briefly("af acp: %(message)s"))
     logging.getLogger().addHandler(told)
-    await acp.run_agent(agent)
+    await acp.run_agent(agent, _Lines(*await acp.stdio_streams(limit=_LONGEST_LINE)))

@@ -263,3 +263,20 @@ def test_mistakes_are_said_with_what_to_do(farm: Path, tmp_path: Path) -> None:
             await agent.new_session(cwd=str(farm), mcp_servers=[])
 
     edit(farm, Editor(), act, "--runtime", "dmo")
+
+
+def test_what_is_no_message_ends_nothing(farm: Path) -> None:
+    words = [sys.executable, "-m", "agent_farm", "acp", "--runtime", "demo"]
+    hello = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}'
+    params = '{"cwd": "a\\u0000", "mcpServers": []}'
+    where = f'{{"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {params}}}'
+    lines = ["garbage", "[]", "null", "7", "[" * 100_000, "", '{"id": {}}', hello, where]
+    done = subprocess.run(
+        words, cwd=farm, input="\n".join(lines), capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    told = {one["id"]: one for one in answers}
+    assert told[1]["result"]["protocolVersion"] == 1
+    assert told[2]["error"]["message"] == "'a\\x00' is no directory"
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == ["af acp: Error parsing JSON-RPC message: it is no JSON object"] * 5

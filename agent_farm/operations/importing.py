@@ -21,7 +21,7 @@ from agent_farm.farm.home import settle_home
 from agent_farm.farm.runtime_start import draw_run
 from agent_farm.git.divergence import merge_base
 from agent_farm.git.ignoring import keep_apart
-from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree
+from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree, require_free
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
@@ -155,7 +155,10 @@ def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Impor
     keep_apart(farm.repository)
     settle_home(farm.repository)
     with file_lock(farm.paths.builder_lock(place.name), wait=0):
+        if place.name in farm.registry.read().ids:
+            raise AgentFarmError(f"{place.name} is another builder by now", hint="af import --dry-run")
         if str(place) != one.worktree:
+            require_free(place)  # git would move it into what is there
             make_directory(farm.paths.worktrees, mode=0o755)
             with file_lock(farm.paths.worktree_lock):
                 move_worktree(farm.repository, Path(one.worktree), place)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import psutil
+
+from tests.waiting import wait_until
 
 _STOP_AT = Path(__file__).with_name("stop_at.py")
 
@@ -27,6 +33,26 @@ def stopped(repo: Path, which: str, step: int | str, *words: str) -> subprocess.
         start_new_session=True,
         timeout=300,
     )
+
+
+@contextmanager
+def halted(repo: Path, step: int | str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """One that stands still just before that step, until it gets SIGCONT."""
+    with subprocess.Popen(
+        [sys.executable, str(_STOP_AT), "SIGSTOP", str(step), *words],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(_STOP_AT.parents[2])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            seen = psutil.Process(process.pid)
+            wait_until(lambda: seen.status() == psutil.STATUS_STOPPED, what=f"a stop at {step}")
+            yield process
+        finally:
+            process.kill()
 
 
 def killed(repo: Path, step: int | str, *words: str) -> subprocess.CompletedProcess[str]:

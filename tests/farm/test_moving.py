@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from agent_farm.farm.farm import open_farm
 from tests.conftest import Af
-from tests.farm.stopping import killed
+from tests.farm.stopping import halted, killed
 from tests.gitrepo import git
 from tests.waiting import wait_until
 
@@ -87,6 +88,19 @@ def test_an_ejected_builder_is_a_plain_worktree(repo: Path, af: Af, tmp_path: Pa
     assert Path(found["prompt"]).read_text() == "[[say:ready]]"
     assert id not in open_farm(repo).registry.read().ids
     assert "problem" not in af("doctor").stdout
+
+
+def test_a_name_that_a_spawn_took_meanwhile_is_not_taken_again(repo: Path, af: Af, other: Path) -> None:
+    """git would move the worktree into the one that is there, and its record would go."""
+    words = ("import", "me/feat", "--runtime", "demo", "--yes")
+    with halted(repo, "builder-feat.lock", *words) as late:
+        assert af("spawn", "--runtime", "demo", "--name", "feat", "x").returncode == 0
+        late.send_signal(signal.SIGCONT)
+        _, told = late.communicate(timeout=120)
+    assert (late.returncode, "feat is another builder by now" in told) == (1, True)
+    assert (other / "new").read_text() == "not committed"
+    assert open_farm(repo).require_exact("feat").branch == "builder/feat"
+    assert answer(af, *words)["imported"][0]["id"] != "feat"
 
 
 @pytest.mark.slow

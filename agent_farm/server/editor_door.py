@@ -7,7 +7,6 @@ is opened and left leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 import secrets
@@ -35,6 +34,7 @@ from agent_farm.operations.requests import read_request
 from agent_farm.operations.status import Colleague
 from agent_farm.operations.table import load
 from agent_farm.runtimes import get_adapter
+from agent_farm.server.editor_lines import own_lines
 from agent_farm.server.editor_words import (
     MODES,
     Briefly,
@@ -48,7 +48,6 @@ from agent_farm.server.editor_words import (
 
 _POLL_SECONDS = 0.3
 _SHOWN_LINES = 40
-_LONGEST_LINE = 1 << 26  # files that the person points to are in it
 _AGREE, _REFUSE = "agree", "refuse"
 _OWN_ID = re.compile(r"editor-[0-9a-f]{6}")
 
@@ -296,37 +295,9 @@ class EditorAgent:
         await self._client.session_update(session_id=session.id, update=update)
 
 
-class _Lines:
-    """A message a line. The library's own reader ends the program at JSON that is no object."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    async def send(self, message: dict[str, Any]) -> None:
-        self._writer.write(json.dumps(message).encode() + b"\n")
-        await self._writer.drain()
-
-    async def receive(self) -> dict[str, Any] | None:
-        while True:
-            try:
-                line = await self._reader.readline()
-                message = json.loads(line) if line.strip() else None
-            except (ValueError, RecursionError):  # a line without end is one
-                line, message = b"?", None
-            if isinstance(message, dict):
-                return message
-            if not line:
-                return None
-            if line.strip():
-                logging.warning("Error parsing JSON-RPC message: it is no JSON object")
-
-    async def close(self) -> None:
-        """Standard output is not ours to close."""
-
-
 async def serve_editor(agent: Any) -> None:
     """Until the editor closes its end."""
     told = logging.StreamHandler()
     told.setFormatter(Briefly("af acp: %(message)s"))
     logging.getLogger().addHandler(told)
-    await acp.run_agent(agent, _Lines(*await acp.stdio_streams(limit=_LONGEST_LINE)))
+    await acp.run_agent(agent, await own_lines())

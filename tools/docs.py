@@ -142,7 +142,8 @@ Marks, comments and decisions are kept, and go with the builder when it is remov
 - **undo** takes the last step back. An approval can be undone until the result lands.
 
 The page has the same under *Review* (`v`): a click on a line's number comments on it, with the shift key on
-all lines since the one clicked before. Images stand side by side.
+all lines since the one clicked before. What the result conflicts with is above its diff; in a wide window
+both sides of it stand beside each other, as images do in every one.
 """
 
 

@@ -52,7 +52,8 @@ def spelled_out(context: Context, ids: Iterable[str]) -> Iterator[str]:
             continue
         found = [one.record.id for one in _like(context.farm, id[1:])]
         if not found:
-            context.tell(f"No builder is {id[1:]}")
+            said = {"@needs-you": "needs you", "@landed": "has landed"}.get(id, f"is {id[1:]}")
+            context.tell(f"No builder {said}")
         yield from found
 
 

@@ -39,9 +39,10 @@ def test_filters_choose_and_prune_takes_what_has_landed(af: Af, three: tuple[str
     assert [one["id"] for one in json.loads(done.stdout)["removed"]] == [landed]
     stopped = af("stop", "--needs-you", "--idle")
     assert set(stopped.stdout.split()) & {asks, empty} == {asks, empty}
-    nobody = af("stop", "--idle")
+    nobody = af("stop", "--idle", "--needs-you")
     assert nobody.returncode == 0
     assert "No builder is idle" in nobody.stderr
+    assert "No builder needs you" in nobody.stderr
 
 
 def test_a_word_that_stands_for_nobody_is_refused(af: Af) -> None:

@@ -79,7 +79,8 @@ KEYS = (
         "Command run by sh in a new worktree before the runtime starts",
         asks=True,
     ),
-    Key("worktree.carry", bool, False, "Give uncommitted changes of the current checkout to a new builder"),
+    Key("worktree.carry", list, (), "Ignored output that a new worktree gets as it is here", asks=True),
+    Key("worktree.uncommitted", bool, False, "Give uncommitted changes of the current checkout to a builder"),
     Key("ports.per_builder", int, 10, "Ports reserved for each builder; AF_PORT is the first", maximum=1000),
     Key("env.pass", list, (), "Names of further environment variables that builders may see", asks=True),
     Key(

@@ -178,7 +178,7 @@ What a repository asks for only takes effect once you have approved it:
 - arguments: `runtimes.NAME.args`;
 - permissions, where they go beyond your own: `spawn.permissions`, `runtimes.NAME.permissions`;
 - variables: `env.pass`, and those that a `butler.toml` or its modules name;
-- copies of ignored files: `worktree.copy`, `.worktreeinclude`;
+- copies of ignored files: `worktree.copy`, `worktree.carry`, `.worktreeinclude`;
 - the tmux server: `tmux.socket`;
 - each schedule of a `butler.toml`.
 

@@ -23,6 +23,7 @@ AT_A_START = (
     "worktree.setup",
     "worktree.copy",
     "worktree.link",
+    "worktree.carry",
     "worktree.submodules",
     "notify.command",
     "notify.to",

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.consent import Request
+from agent_farm.farm.carried_output import declared_output
 from agent_farm.farm.farm import Farm
 from agent_farm.git.ignoring import exclude, ignored_files
 from agent_farm.pane.launchfile import Copy
@@ -23,11 +24,13 @@ class Preparation(Struct, frozen=True):
     source: Path
     copies: tuple[str, ...]
     links: tuple[str, ...]
+    carried: tuple[str, ...]
     setup: str | None
 
     def files(self, worktree: Path) -> list[Copy]:
+        """Without what is carried: `carried_output.py` knows what of it fits."""
         copied = [Copy(self.source / name, worktree / name) for name in self.copies]
-        return [*copied, *(Copy(self.source / name, worktree / name, is_link=True) for name in self.links)]
+        return [*copied, *(Copy(self.source / name, worktree / name, "link") for name in self.links)]
 
 
 def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
@@ -40,7 +43,9 @@ def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
     copies = tuple(
         name for name in _ignored(farm, patterns) if name not in links and not name.startswith(shared)
     )
-    return Preparation(farm.repository.checkout, copies, links, setup_command(farm))
+    output = declared_output(farm, farm.settings.items("worktree.carry"))
+    carried = tuple(name for name in output if name not in links and not name.startswith(shared))
+    return Preparation(farm.repository.checkout, copies, links, carried, setup_command(farm))
 
 
 def hide_links(farm: Farm, preparation: Preparation) -> None:

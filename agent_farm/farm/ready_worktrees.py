@@ -1,21 +1,24 @@
 """Worktrees kept ready, so that a spawn does not wait for the checkout of a large repository.
 
-A slot is a detached worktree `.builders/.pool/<n>`; its file `<n>.ready` names the commit it holds and is
+A slot is a detached worktree `.builders/.pool/<n>`; its file `<n>.ready` says what it holds and is
 written last. A spawn takes one under the pool's lock; a detached `af` makes the next ones.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock, is_locked, make_directory, replace_file
+from agent_farm.disk import file_lock, is_locked, make_directory
+from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.farm.carried_output import bring_output, declared_output, fitting_output, output_bytes
 from agent_farm.farm.checkout_cost import affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm
@@ -39,7 +42,9 @@ from agent_farm.git.worktrees import (
 FILL_SECONDS = 120.0
 
 
-def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int) -> bool:
+def take_slot(
+    farm: Farm, record: BuilderRecord, commit: str, carried: Collection[str], builder_lock: int
+) -> bool:
     """Turn a slot into the builder's worktree at `commit`; False when there is none to take.
 
     One that holds another commit is brought there: of a base that moved a little, little is written.
@@ -48,7 +53,8 @@ def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int)
         return False
     path = record.worktree_path
     with file_lock(_lock(farm), inherit=True) as pool_lock:
-        ready = {slot: held for slot, held in _ready(farm).items() if held.is_within(record.sparse)}
+        every = _ready(farm).items()
+        ready = {slot: held for slot, held in every if held.can_become(record.sparse, carried)}
         slot = next((slot for slot, held in ready.items() if held.commit == commit), next(iter(ready), None))
         if slot is None:
             return False
@@ -59,6 +65,8 @@ def take_slot(farm: Farm, record: BuilderRecord, commit: str, builder_lock: int)
                 update_slot(farm.repository, slot, commit, fds=(pool_lock,))
             if ready[slot].sparse != record.sparse:
                 widen(linked_tree(farm.repository, slot), record.sparse, fds=(pool_lock,))
+            if not _still_fits(farm, slot, ready[slot]):
+                return False
             with file_lock(farm.paths.worktree_lock):
                 require_free(path)
                 move_slot(farm.repository, slot, path)
@@ -112,14 +120,16 @@ def remove_half_made_slots(farm: Farm) -> None:
 
 
 class Held(Struct, frozen=True):
-    """What a slot has: the files of a commit, in a sparse checkout those in some directories."""
+    """What a slot has: the files of a commit, in a sparse checkout those in some directories, and output."""
 
     commit: str
     sparse: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
 
-    def is_within(self, sparse: Sequence[str]) -> bool:
-        """Whether it lacks no more than can be added for a builder with these directories."""
-        return set(self.sparse) <= set(sparse) if self.sparse else not sparse
+    def can_become(self, sparse: Sequence[str], carried: Collection[str]) -> bool:
+        """Whether only something has to be added to it."""
+        narrow = set(self.sparse) <= set(sparse) if self.sparse else not sparse
+        return narrow and set(self.carried) <= set(carried)
 
 
 def _wanted(farm: Farm) -> Held:
@@ -127,7 +137,8 @@ def _wanted(farm: Farm) -> Held:
     base = farm.settings.text("spawn.base")
     commit = farm.repository.resolve_commit(base) if base else farm.repository.head(farm.root).commit
     names = farm.settings.items("spawn.sparse")
-    return Held(commit, require_directories(farm, commit, names, "spawn.sparse"))
+    sparse = require_directories(farm, commit, names, "spawn.sparse")
+    return Held(commit, sparse, declared_output(farm, farm.settings.agreed("worktree.carry")))
 
 
 def _fill(farm: Farm, wanted: Held) -> None:
@@ -135,11 +146,12 @@ def _fill(farm: Farm, wanted: Held) -> None:
     make_directory(pool_directory(farm))
     _remove_half_made(farm)
     for slot, held in _ready(farm).items():
-        if held.sparse != wanted.sparse and _claim(farm, slot):
+        useful = held.sparse == wanted.sparse and set(held.carried) <= set(wanted.carried)
+        if not useful and _claim(farm, slot):
             _remove_slot(farm, slot)
         elif held != wanted and _claim(farm, slot):
             update_slot(farm.repository, slot, wanted.commit)
-            _store(slot, wanted)
+            _store(farm, slot, wanted)
     count, number = wanted_slots(farm, wanted), 0
     for slot in list(_ready(farm))[count:]:
         if _claim(farm, slot):
@@ -152,7 +164,7 @@ def _fill(farm: Farm, wanted: Held) -> None:
             with measured(farm):
                 lock = farm.paths.worktree_lock
                 add_slot(farm.repository, slot, wanted.commit, lock_path=lock, sparse=wanted.sparse)
-            _store(slot, wanted)
+            _store(farm, slot, wanted)
     if not count:
         with suppress(OSError):  # something else is in it
             pool_directory(farm).rmdir()
@@ -163,7 +175,8 @@ def wanted_slots(farm: Farm, wanted: Held) -> int:
     size = pool_of(farm).size
     if not size or farm.settings.number("pool.size"):
         return size
-    return min(size, affordable(farm, tree_bytes(farm.repository, wanted.commit, wanted.sparse)))
+    each = tree_bytes(farm.repository, wanted.commit, wanted.sparse) + output_bytes(farm, wanted.carried)
+    return min(size, affordable(farm, each))
 
 
 def count_ready(farm: Farm) -> int:
@@ -219,10 +232,9 @@ def _ready(farm: Farm) -> dict[Path, Held]:
     found = {}
     for marker in markers:
         slot = marker.with_suffix("")
-        with suppress(FileNotFoundError):
-            if slot.is_dir():
-                commit, *sparse = marker.read_text().split("\n")
-                found[slot] = Held(commit, tuple(sparse))
+        held = load_if_whole(marker, Held) if slot.is_dir() else None
+        if held is not None:
+            found[slot] = held
     return found
 
 
@@ -234,8 +246,17 @@ def _lock(farm: Farm) -> Path:
     return farm.paths.locks / "pool.lock"
 
 
-def _store(slot: Path, held: Held) -> None:
-    replace_file(_marker(slot), "\n".join((held.commit, *held.sparse)))
+def _store(farm: Farm, slot: Path, held: Held) -> None:
+    """With its output, as far as that fits there; then it is ready."""
+    carried = held.carried and bring_output(farm, linked_tree(farm.repository, slot), held.carried)
+    store(_marker(slot), replace(held, carried=carried))
+
+
+def _still_fits(farm: Farm, slot: Path, held: Held) -> bool:
+    """At another commit its output may be tracked, or not be ignored."""
+    return not held.carried or (
+        held.carried == fitting_output(linked_tree(farm.repository, slot), held.carried)
+    )
 
 
 def _marker(slot: Path) -> Path:

@@ -93,7 +93,7 @@ def start_runtime(
         replace_file(file.path, file.content, mode=file.mode)
     document = {
         **_launch_document(farm, record, launch),
-        "copies": [{"from": str(one.source), "to": str(one.target), "link": one.is_link} for one in copies],
+        "copies": [{"from": str(one.source), "to": str(one.target), "how": one.how} for one in copies],
         "setup": setup,
         "before_setup": before_setup(farm, record) if setup else [],
         "hooks": chosen.adapter.cli.hooks_to_json(prompted=prompt is not None),

@@ -19,6 +19,7 @@ _MARKS = {
     ".pytest_cache": _CACHE,
     ".ruff_cache": _CACHE,
     ".tox": _CACHE,
+    "target": _CACHE,
 }
 
 

@@ -64,10 +64,10 @@ def ignored_files(checkout: Checkout, patterns: Sequence[str]) -> list[str]:
     if not rules:
         return []
     matching = _matching(checkout, rules, "--directory")
-    ignored = _ignored_among(checkout, matching)
+    ignored = ignored_among(checkout, matching)
     partly = [path for path in matching if path.endswith("/") and path not in ignored]
     if partly:  # a directory that matches, of which only some files are ignored
-        ignored |= _ignored_among(checkout, _matching(checkout, rules, "--", *partly))
+        ignored |= ignored_among(checkout, _matching(checkout, rules, "--", *partly))
     return sorted(ignored)
 
 
@@ -98,7 +98,8 @@ def _matching(checkout: Checkout, rules: Sequence[str], *more: str) -> list[str]
     return [path for path in paths_of(output) if not path.startswith(_OURS)]
 
 
-def _ignored_among(checkout: Checkout, paths: Sequence[str]) -> set[str]:
+def ignored_among(checkout: Checkout, paths: Sequence[str]) -> set[str]:
+    """Those of the paths that are ignored and hold nothing that is tracked."""
     if not paths:
         return set()
     question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")

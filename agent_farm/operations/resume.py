@@ -16,6 +16,7 @@ from agent_farm.builders.registry import Records
 from agent_farm.builders.roles import load_role
 from agent_farm.builders.status import ALIVE, Status
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.carried_output import carried_files, declared_output, fitting_output
 from agent_farm.farm.chosen_runtime import Chosen, agree_to_start, choose_runtime
 from agent_farm.farm.ending import end_processes, program_in_shell
 from agent_farm.farm.farm import Farm
@@ -29,6 +30,7 @@ from agent_farm.operations.builders import BuilderId, Yes, choose
 from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
+from agent_farm.pane.launchfile import Copy
 from agent_farm.tmux.snapshot import PaneFacts
 
 
@@ -202,6 +204,16 @@ def _require_resumable(record: BuilderRecord, status: Status, pane: PaneFacts | 
         )
 
 
+def _lost_output(farm: Farm, record: BuilderRecord) -> list[Copy]:
+    """What was carried, and was deleted as the builder was removed: it was nobody's work."""
+    names = declared_output(farm, farm.settings.items("worktree.carry"))
+    tree = farm.tree(record) if names else None
+    if tree is None:
+        return []
+    lost = [name for name in names if not os.path.lexists(tree.path / name)]
+    return carried_files(farm, tree, fitting_output(tree, lost))
+
+
 def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *, continues: bool) -> None:
     if not continues and record.prompt_file is not None:
         say = _prompt_again(farm, record)
@@ -211,6 +223,7 @@ def _start(farm: Farm, record: BuilderRecord, chosen: Chosen, say: str | None, *
         chosen,
         prompt=say if continues or record.prompt_file else None,
         role_text=load_role(farm.run(record.id).role) if record.role else None,
+        copies=_lost_output(farm, record),
         setup=setup_command(farm) if not continues else None,
         resume=continues,
     )

@@ -13,6 +13,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.builds import before_setup
+from agent_farm.farm.carried_output import carried_files, fitting_output
 from agent_farm.farm.chosen_runtime import agree_to_start, choose_runtime, include_requests
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_status
@@ -66,13 +67,15 @@ def _alone(farm: Farm, record: BuilderRecord) -> Iterator[None]:
 
 
 def _set_up(context: Context, request: Setup, record: BuilderRecord) -> SetUp:
-    farm = context.farm
+    farm, tree = context.farm, context.farm.tree(record)
     chosen = choose_runtime(farm, record.runtime, model=record.model, permissions=None)
     include = include_requests(farm)
     agree_to_start(farm, chosen, more=include, yes=request.yes, ask=context.ask)
     found = preparation_of(farm, include)
     hide_links(farm, found)
-    notes = tuple(copy_files(found.files(record.worktree_path), record.worktree_path))
+    carried = carried_files(farm, tree, fitting_output(tree, found.carried))
+    files = [*carried, *found.files(tree.path)]
+    notes = tuple(copy_files(files, tree.path, tell=context.tell, only_missing=True))
     env = builder_environment(farm, record, chosen)
     output = _carried_out(context, farm, record, found.setup, env) if found.setup else ""
     return SetUp(record.id, found.setup, notes, output)
@@ -105,6 +108,6 @@ SETUP = acts(
     _setup,
     repeats=True,
     pool="start",
-    details="Copies and links that are missing are made, submodules filled and worktree.setup run, while the "
-    "builder may be at work. Files that are there stay as they are.",
+    details="Copies, carried output and links that are missing are made, submodules filled and "
+    "worktree.setup run, while the builder may be at work. Files that are there stay as they are.",
 )

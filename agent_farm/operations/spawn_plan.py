@@ -203,14 +203,14 @@ def _sparse(farm: Farm, order: Spawn, work: Work, commit: str, subdirectory: str
 
 def _carries(farm: Farm, start: Start) -> bool:
     """Whether the builder gets this checkout's uncommitted changes; they belong on the commit they are on."""
-    if not farm.settings.flag("worktree.carry"):
+    if not farm.settings.flag("worktree.uncommitted"):
         return False
     if tree_state(farm.repository.persons_checkout()).clean:
         return False
     if start.tip != farm.repository.head().commit:
         raise UsageError(
             "Uncommitted changes can be carried only to a builder that starts from HEAD",
-            why="worktree.carry is set, and this checkout has uncommitted changes.",
+            why="worktree.uncommitted is set, and this checkout has uncommitted changes.",
             hint="git stash, or leave --base and --branch out",
         )
     return True

@@ -126,7 +126,7 @@ def _put_in_queue(farm: Farm, plan: Plan, config: BuilderConfig, records: Record
     if plan.carry:
         raise UsageError(
             "Uncommitted changes cannot be carried to a builder that has to wait",
-            why="worktree.carry is set, and this checkout has uncommitted changes.",
+            why="worktree.uncommitted is set, and this checkout has uncommitted changes.",
             hint="git stash",
         )
     record = replace(_record(farm, plan, config, ()), state="queued")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, in_one_line
+from agent_farm.farm.carried_output import carried_files, fitting_output
 from agent_farm.farm.checkout_cost import measured
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.healing import remove_traces
@@ -61,7 +62,7 @@ def make_builder(
 def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, alone: bool) -> None:
     upstream = plan.start.upstream
     # A slot's new branch follows nothing, and would be cleared away with a failure, whoever made it.
-    if upstream or not take_slot(farm, record, plan.start.tip, lock):
+    if upstream or not take_slot(farm, record, plan.start.tip, plan.preparation.carried, lock):
         usual = alone and not plan.order.sparse
         with measured(farm) if usual else nullcontext():  # beside others it takes longer
             add_worktree(
@@ -81,13 +82,15 @@ def _make_worktree(farm: Farm, plan: Plan, record: BuilderRecord, lock: int, *, 
 
 def _start(farm: Farm, plan: Plan, record: BuilderRecord) -> None:
     hide_links(farm, plan.preparation)
+    tree, carried = farm.tree(record), plan.preparation.carried
+    output = carried_files(farm, tree, fitting_output(tree, carried)) if carried else []
     start_runtime(
         farm,
         record,
         plan.chosen,
         prompt=plan.work.prompt,
         role_text=plan.role_text,
-        copies=plan.preparation.files(record.worktree_path),
+        copies=[*output, *plan.preparation.files(record.worktree_path)],
         setup=plan.preparation.setup,
     )
 

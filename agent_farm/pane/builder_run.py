@@ -120,7 +120,8 @@ class _Builder:
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            for line in copy_files(self.plan.copies, self.plan.worktree):
+            tell = lambda line: say(f"[agent-farm] {line}")  # noqa: E731
+            for line in copy_files(self.plan.copies, self.plan.worktree, tell=tell):
                 say(f"[agent-farm] {line}")
                 self.record("copy", None, line)
         finally:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from agent_farm.pane.carried import Carrier, clone
 from agent_farm.pane.launchfile import Copy
 
-_FICLONE = 0x40049409
 
+def copy_files(
+    copies: Iterable[Copy],
+    worktree: Path,
+    *,
+    tell: Callable[[str], None] = lambda line: None,
+    only_missing: bool = False,
+) -> Iterator[str]:
+    """Copies each; yields a line for each that could not be copied. What is there already is left alone.
 
-def copy_files(copies: Iterable[Copy], worktree: Path) -> Iterator[str]:
-    """Copies each; yields a line for each that could not be copied. What is there already is left alone."""
+    What is carried becomes as it is at the source, unless it is `only_missing` that is asked for.
+    """
+    carriers = dict[Path, Carrier]()
     for copy in copies:
         try:
             if not _is_inside(copy.target, worktree):
                 yield f"not copied: {copy.target} leads out of the worktree"
             elif not os.path.lexists(copy.source):
                 yield f"not copied: {copy.source} is gone"
-            elif copy.is_link:
+            elif copy.how == "link":
                 _link(copy.source, copy.target)
+            elif copy.how == "carry":
+                name = copy.target.relative_to(worktree)
+                root = copy.source.parents[len(name.parts) - 1]
+                if root not in carriers:
+                    carriers[root] = Carrier(root, worktree, tell, only_missing=only_missing)
+                yield from carriers[root].carry(str(name))
             else:
                 yield from _copy_any(copy.source, copy.target)
         except OSError as error:
@@ -84,7 +97,9 @@ def _copy_file(source: Path, target: Path) -> None:
         with open(source, "rb") as original:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as copy:
-                if not _reflink(original.fileno(), copy.fileno()):
+                try:
+                    clone(original.fileno(), copy.fileno())
+                except OSError:
                     shutil.copyfileobj(original, copy, 1 << 20)
         shutil.copystat(source, temporary)
         os.link(temporary, target)  # unlike a rename, fails when the target appeared meanwhile
@@ -92,14 +107,3 @@ def _copy_file(source: Path, target: Path) -> None:
         pass
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _reflink(source: int, target: int) -> bool:
-    """Shares the blocks where the file system can; says so honestly, unlike `cp --reflink=auto`."""
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError:
-        return False
-    return True

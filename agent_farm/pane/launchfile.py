@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agent_farm.pane.journal import write_json
 from agent_farm.pane.notices import Notice
 
 VERSION = 1
+How = Literal["copy", "link", "carry"]
 NOTICES = ("notify", "tell", "check")  # what is started when a state is entered
 
 
@@ -19,11 +20,11 @@ class NotLaunchable(Exception):
 
 
 class Copy(NamedTuple):
-    """With `is_link` a link to the source, which builders share."""
+    """`link`: to the source, which builders share. `carry`: the target becomes as the source is."""
 
     source: Path
     target: Path
-    is_link: bool = False
+    how: How = "copy"
 
 
 class Plan(NamedTuple):
@@ -61,7 +62,7 @@ def load_plan(directory: Path) -> Plan:
             env=raw["env"],
             scratch=Path(raw["scratch"]) if raw.get("scratch") else None,
             copies=tuple(
-                Copy(Path(copy["from"]), Path(copy["to"]), copy.get("link") is True)
+                Copy(Path(copy["from"]), Path(copy["to"]), copy.get("how", "copy"))
                 for copy in raw.get("copies") or ()
             ),
             setup=raw.get("setup"),

@@ -62,7 +62,7 @@ CASES = [
     (["spawn", "-p", "001"], {"0010"}),
     (["spawn", "--protocol", "cl"], {"cleanup"}),
     (["config", "set", "spawn.permissions", ""], {"ask", "edit", "all"}),
-    (["config", "set", "worktree.carry", "t"], {"true"}),
+    (["config", "set", "worktree.uncommitted", "t"], {"true"}),
     (["config", "unset", "runtimes.codex.m"], {"runtimes.codex.model"}),
     (["spawn", "--protocol", ""], {"cleanup", "experiment"}),
     (["spawn", "--runtime", "de"], {"demo"}),

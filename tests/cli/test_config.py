@@ -26,7 +26,7 @@ def test_a_value_is_set_read_and_unset(repo: Path, af: Af) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("worktree.carry", "true", "true"),
+        ("worktree.uncommitted", "true", "true"),
         ("worktree.copy", ".env, build/", ".env,build/"),
         ("ports.per_builder", "3", "3"),
         ("runtimes.codex.command", "/opt/codex --x", "/opt/codex --x"),
@@ -71,7 +71,8 @@ def test_an_unknown_name_names_the_nearest(repo: Path, af: Af, words: list[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("merge.strategy", "octopus"), ("ports.per_builder", "x"), ("worktree.carry", "1")]
+    ("name", "value"),
+    [("merge.strategy", "octopus"), ("ports.per_builder", "x"), ("worktree.uncommitted", "1")],
 )
 def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(
     repo: Path, af: Af, name: str, value: str

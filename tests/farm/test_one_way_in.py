@@ -85,7 +85,7 @@ def test_a_builders_life(repo: Path, af: Af, loose: Loose) -> None:
 
 
 def test_a_builder_that_is_given_uncommitted_work(repo: Path, af: Af, loose: Loose) -> None:
-    assert af("config", "set", "worktree.carry", "true").returncode == 0
+    assert af("config", "set", "worktree.uncommitted", "true").returncode == 0
     write_files(repo, {"README.md": "changed\n", "new.txt": "new\n"})
     done = json.loads(af("spawn", "--json", "--shell", "--runtime", "demo").stdout)
     inside = Path(done["builder"]["worktree"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.conftest import Af
 from tests.farm.conftest import status_of
 from tests.farm.stopping import killed
 from tests.farm.traces import traces
-from tests.gitrepo import commit_files, git, make_repo
+from tests.gitrepo import commit_files, git, make_repo, write_files
 from tests.waiting import wait_until
 
 TREE = {"a.txt": "a\n", "deep/b.txt": "b\n"}
@@ -35,14 +36,19 @@ def pooled(repo: Path, af: Af) -> Iterator[Path]:
 
 def ready(repo: Path) -> dict[str, str]:
     """Slot to commit; a slot counts when its directory is there as well."""
-    markers = (repo / ".builders/.pool").glob("*.ready")
-    return {path.stem: path.read_text() for path in markers if path.with_suffix("").is_dir()}
+    found = {}
+    for path in (repo / ".builders/.pool").glob("*.ready"):
+        with suppress(FileNotFoundError):
+            if path.with_suffix("").is_dir():
+                found[path.stem] = json.loads(path.read_text())["commit"]
+    return found
 
 
 def spawn(af: Af, repo: Path, *words: str) -> tuple[str, Path]:
     done = af("spawn", *(words or ("--shell",)), "--runtime", "demo", "--json", cwd=repo)
     assert done.returncode == 0, done.stdout
     builder = json.loads(done.stdout)["builder"]
+    assert af("wait", builder["id"], "--timeout", "300", cwd=repo).returncode == 0
     return builder["id"], Path(builder["worktree"])
 
 
@@ -118,7 +124,10 @@ def own_settings(worktree: Path, name: str) -> list[str]:
     return [line for line in ours if "worktrees/" not in line or "NAME" in line]
 
 
-@pytest.mark.parametrize("kind", ["whole", "sparse checkout", "spawn.sparse", "--sparse", "submodules"])
+KINDS = ["whole", "sparse checkout", "spawn.sparse", "--sparse", "submodules", "carry"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Path, kind: str) -> None:
     """Also when its slot held another commit."""
     more: tuple[str, ...] = ()
@@ -129,6 +138,10 @@ def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Pa
         assert af("config", "set", "--user", "spawn.sparse", "deep").returncode == 0
     if kind == "--sparse":  # what the slot lacks is added to it
         more = ("--shell", "--sparse", "more,deep")
+    if kind == "carry":
+        commit_files(pooled, {".gitignore": "out/\n"})
+        write_files(pooled, {"out/lib.a": "a\n", "deep/out/lib.a": "d\n"})
+        assert af("config", "set", "--user", "worktree.carry", "out").returncode == 0
     if kind == "submodules":
         library = make_repo(tmp_path / "library")
         git(pooled, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
@@ -140,12 +153,16 @@ def test_a_taken_worktree_is_like_a_fresh_one(pooled: Path, af: Af, tmp_path: Pa
     assert taken.stat().st_ino in inodes
     wait_until(lambda: len(ready(pooled)) == 2, what="the pool to be whole again")
     commit_files(pooled, {"deep/b.txt": "b\n", "deep/run": "#!/bin/sh\n"})
+    if kind == "carry":
+        write_files(pooled, {"out/more.a": "m\n"})
     _, moved = spawn(af, pooled, *more)
     assert af("config", "set", "pool.size", "0").returncode == 0
     af("pool", "drain")
     _, fresh = spawn(af, pooled, *more)
     assert traits(moved) == traits(fresh)
     git(pooled, "reset", "-q", "--hard", "HEAD~1")
+    if kind == "carry":
+        (pooled / "out/more.a").unlink()
     _, before = spawn(af, pooled, *more)
     assert traits(taken) == traits(before)
 

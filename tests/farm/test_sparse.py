@@ -137,7 +137,7 @@ def test_doctor_makes_it_again(wide: Path, spawn: Spawn, af: Af) -> None:
 
 
 def test_uncommitted_changes_go_along(wide: Path, spawn: Spawn, af: Af) -> None:
-    assert af("config", "set", "--user", "worktree.carry", "true").returncode == 0
+    assert af("config", "set", "--user", "worktree.uncommitted", "true").returncode == 0
     write_files(wide, {"src/a.txt": "changed\n", "src/new.txt": "new\n"})
     git(wide, "add", "src/new.txt")
     builder = spawn("--shell", "--sparse", "src")

@@ -442,7 +442,7 @@ def test_what_is_edited_and_not_committed_is_named(farm: Path, af: Af, file: str
     assert f"{file} has uncommitted changes; the builder gets the committed text" in done.stderr
     assert f"git add -- {file} && git commit" in done.stderr
     assert "uncommitted" not in af("spawn", "--runtime", "demo", "--dry-run", "other").stderr
-    assert af("config", "set", "worktree.carry", "true").returncode == 0
+    assert af("config", "set", "worktree.uncommitted", "true").returncode == 0
     assert "uncommitted" not in af("spawn", "--runtime", "demo", "--dry-run", *args).stderr
 
 

@@ -53,7 +53,7 @@ def test_every_key_can_be_set(root: Path) -> None:
         [worktree]
         copy = [".env"]
         setup = "make"
-        carry = true
+        uncommitted = true
         [ports]
         per_builder = 3
         [env]
@@ -81,7 +81,7 @@ def test_every_key_can_be_set(root: Path) -> None:
     settings = load_settings(root, {})
     assert settings.text("spawn.runtime") == "codex"
     assert settings.items("worktree.copy") == (".env",)
-    assert settings.flag("worktree.carry") is True
+    assert settings.flag("worktree.uncommitted") is True
     assert settings.number("ports.per_builder") == 3
     assert settings.items("env.pass") == ("A_B", "_c")
     assert {settings.source(name) for name in DESIGN_KEYS} == {"agent-farm.toml"}
@@ -122,7 +122,7 @@ REFUSED = [
     ("[ports]\nper_builder = -1\n", "ports.per_builder must be at least 0", "-1"),
     ("[pool]\nsize = 100000\n", "pool.size must be at most 100", "100000"),
     ("[ports]\nper_builder = true\n", "ports.per_builder must be a whole number", "True"),
-    ("[worktree]\ncarry = 1\n", "worktree.carry must be true or false", "1"),
+    ("[worktree]\nuncommitted = 1\n", "worktree.uncommitted must be true or false", "1"),
     ('[worktree]\ncopy = ".env"\n', "worktree.copy must be a list of strings", "'.env'"),
     ("[worktree]\ncopy = [1]\n", "worktree.copy must be a list of strings", "[1]"),
     ('[env]\npass = ["A=B"]\n', "env.pass: 'A=B' is not the name of an environment variable", ""),
@@ -161,7 +161,7 @@ def test_a_directory_in_its_place(root: Path) -> None:
     ("name", "text", "value"),
     [
         ("spawn.runtime", "codex", "codex"),
-        ("worktree.carry", "true", True),
+        ("worktree.uncommitted", "true", True),
         ("ports.per_builder", "0", 0),
         ("worktree.copy", ".env, build/ ,", [".env", "build/"]),
         ("runtimes.my-own.command", "x y", "x y"),
@@ -184,7 +184,7 @@ def test_a_value_that_is_set_is_read_back(root: Path, name: str, text: str, valu
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("worktree.carry", "yes"),
+        ("worktree.uncommitted", "yes"),
         ("ports.per_builder", "many"),
         ("ports.per_builder", "-1"),
         ("merge.strategy", "octopus"),

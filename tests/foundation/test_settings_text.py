@@ -104,7 +104,7 @@ def test_each_key_of_a_starter_file_is_set_on_its_line_and_unset_again(file: Pat
             ],
         ),
         ("spawn.model", "o3", ['+   model = "o3"']),
-        ("worktree.carry", "true", ["+ carry = true"]),
+        ("worktree.uncommitted", "true", ["+ uncommitted = true"]),
         (
             "worktree.copy",
             "a",

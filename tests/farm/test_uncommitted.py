@@ -1,4 +1,4 @@
-"""`worktree.carry`: a new builder gets what is uncommitted, and the checkout it comes from keeps it."""
+"""`worktree.uncommitted`: a new builder gets what is uncommitted, and the checkout it comes from keeps it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gitrepo import commit_files, git, write_files
 @pytest.fixture
 def carrying(repo: Path, af: Af) -> Path:
     commit_files(repo, {"deleted.txt": "1\n", "mode.sh": "#!/bin/sh\n", ".gitignore": "*.local\n"})
-    assert af("config", "set", "worktree.carry", "true").returncode == 0
+    assert af("config", "set", "worktree.uncommitted", "true").returncode == 0
     commit_files(repo, {"agent-farm.toml": (repo / "agent-farm.toml").read_text()})
     return repo
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from pathlib import Path
 
 from benchmarks.stage import AF, Stage, compare, settle, show, stage
 
@@ -14,8 +15,9 @@ def main() -> None:
         _start_up(small)
         _spawn(small)
         _many(small)
-    with stage(files=20_000) as large:
-        _large(large)
+    for files in (20_000, 100_000):
+        with stage(files=files) as large:
+            _large(large, files)
 
 
 def _start_up(small: Stage) -> None:
@@ -75,21 +77,48 @@ def _many(small: Stage) -> None:
     )
 
 
-def _large(large: Stage) -> None:
-    def spawn() -> float:
-        begin = time.perf_counter()
-        _timed(large)
-        return time.perf_counter() - begin
+def _large(large: Stage, files: int) -> None:
+    """Cold is a branch that is there: no ready worktree is taken for one. They take turns."""
+    large.run(AF, "config", "set", "--user", "pool.size", "1")
+    spent: dict[str, list[float]] = {}
 
-    cold = min(spawn() for _ in range(3))
-    large.run(AF, "config", "set", "pool.size", "3")
-    large.run(AF, "pool", "fill")
-    pooled = min(spawn() for _ in range(2))
+    def timed(name: str, *argv: str | Path) -> None:
+        begin = time.perf_counter()
+        large.run(*argv)
+        spent.setdefault(name, []).append(time.perf_counter() - begin)
+
+    spawn = (AF, "spawn", "--shell", "--runtime", "demo")
+    for number in range(3 if files < 50_000 else 2):
+        path = large.directory / f"raw-{number}"
+        begin = time.perf_counter()
+        large.run("git", "worktree", "add", "-q", "--no-track", "-b", f"raw-{number}", path)
+        large.run("tmux", "new-session", "-d", "-s", f"raw-{number}", "-c", path, "--", "sleep", "600")
+        spent.setdefault("floor", []).append(time.perf_counter() - begin)
+        large.run("git", "branch", f"cold-{number}")
+        timed("cold", *spawn, "--branch", f"cold-{number}")
+        _whole_pool(large)
+        timed("warm", *spawn)
+        _whole_pool(large)
+        for name in range(5):
+            (large.repository / f"d{name}/f{name * 100}.txt").write_text(f"{number}\n")
+        large.run("git", "commit", "-q", "-a", "-m", f"five files {number}")
+        timed("moved", *spawn)
+        _whole_pool(large)
+    floor = min(spent["floor"])
+    bars = {"cold": 1.10, "warm": 0.15, "moved": 0.15}
+    told = {"cold": "", "warm": " from a ready worktree", "moved": " whose base moved by five files"}
     show(
         [
             (
-                "20,000 files: af spawn / with pool.size = 3",
-                f"{cold / pooled:.1f} ({cold:.2f} s, {pooled:.2f} s)",
+                f"{files:,} files: af spawn{told[name]} / git worktree add + tmux new-session",
+                f"{min(spent[name]) / floor:.2f} (bar: {bar:.2f}; {min(spent[name]):.2f} s, {floor:.2f} s)",
             )
+            for name, bar in bars.items()
         ]
     )
+
+
+def _whole_pool(large: Stage) -> None:
+    while large.run(AF, "pool", "fill") != "1 ready":  # another process is at it
+        time.sleep(0.2)
+    settle(large)

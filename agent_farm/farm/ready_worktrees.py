@@ -21,7 +21,7 @@ from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.carried_output import bring_output, declared_output, fitting_output, output_bytes
 from agent_farm.farm.checkout_cost import affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
-from agent_farm.farm.farm import Farm
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.sparse_directories import require_directories
 from agent_farm.farm.waiting import start_another
@@ -38,8 +38,10 @@ from agent_farm.git.worktrees import (
     require_free,
     update_slot,
 )
+from agent_farm.paths import FarmPaths
 
 FILL_SECONDS = 120.0
+_POOL = ".pool"
 
 
 def take_slot(
@@ -84,6 +86,15 @@ def refill_later(farm: Farm) -> None:
     if not pool_of(farm).size and not pool_directory(farm).is_dir():
         return
     start_another(farm, "pool", "fill")
+
+
+def follow_base(root: Path) -> None:
+    """For the server, which has no farm open: a person's pull or commit moves the base, too."""
+    if (FarmPaths(root).worktrees / _POOL).is_dir():
+        farm = open_farm(root)
+        base = _base(farm)
+        if any(held.commit != base for held in _ready(farm).values()):
+            refill_later(farm)
 
 
 def fill(farm: Farm) -> int:
@@ -134,11 +145,14 @@ class Held(Struct, frozen=True):
 
 def _wanted(farm: Farm) -> Held:
     """What a spawn that says nothing of it starts from."""
-    base = farm.settings.text("spawn.base")
-    commit = farm.repository.resolve_commit(base) if base else farm.repository.head(farm.root).commit
-    names = farm.settings.items("spawn.sparse")
+    commit, names = _base(farm), farm.settings.items("spawn.sparse")
     sparse = require_directories(farm, commit, names, "spawn.sparse")
     return Held(commit, sparse, declared_output(farm, farm.settings.agreed("worktree.carry")))
+
+
+def _base(farm: Farm) -> str:
+    base = farm.settings.text("spawn.base")
+    return farm.repository.resolve_commit(base) if base else farm.repository.head(farm.root).commit
 
 
 def _fill(farm: Farm, wanted: Held) -> None:
@@ -239,7 +253,7 @@ def _ready(farm: Farm) -> dict[Path, Held]:
 
 
 def pool_directory(farm: Farm) -> Path:
-    return farm.paths.worktrees / ".pool"
+    return farm.paths.worktrees / _POOL
 
 
 def _lock(farm: Farm) -> Path:

@@ -14,6 +14,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.submissions import was_submitted
 from agent_farm.farm.waiting import start_another, start_later
 from agent_farm.git.divergence import commit_trees
@@ -65,6 +66,7 @@ def work_off(context: Context, store: Store, checks: Sequence[Check]) -> Iterato
             yield from _parts(event, context, store)
             if isinstance(event, Came):
                 start_later(farm)  # somebody may have waited for them
+                refill_later(farm)
     except ConsentNeeded as error:  # something that a check names came with what has landed
         error.hint = "af land --continue --yes"
         _note_problem(store, error)

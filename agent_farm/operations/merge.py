@@ -13,6 +13,7 @@ from agent_farm.farm.declared_checks import agree_to_checks, checks_of_merge
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.guarded_removal import Waived, prune
 from agent_farm.farm.listing import read_status
+from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
 from agent_farm.landing.single_merge import Landed, land
@@ -117,6 +118,7 @@ def _run(context: Context, request: Merge) -> Iterator[Part]:
     finally:
         if done:
             start_later(farm)  # somebody may have waited for one of them
+            refill_later(farm)
 
 
 def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[Part]:

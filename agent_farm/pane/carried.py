@@ -26,6 +26,7 @@ _FICLONE = 0x40049409
 _CANNOT_CLONE = (errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EXDEV, errno.EINVAL)
 _LONGEST_SCRIPT = 1 << 18
 _CHUNK = 1 << 20
+_CUT_SHORT = 0
 
 
 class _TooMuch(Exception):
@@ -127,16 +128,15 @@ class Carrier:
             content = re.sub(place, lambda _: os.fsencode(self._worktree), content)
         there = _lstat(target)
         if there is not None:
-            if self._only_missing:
+            if self._stays(there):
                 return
-            if not stat.S_ISREG(there.st_mode):
-                _remove(target)
+            _remove(target)
         self._write(target, facts, lambda out: _write_all(out, content))
 
     def _bring_file(self, source: str, target: str, facts: os.stat_result) -> bool:
         there = _lstat(target)
         if there is not None:
-            if self._only_missing or _is_same(there, facts):
+            if self._stays(there) or _is_same(there, facts):
                 return True
             _remove(target)
         known = self._linked.get((facts.st_dev, facts.st_ino)) if facts.st_nlink > 1 else None
@@ -144,29 +144,25 @@ class Carrier:
             os.link(known, target, follow_symlinks=False)
             return True
         self._bytes += facts.st_size
-        with open(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-            self._write(target, facts, lambda out: self._copy(file.fileno(), out))
-            after = os.fstat(file.fileno())
+        file = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            self._write(target, facts, lambda out: self._copy(file, out))
+            after = os.fstat(file)
+        finally:
+            os.close(file)
         if facts.st_nlink > 1:
             self._linked[facts.st_dev, facts.st_ino] = target
         return _is_same(after, facts)
 
     def _write(self, target: str, facts: os.stat_result, fill: Callable[[int], None]) -> None:
-        """Under another name first: what was cut short must not look like the file."""
-        place, name = os.path.split(target)
-        temporary = os.path.join(place, f".{os.fsdecode(os.fsencode(name)[:200])}.{os.getpid()}.af")
-        out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        """What was cut short does not look like the file: nobody may read it until it is whole."""
+        out = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _CUT_SHORT)
         try:
-            try:
-                fill(out)
-                os.fchmod(out, stat.S_IMODE(facts.st_mode))
-                os.utime(out, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-            finally:
-                os.close(out)
-            os.rename(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+            fill(out)
+            os.utime(out, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            os.fchmod(out, stat.S_IMODE(facts.st_mode))
+        finally:
+            os.close(out)
 
     def _copy(self, source: int, target: int) -> None:
         if self._clones:
@@ -179,6 +175,9 @@ class Carrier:
                 self._clones = False  # nor the next one
         while chunk := os.read(source, _CHUNK):
             _write_all(target, chunk)
+
+    def _stays(self, there: os.stat_result) -> bool:
+        return self._only_missing and stat.S_IMODE(there.st_mode) != _CUT_SHORT
 
     def _count(self, path: str) -> None:
         self._entries += 1
@@ -222,8 +221,9 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _write_all(out: int, content: bytes) -> None:
-    with open(out, "wb", closefd=False) as file:
-        file.write(content)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(out, left) :]
 
 
 def _lstat(path: str) -> os.stat_result | None:

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.ready_worktrees import follow_base
 from agent_farm.farm.waiting import nudge_at
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import FarmPaths
@@ -132,11 +133,13 @@ class RunningServer:
         _log.info("%s is gone", self.files.address)
 
     async def _start_waiting(self) -> None:
-        """Builders that wait for something that ends without a word: a person's own merge, say."""
+        """What a person's own merge sets going: builders that wait for it, and ready worktrees."""
         while True:
             await asyncio.sleep(QUEUE_SECONDS)
             with suppress(AgentFarmError, OSError):
                 await asyncio.to_thread(nudge_at, self.root)
+            with suppress(AgentFarmError, OSError):
+                await asyncio.to_thread(follow_base, self.root)
 
     async def _is_idle(self, butlers: RunningButlers) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""

@@ -83,6 +83,19 @@ def test_slots_follow_the_main_checkout(pooled: Path, af: Af) -> None:
     assert_sound(pooled, second)
 
 
+def test_slots_follow_a_base_that_moved(pooled: Path, af: Af) -> None:
+    """By a merge; and as a person commits, while the farm's server runs."""
+    id, _ = spawn(af, pooled, "[[file:made.txt:m]]")
+    assert af("merge", id).returncode == 0
+    tip = git(pooled, "rev-parse", "main")
+    wait_until(lambda: list(ready(pooled).values()) == [tip, tip], what="the slots to follow the merge")
+    tip = commit_files(pooled, {"new.txt": "n\n"})
+    wait_until(lambda: list(ready(pooled).values()) == [tip, tip], what="the slots to follow the commit")
+    assert af("config", "set", "--user", "spawn.base", "HEAD~1").returncode == 0
+    assert af("pool", "fill").returncode == 0
+    assert set(ready(pooled).values()) == {git(pooled, "rev-parse", "HEAD~1")}
+
+
 def test_another_base_is_brought_to_a_slot(pooled: Path, af: Af) -> None:
     _, worktree = spawn(af, pooled, "--shell", "--base", "HEAD~1")
     assert git(worktree, "rev-parse", "HEAD") == git(pooled, "rev-parse", "HEAD~1")

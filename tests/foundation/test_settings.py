@@ -54,6 +54,7 @@ def test_every_key_can_be_set(root: Path) -> None:
         copy = [".env"]
         setup = "make"
         uncommitted = true
+        carry = ["node_modules"]
         [ports]
         per_builder = 3
         [env]

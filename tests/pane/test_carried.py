@@ -71,10 +71,13 @@ def test_what_was_brought_earlier_is_brought_up_to_date(checkout: Path, tree: Pa
 
 def test_only_what_is_missing(checkout: Path, tree: Path) -> None:
     write_files(tree, {"out/deep/data": "mine\n", "out/more": "mine\n", "out/empty": "a file\n"})
+    write_files(tree, {"out/bin/tool": "#!"})
+    (tree / "out/bin/tool").chmod(0)  # a copy that was cut short
     assert carry(checkout, tree, only_missing=True) == []
     assert (tree / "out/deep/data").read_text() == "mine\n"
     assert (tree / "out/more").read_text() == "mine\n"
     assert (tree / "out/empty").read_text() == "a file\n"
+    assert (tree / "out/bin/tool").read_text() == "#!/bin/sh\n"
     assert os.access(tree / "out/bin/tool", os.X_OK)
 
 

@@ -84,12 +84,14 @@ def test_slots_follow_the_main_checkout(pooled: Path, af: Af) -> None:
 
 
 def test_slots_follow_a_base_that_moved(pooled: Path, af: Af) -> None:
-    """By a merge; and as a person commits, while the farm's server runs."""
+    """By a merge; and when a person commits, as soon as the farm's server looks."""
     id, _ = spawn(af, pooled, "[[file:made.txt:m]]")
     assert af("merge", id).returncode == 0
     tip = git(pooled, "rev-parse", "main")
     wait_until(lambda: list(ready(pooled).values()) == [tip, tip], what="the slots to follow the merge")
     tip = commit_files(pooled, {"new.txt": "n\n"})
+    look = "import pathlib; from agent_farm.farm.ready_worktrees import follow_base as f; f(pathlib.Path())"
+    subprocess.run([sys.executable, "-c", look], cwd=pooled, check=True)
     wait_until(lambda: list(ready(pooled).values()) == [tip, tip], what="the slots to follow the commit")
     assert af("config", "set", "--user", "spawn.base", "HEAD~1").returncode == 0
     assert af("pool", "fill").returncode == 0

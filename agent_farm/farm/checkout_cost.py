@@ -24,6 +24,7 @@ _REMEMBERED = 3
 _SLOTS = 2
 _MOST_BYTES = 5_000_000_000
 _MOST_OF_FREE = 0.1
+MOST_TOLD = "5 GB and a tenth of the free disk"
 
 
 class Pool(Struct, frozen=True):

@@ -19,7 +19,7 @@ from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import load_if_whole, store
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.carried_output import bring_output, declared_output, fitting_output, output_bytes
-from agent_farm.farm.checkout_cost import affordable, measured, pool_of
+from agent_farm.farm.checkout_cost import MOST_TOLD, Pool, affordable, measured, pool_of
 from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.home import settle_home
@@ -166,7 +166,7 @@ def _fill(farm: Farm, wanted: Held) -> None:
         elif held != wanted and _claim(farm, slot):
             update_slot(farm.repository, slot, wanted.commit)
             _store(farm, slot, wanted)
-    count, number = wanted_slots(farm, wanted), 0
+    count, number = _within_room(farm, pool_of(farm), wanted).size, 0
     for slot in list(_ready(farm))[count:]:
         if _claim(farm, slot):
             _remove_slot(farm, slot)
@@ -184,13 +184,21 @@ def _fill(farm: Farm, wanted: Held) -> None:
             pool_directory(farm).rmdir()
 
 
-def wanted_slots(farm: Farm, wanted: Held) -> int:
-    """As many as were asked for; without being asked, as many as the disk has room for."""
-    size = pool_of(farm).size
-    if not size or farm.settings.number("pool.size"):
-        return size
+def planned(farm: Farm) -> Pool:
+    """How many are to be ready, and why; without being asked for, no more than the disk has room for."""
+    pool = pool_of(farm)
+    return pool if not pool.size else _within_room(farm, pool, _wanted(farm))
+
+
+def _within_room(farm: Farm, pool: Pool, wanted: Held) -> Pool:
+    if not pool.size or farm.settings.number("pool.size"):
+        return pool
     each = tree_bytes(farm.repository, wanted.commit, wanted.sparse) + output_bytes(farm, wanted.carried)
-    return min(size, affordable(farm, each))
+    room = affordable(farm, each)
+    if room >= pool.size:
+        return pool
+    why = f"{pool.reason}; at {each / 1e6:,.0f} MB each, no more fit into {MOST_TOLD}"
+    return Pool(room, why)
 
 
 def count_ready(farm: Farm) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_farm.errors import UsageError
 from agent_farm.farm.checkout_cost import pool_of
-from agent_farm.farm.ready_worktrees import count_ready, drain, fill, pool_directory
+from agent_farm.farm.ready_worktrees import count_ready, drain, fill, planned, pool_directory
 from agent_farm.operations.operation import Answer, Context, Nothing, acts, reads
 
 
@@ -23,7 +23,7 @@ class PoolStatus(Answer):
 
 
 def _status(context: Context, request: Nothing) -> PoolStatus:
-    pool = pool_of(context.farm)
+    pool = planned(context.farm)
     return PoolStatus(count_ready(context.farm), pool.size, pool.reason)
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_farm.farm import checkout_cost
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.ready_worktrees import planned
 from tests.conftest import Af
 from tests.farm.conftest import status_of
 from tests.farm.stopping import killed
@@ -200,6 +203,22 @@ def test_the_pool_turns_on_where_a_checkout_is_dear_and_off_again(repo: Path, af
     assert len(git(repo, "worktree", "list").splitlines()) == 3
     assert af("config", "set", "pool.auto", "false").returncode == 0
     assert "0 wanted: pool.auto is off" in af("pool", "status").stdout
+
+
+def test_the_disk_bounds_what_nobody_asked_for(repo: Path, af: Af, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is carried; and `af pool status` says so."""
+    commit_files(repo, {"twenty.txt": "x" * 19 + "\n", ".gitignore": "out/\n"})
+    spawn(af, repo)
+    costs = {"version": 1, "checkouts": [[1.5, 0.8]]}
+    (repo / ".agent-farm/checkouts.json").write_text(json.dumps(costs))
+    monkeypatch.setattr(checkout_cost, "_MOST_BYTES", 100)
+    assert planned(open_farm(repo)).size == 2
+    write_files(repo, {"out/large": "x" * 90})
+    assert af("config", "set", "--user", "worktree.carry", "out").returncode == 0
+    found = planned(open_farm(repo))
+    assert found.size == 0
+    assert found.reason.startswith("a checkout takes 1.50 s; at ")
+    assert "no more fit into 5 GB and a tenth" in found.reason
 
 
 def test_several_at_once_get_a_worktree_each(pooled: Path, af: Af) -> None:

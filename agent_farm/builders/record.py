@@ -56,7 +56,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ephemeral: bool
     # The address of the issue it works on.
     issue: str | None = None
-    # The builder whose work has to land before this one starts; the one on whose branch this one stands.
+    # Those (A,B) whose work has to land before this one starts; the builder on whose branch this one stands.
     after: str | None = None
     stack: str | None = None
     # The item it was spawned from: the file or tracker, its key and its title, with # between them.
@@ -86,6 +86,11 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def worktree_path(self) -> Path:
         return Path(self.worktree)
+
+    @property
+    def awaits(self) -> tuple[str, ...]:
+        """Those whose work has to land before it starts."""
+        return tuple(self.after.split(",")) if self.after else ()
 
     @property
     def title(self) -> str:

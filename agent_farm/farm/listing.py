@@ -106,8 +106,8 @@ def _waiting(farm: Farm, records: Collection[BuilderRecord]) -> dict[str, Status
     found = {}
     for record in records:
         place = f"place {queue.index(record.id) + 1} of {len(queue)}" if record.id in queue else None
-        gone = ", which is not there any more," if record.after not in known.ids else ""
-        waits = f"for {record.after}{gone} to land" if record.after else None
+        awaited = (id if id in known.ids else f"{id}, which is not there any more," for id in record.awaits)
+        waits = f"for {' and '.join(awaited)} to land" if record.after else None
         reason = "; ".join(filter(None, (place, waits, record.reason))) or None
         found[record.id] = replace(judge(record, PaneView(known=True), Report(), None, now=0), reason=reason)
     return found

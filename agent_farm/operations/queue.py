@@ -107,7 +107,7 @@ def _start_all(context: Context, farm: Farm) -> Iterator[BuilderShown | Failure]
 def _base(farm: Farm, record: BuilderRecord) -> str | None:
     """Where it starts from; None while one that it waits for has not landed."""
     base: str | None = record.base
-    for id in record.after.split(",") if record.after else ():
+    for id in record.awaits:
         base = arrived_base(farm, id, record.base)
         if base is None:
             return None

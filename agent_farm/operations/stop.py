@@ -57,7 +57,7 @@ def _run(context: Context, request: Stop) -> Iterator[Part]:
         else:
             yield found
             for one in in_order(farm.registry.read()):
-                if one.after == record.id:
+                if record.id in one.awaits:
                     context.tell(f"{one.id} still waits for {record.id} to land; af stop {one.id} ends that")
     yield from told(stop_running(farm, others, "by af stop"), alone=alone)
     start_later(farm)

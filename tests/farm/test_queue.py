@@ -175,8 +175,13 @@ def test_a_builder_that_waits_is_no_half_made_one(limited: Path, af: Af) -> None
         if words[0] != "resume":
             assert "two has not begun\n  It has made nothing yet.\nhint: af queue" in done.stderr
     spawn(af, "Three", "--name", "three", "--after", "two")
-    assert "three still waits for two to land; af stop three ends that" in af("stop", "two").stderr
+    four = spawn(af, "Four", "--name", "four", "--after", "one,two")["builder"]
+    assert four["status"]["reason"].endswith("for one and two to land")
+    stopped = af("stop", "two").stderr
+    for name in ("three", "four"):
+        assert f"{name} still waits for two to land; af stop {name} ends that" in stopped
     assert "for two, which is not there any more, to land" in af("queue").stdout
+    assert "for one and two, which is not there any more, to land" in af("queue").stdout
     assert af("conflicts").returncode == 0
 
 

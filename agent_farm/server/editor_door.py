@@ -7,7 +7,6 @@ is opened and left leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import secrets
 import time
@@ -34,10 +33,8 @@ from agent_farm.operations.requests import read_request
 from agent_farm.operations.status import Colleague
 from agent_farm.operations.table import load
 from agent_farm.runtimes import get_adapter
-from agent_farm.server.editor_lines import own_lines
 from agent_farm.server.editor_words import (
     MODES,
-    Briefly,
     as_acp_error,
     asks_and_has_ended,
     modes_of,
@@ -293,11 +290,3 @@ class EditorAgent:
 
     async def _tell(self, session: Session, update: Any) -> None:
         await self._client.session_update(session_id=session.id, update=update)
-
-
-async def serve_editor(agent: Any) -> None:
-    """Until the editor closes its end."""
-    told = logging.StreamHandler()
-    told.setFormatter(Briefly("af acp: %(message)s"))
-    logging.getLogger().addHandler(told)
-    await acp.run_agent(agent, await own_lines())

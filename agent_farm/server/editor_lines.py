@@ -9,6 +9,8 @@ from typing import Any
 
 import acp
 
+from agent_farm.server.editor_words import Briefly
+
 _LONGEST_LINE = 1 << 26  # files that the person points to are in it
 
 
@@ -40,6 +42,9 @@ class Lines:
         """Standard output is not ours to close."""
 
 
-async def own_lines() -> Lines:
-    """Of this program's standard input and output."""
-    return Lines(*await acp.stdio_streams(limit=_LONGEST_LINE))
+async def serve_editor(agent: Any) -> None:
+    """Until the editor closes its end."""
+    told = logging.StreamHandler()
+    told.setFormatter(Briefly("af acp: %(message)s"))
+    logging.getLogger().addHandler(told)
+    await acp.run_agent(agent, Lines(*await acp.stdio_streams(limit=_LONGEST_LINE)))

@@ -55,6 +55,8 @@ def require_steady_clock(paths: FarmPaths, *, asked: bool) -> None:
 
 def _look(paths: FarmPaths) -> tuple[_Look, float]:
     """As it is on record from now on, and by how many seconds the clock jumped ahead just now."""
+    if not paths.state.is_dir():  # no farm yet: nothing is old, and nothing keeps a file of ours out of git
+        return _Look(time.time()), 0.0
     with file_lock(paths.locks / "clock.lock"):
         return _compared(paths, time.time())
 

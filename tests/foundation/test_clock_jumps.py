@@ -71,3 +71,9 @@ def test_what_was_removed_outlives_a_jump(repo: Path, af: Af) -> None:
     assert (refused.returncode, "the clock may be wrong" in refused.stderr) == (1, True)
     assert "one" in af("restore", "--list").stdout
     wait_until(lambda: "one of" in af("prune", "--expire", "1s").stdout, what="the same command again")
+
+
+def test_an_expiry_where_no_farm_is_leaves_nothing_for_git_to_show(repo: Path, af: Af) -> None:
+    before = sorted(repo.iterdir())
+    assert af("prune", "--expire", "1h").returncode == 0
+    assert sorted(repo.iterdir()) == before

@@ -10,6 +10,7 @@
     ├── ConsentNeeded         1    a command or copy from the repository that nobody has agreed to
     ├── ToolMissing           1    git, tmux or a runtime is not usable
     ├── WorkWouldBeLost       4    refused, because it exists nowhere else
+    ├── Unreachable           1    another machine could not be asked
     ├── NotDelivered          5    held, or not confirmed
     └── TimedOut            124
 
@@ -121,6 +122,12 @@ class ToolMissing(AgentFarmError):
 class WorkWouldBeLost(AgentFarmError):
     code = "work-would-be-lost"
     exit_code = 4
+
+
+class Unreachable(AgentFarmError):
+    """Says nothing of what is there."""
+
+    code = "unreachable"
 
 
 class NotDelivered(AgentFarmError):

@@ -94,6 +94,8 @@ class FarmPaths:
     comparisons = _Inside("comparisons.json")
     # when what deletes by age looked last
     clock = _Inside("clock.json")
+    # the machines of the fleet, and who is on them
+    fleet = _Inside("fleet.json")
     # what came of checks, and their logs
     checks = _Inside("checks")
     runs = _Inside("runs")

@@ -55,6 +55,7 @@ KEYS = (
         "What the id of a task is made of: its hash, or its first words",
         choices=("hash", "words"),
     ),
+    Key("spawn.on", str, None, "Machine of the fleet that builders start on; without it this one"),
     Key(
         "spawn.permissions",
         str,

@@ -18,12 +18,12 @@ ROOMS_OF_FLOOR = {
     "operation": {"operations", "live"},
     "landing": {"landing", "review"},
     "use case": {
-        "farm", "sessions", "ask",
+        "farm", "sessions", "ask", "fleet",
         # the server as it is seen from outside: where it is, how it is started, asked and ended
         "server.address", "server.client", "server.launching", "server.stopping",
         "server.tokens", "server.variables",
     },
-    "edge": {"git", "forge", "governor", "tmux", "runtimes", "pane", "builders.registry"},
+    "edge": {"git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "clock_jumps", "consent", "descendants", "disk", "documents", "errors", "inside",
         "launch", "loopback", "own_files", "paths", "ports", "printable", "processes", "settings",
@@ -273,6 +273,18 @@ def test_status_with_builders_stays_light(repo: Path) -> None:
     loaded_by("spawn", "--runtime", "demo", "Fix", cwd=repo)
     loaded = loaded_by("status", cwd=repo)
     assert sorted(name for name in HEAVY if name in loaded) == []
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["spawn", "--runtime", "demo", "Fix"]], ids=" ".join)
+def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str]) -> None:
+    loaded = loaded_by(*arguments, cwd=repo)
+    rooms = (
+        "agent_farm.fleet",
+        "agent_farm.ssh",
+        "agent_farm.operations.fleet",
+        "agent_farm.operations.elsewhere",
+    )
+    assert sorted(name for name in loaded if name.startswith(rooms)) == []
 
 
 def test_status_makes_few_dataclasses(repo: Path) -> None:

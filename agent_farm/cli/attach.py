@@ -33,7 +33,21 @@ def attach(id: str | None, read_only: bool) -> None:
     Detach as in tmux: prefix d (by default Ctrl-b d). Where the client was switched, prefix L goes back.
     """
     farm = current_farm(tolerant=True)
+    if id and farm.paths.fleet.exists():
+        attach_elsewhere(farm, id, read_only=read_only)
     attach_to(farm.require(id) if id else choose_builder(farm), read_only=read_only)
+
+
+def attach_elsewhere(farm: Farm, id: str, *, read_only: bool = False) -> None:
+    """By `af attach` there, if the builder is on another machine of the fleet."""
+    from agent_farm.fleet.calling import terminal_argv
+    from agent_farm.operations.elsewhere import elsewhere_of
+
+    if found := elsewhere_of(farm, id):
+        book, whole, host = found
+        require_terminal(hint=as_command("af", "capture", whole))
+        argv = terminal_argv(book, host, "attach", *(["--read-only"] if read_only else []), id=whole)
+        os.execvp(argv[0], argv)
 
 
 def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:

@@ -74,6 +74,7 @@ COMMANDS = {
     "runtimes": Entry("runtimes", "runtimes", "Farm", "List AI CLIs and test their setup"),
     "adapter": Entry("runtimes", "adapter", "Farm", "Run or find the adapter executables that af ships"),
     "config": Entry("config", "config", "Farm", "Show and change settings"),
+    "fleet": Entry("fleet", "fleet", "Farm", "Add, look at and remove machines that builders work on"),
     "pool": Entry("upkeep", "pool", "Farm", "Keep worktrees ready for the next spawns"),
     "notify": Entry("upkeep", "notify", "Farm", "Try the targets of notify.to"),
     "tmux": Entry("tmux_lines", "tmux_lines", "Farm", "Print lines for tmux.conf: a key and a segment"),

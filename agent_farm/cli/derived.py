@@ -221,7 +221,7 @@ def _carry_out(typed: Typed, way: Way) -> int:
             return code
     operation, parts = typed.operation, list[Any]()
     try:
-        for part in operation.run(typed.context, typed.request):
+        for part in operation.parts(typed.context, typed.request):
             parts.append(part)
             typed.progress.clear()
             if isinstance(part, Failure):

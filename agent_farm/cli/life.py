@@ -6,7 +6,7 @@ import click
 from msgspec.structs import replace
 
 from agent_farm.builders.prompts import GO_ON
-from agent_farm.cli.attach import attach_to
+from agent_farm.cli.attach import attach_elsewhere, attach_to
 from agent_farm.cli.cells import counted, cut
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.forgotten import show_forgotten
@@ -60,6 +60,8 @@ def _show_resumed(found: Resumed) -> None:
 
 def _attach(typed: Typed, found: Resumed) -> None:
     if typed.values["attach"]:
+        if found.builder.host:
+            attach_elsewhere(typed.context.farm, found.builder.id)
         attach_to(found.builder)
 
 

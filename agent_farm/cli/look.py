@@ -33,6 +33,8 @@ def _follow(typed: Typed) -> int | None:
         return None
     if typed.as_json:
         raise UsageError("Flags are mutually exclusive: --follow, --json", hint="af logs --help")
+    if typed.context.farm.paths.fleet.exists():
+        _require_here(typed.context.farm, typed.request.id)
     farm, record = typed.context.farm, choose(typed.context, typed.request.id)
     shown = -typed.request.limit
     while True:
@@ -43,6 +45,18 @@ def _follow(typed: Typed) -> int | None:
         if ended:
             return 0
         time.sleep(_FOLLOW_SECONDS)
+
+
+def _require_here(farm: Farm, id: str) -> None:
+    from agent_farm.fleet.calling import by_hand
+    from agent_farm.operations.elsewhere import elsewhere_of
+
+    if found := elsewhere_of(farm, id):
+        book, whole, host = found
+        raise UsageError(
+            f"--follow is not for a builder on another machine, and {whole} is on {host}",
+            hint=by_hand(book.machine(host), "logs", "--follow", whole),
+        )
 
 
 def _has_ended(farm: Farm, id: str) -> bool:

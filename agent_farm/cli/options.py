@@ -79,7 +79,26 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
     def items(farm: Farm) -> list[CompletionItem]:
         records = farm.registry.read()
-        return [CompletionItem(id, help=record.title[:60]) for id, record in records.items()]
+        found = {id: record.title for id, record in records.items()} | _titles_elsewhere(farm)
+        return [CompletionItem(id, help=title[:60]) for id, title in found.items()]
+
+    return completed(items, incomplete)
+
+
+def _titles_elsewhere(farm: Farm) -> dict[str, str]:
+    """Of builders on other machines, by their ids."""
+    if not farm.paths.fleet.exists():
+        return {}
+    from agent_farm.fleet.book import read_book
+
+    return {id: placed.title for id, placed in read_book(farm).builders.items()}
+
+
+def complete_machines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        from agent_farm.fleet.book import read_book
+
+        return [CompletionItem(host) for host in ("local", *read_book(farm).machines)]
 
     return completed(items, incomplete)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from agent_farm.cli.attach import attach_to, require_attachable
+from agent_farm.cli.attach import attach_elsewhere, attach_to, require_attachable
 from agent_farm.cli.completing import (
     complete_after,
     complete_branches,
@@ -26,6 +26,7 @@ from agent_farm.cli.completing import (
 from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import (
     complete_ids,
+    complete_machines,
     text_of,
 )
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
@@ -94,7 +95,11 @@ def _show(part: Spawned | OneOfSeveral) -> None:
         narrate(printable(f"It waits: {one.status.reason}."))
         narrate_hint("af queue")
     else:
-        place = min(one.worktree, os.path.relpath(one.worktree), key=len)
+        place = (
+            f"{one.host}:{one.worktree}"
+            if one.host
+            else min(one.worktree, os.path.relpath(one.worktree), key=len)
+        )
         narrate(printable(f"{one.runtime} starts on {one.branch} in {place}"))
         if found is part:
             narrate_hint(f"af attach {one.id}")
@@ -103,6 +108,8 @@ def _show(part: Spawned | OneOfSeveral) -> None:
 def _attach(typed: Typed, found: Spawned) -> None:
     one = found.builder
     if typed.values["attach"] and one is not None and one.status.state != "queued":
+        if one.host:
+            attach_elsewhere(typed.context.farm, one.id)
         attach_to(one)
 
 
@@ -202,6 +209,7 @@ spawn = command_of(
         "sparse": "A,B",
         "args": "JSON",
         "role": "FILE",
+        "on": "HOST",
         "base": "REF",
         "branch": "EXISTING",
         "name": "NAME",
@@ -221,6 +229,7 @@ spawn = command_of(
         "branch": complete_branches,
         "after": complete_after,
         "stack": complete_ids,
+        "on": complete_machines,
         "runtimes": complete_runtimes_of_several,
     },
     epilog=EPILOG,

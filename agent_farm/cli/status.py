@@ -105,7 +105,7 @@ def _picture(typed: Typed) -> str:
 
 
 def _found(typed: Typed) -> list[Builder]:
-    parts = typed.operation.run(typed.context, typed.request)
+    parts = typed.operation.parts(typed.context, typed.request)
     return [builder for part in parts if isinstance(part, tuple) for builder in part]
 
 

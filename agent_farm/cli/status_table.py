@@ -87,11 +87,17 @@ def _row(builder: Builder, now: float) -> _Row:
         status.source,
         age(now - status.at) if status.at else "",
         _git(builder, now),
-        f"{record.runtime} unlocked" if record.unlocked else record.runtime,
+        _runtime(builder),
         usage_words(builder.usage),
         "" if record.id in record.branch else record.branch,
         printable(unfinished + " ".join(record.title.split())),
     )
+
+
+def _runtime(builder: Builder) -> str:
+    """With the machine that it works on, if not this one."""
+    runtime = f"{builder.record.runtime} unlocked" if builder.record.unlocked else builder.record.runtime
+    return f"{runtime} on {builder.host}" if builder.host else runtime
 
 
 def _reason(builder: Builder) -> list[str]:

@@ -35,8 +35,8 @@ from agent_farm.processes import processes_of_runs
 
 _NAMESPACE = Path("/proc/self/ns/mnt")
 _LOCK_SECONDS = 30.0
-# A copy of these would let the original's server, token and logins be taken for the copy's.
-_OF_THE_SERVER = ("server.json", "architect.token", "dashboard-logins.json")
+# A copy of these would let the original's server, token, logins and machines be taken for the copy's.
+_OF_THE_ORIGINAL = ("server.json", "architect.token", "dashboard-logins.json", "fleet.json")
 
 Change = Literal["moved", "copied"]
 _Name = Annotated[str, Meta(pattern=r"\A[a-z0-9-]+\Z")]
@@ -194,7 +194,7 @@ def _leave_original(repository: Repository, paths: FarmPaths, home: Home) -> Pla
         )
     trees = reconnect_worktrees(repository, _begin(repository, paths, home))
     for directory in (paths.state, *(paths.state / "butlers").glob("*")):
-        for name in _OF_THE_SERVER:
+        for name in _OF_THE_ORIGINAL:
             (directory / name).unlink(missing_ok=True)
     with Registry(paths).edit() as records:
         for id, record in list(records.items()):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Builder(Struct, frozen=True):
     """What `af status` shows of one builder; `git` is None where it was not asked for or is not known.
 
-    `renamed_from` is its branch until this look.
+    `renamed_from` is its branch until this look, `host` the machine it is on, if not this one.
     """
 
     record: BuilderRecord
@@ -36,6 +36,7 @@ class Builder(Struct, frozen=True):
     renamed_from: str | None = None
     proof: Proof | None = None
     pull_request: PullRequest | None = None
+    host: str | None = None
 
 
 def list_builders(

@@ -154,4 +154,5 @@ CONFLICTS = reads(
     ForeseenConflicts,
     _foresee,
     pool="conflicts",
+    elsewhere="home",
 )

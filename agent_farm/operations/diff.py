@@ -119,4 +119,5 @@ DIFF = reads(
     pool="diff",
     details="What it merged in from its base is left out. Without a worktree, the diff is that of the"
     " builder's branch.",
+    elsewhere="there",
 )

@@ -273,6 +273,7 @@ LAND = Operation(
     details="Each check runs on exactly the tree that lands. Work that conflicts, or fails a check by"
     " itself, goes back to its builder as a message, and the queue moves on. A killed landing"
     " continues with `land_continue`.",
+    elsewhere="home",
 )
 LAND_STATUS = Operation(
     "land_status",
@@ -284,6 +285,7 @@ LAND_STATUS = Operation(
     effect="reads",
     tolerant=True,
     pool="look",
+    elsewhere="home",
 )
 LAND_CONTINUE = Operation(
     "land_continue",
@@ -294,4 +296,5 @@ LAND_CONTINUE = Operation(
     _last,
     effect="changes",
     outside=True,
+    elsewhere="home",
 )

@@ -61,4 +61,5 @@ LAND_ABORT = acts(
     Nothing,
     LandingQueue,
     _abort,
+    elsewhere="home",
 )

@@ -36,7 +36,9 @@ def _capture(context: Context, request: Capture) -> Captured:
     return Captured(id=record.id, screen=screen, options=options_of(screen))
 
 
-CAPTURE = reads("capture", "Print what a builder's screen shows now", Capture, Captured, _capture)
+CAPTURE = reads(
+    "capture", "Print what a builder's screen shows now", Capture, Captured, _capture, elsewhere="there"
+)
 
 
 class Logs(Request):
@@ -61,7 +63,12 @@ def _logs(context: Context, request: Logs) -> Logged:
 
 
 LOGS = reads(
-    "logs", "Print what happened to a builder: events of its launcher and its runtime", Logs, Logged, _logs
+    "logs",
+    "Print what happened to a builder: events of its launcher and its runtime",
+    Logs,
+    Logged,
+    _logs,
+    elsewhere="there",
 )
 
 
@@ -104,5 +111,10 @@ def _text_of(file: Path) -> str | None:
 
 
 PROMPT = reads(
-    "prompt", "Show the prompt and the role that a builder was started with", OneBuilder, Told, _prompt
+    "prompt",
+    "Show the prompt and the role that a builder was started with",
+    OneBuilder,
+    Told,
+    _prompt,
+    elsewhere="there",
 )

@@ -213,4 +213,5 @@ MERGE = Operation(
     details="Here is the main checkout, or your own linked worktree if you are in one. The merge is refused,"
     " and nothing changes, if it would conflict or touch files with uncommitted changes, or if a check"
     " ([merge] check, else those of [check]) or a hook of the repository fails.",
+    elsewhere="home",
 )

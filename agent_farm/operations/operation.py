@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Effect = Literal["reads", "changes", "destroys"]
 CallerKind = Literal["architect", "session", "builder"]
 Door = Literal["terminal", "mcp", "http"]
+Elsewhere = Literal["refused", "there", "home"]
 
 ARCHITECT: frozenset[CallerKind] = frozenset({"architect"})
 SESSIONS: frozenset[CallerKind] = frozenset({"architect", "session"})
@@ -88,6 +89,7 @@ def exit_code_of(failures: Sequence[Failure]) -> int:
 
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
+_NAMING = {"id", "ids"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,9 @@ class Operation(Generic[R, A]):
 
     `serve` carries it out on the loop of the farm's server, where alone it can be; `run` then has it done
     there. `doors` are those that offer it.
+
+    `elsewhere` is what becomes of it for a builder on another machine: it is done `there`, or at `home` with
+    the work fetched first, or refused by name.
     """
 
     name: str
@@ -188,15 +193,26 @@ class Operation(Generic[R, A]):
     pool: str | None = None
     serve: Callable[[Context, R], Awaitable[A]] | None = None
     doors: frozenset[Door] = DOORS
+    elsewhere: Elsewhere = "refused"
     details: str = ""
 
     @property
     def text(self) -> str:
         return f"{self.summary}.\n\n{self.details}".rstrip()
 
+    def parts(self, context: Context, request: R) -> Iterator[Any]:
+        """As `run`, for builders on any machine of the farm; without a fleet that is one look for a file."""
+        if self.serve is None and (self.elsewhere != "refused" or _NAMING & {*request.__struct_fields__}):
+            farm = context.farm_if_there
+            if farm is not None and farm.paths.fleet.exists():
+                from agent_farm.operations.elsewhere import run_anywhere
+
+                return run_anywhere(self, context, request)
+        return self.run(context, request)
+
     def answer_to(self, context: Context, request: R) -> A:
         """All of it at once."""
-        return self.collect(list(self.run(context, request)))
+        return self.collect(list(self.parts(context, request)))
 
 
 def reads(

@@ -204,4 +204,5 @@ PRUNE = Operation(
         forgotten=Forgotten,
     ),
     effect="destroys",
+    elsewhere="there",
 )

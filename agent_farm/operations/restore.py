@@ -67,6 +67,7 @@ RESTORE = acts(
     Restored,
     _restore,
     details="It comes back stopped; af resume continues its conversation.",
+    elsewhere="there",
 )
 
 
@@ -95,5 +96,10 @@ def _list(context: Context, request: Removed) -> AllRemoved:
 
 
 REMOVED = reads(
-    "removed", "List removed builders that can be restored, newest first", Removed, AllRemoved, _list
+    "removed",
+    "List removed builders that can be restored, newest first",
+    Removed,
+    AllRemoved,
+    _list,
+    elsewhere="there",
 )

@@ -68,6 +68,7 @@ RESUME = acts(
     outside=True,
     pool="start",
     details="A builder whose turn was cut short is `interrupted` until it is told to continue.",
+    elsewhere="there",
 )
 
 

@@ -93,6 +93,7 @@ SEND = Operation(
     effect="changes",
     tolerant=True,
     outside=True,
+    elsewhere="there",
 )
 
 
@@ -118,6 +119,7 @@ MESSAGE_BUILDER = acts(
     tolerant=True,
     outside=True,
     pool="send",
+    elsewhere="there",
 )
 
 
@@ -144,6 +146,7 @@ SEND_KEYS = Operation(
     outside=True,
     pool="send",
     details="Look at the screen by `capture` before and after: what the keys do, nobody else can tell.",
+    elsewhere="there",
 )
 
 

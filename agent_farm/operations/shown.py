@@ -98,6 +98,10 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
         PullRequest | None, Meta(description="As it was when the forge was asked last; null without one")
     ]
 
+    host: Annotated[
+        str | None, Meta(description="The machine of the fleet that it is on; null: this one")
+    ] = None
+
     def __post_init__(self) -> None:
         """The record was looked at when it was read."""
 
@@ -112,6 +116,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
             usage=builder.usage,
             proof=builder.proof,
             pull_request=builder.pull_request,
+            host=builder.host,
         )
 
 

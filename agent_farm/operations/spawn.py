@@ -78,6 +78,11 @@ Part = Spawned | OneOfSeveral | Failure
 
 def _run(context: Context, request: Spawn) -> Iterator[Part]:
     """Every one of several is known to be possible before the first is made."""
+    if (host := request.on or context.farm.settings.text("spawn.on")) not in (None, "local"):
+        from agent_farm.operations.spawn_elsewhere import spawn_elsewhere
+
+        yield spawn_elsewhere(context, request, str(host))
+        return
     if request.spec is not None and request.item == "all":
         yield from _each_item(context, request)
     elif not is_several(request):

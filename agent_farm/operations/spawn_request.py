@@ -106,6 +106,10 @@ class Spawn(Request):
         bool, Meta(description="Prune the builder when its runtime ends, if its work has landed")
     ] = False
     dry_run: Annotated[bool, Meta(description="Show what would be created, and create nothing")] = False
+    on: Annotated[
+        str | None,
+        Meta(description="Machine of the fleet to start it on, or local; default: spawn.on, else local"),
+    ] = None
     yes: Yes = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -52,11 +52,12 @@ def config_of(farm: Farm, plan: Plan, name: Name) -> BuilderConfig:
 
 def free_name(farm: Farm, plan: Plan, records: Records) -> Name:
     """The first of the plan's names that no record, directory or branch has; ask under the lock."""
+    elsewhere = _ids_elsewhere(farm)
     if plan.work.type == "spec":
-        _require_no_builder(farm, plan, records)
+        _require_no_builder(farm, plan, records, elsewhere)
 
     def is_taken(name: Name) -> bool:
-        if name.id in records.ids or farm.paths.worktree(name.id).exists():
+        if name.id in records.ids or name.id in elsewhere or farm.paths.worktree(name.id).exists():
             return True
         return plan.start.existing_branch is None and farm.repository.branch_commit(name.branch) is not None
 
@@ -204,8 +205,22 @@ def _require_new_branch(farm: Farm, plan: Plan, records: Records) -> None:
         )
 
 
-def _require_no_builder(farm: Farm, plan: Plan, records: Records) -> None:
+def _ids_elsewhere(farm: Farm) -> Collection[str]:
+    """Those of builders on other machines, also of removed ones that can be restored."""
+    if not farm.paths.fleet.exists():
+        return ()
+    from agent_farm.fleet.book import read_book
+
+    book = read_book(farm)
+    return {*book.builders, *book.removed}
+
+
+def _require_no_builder(farm: Farm, plan: Plan, records: Records, elsewhere: Collection[str]) -> None:
     spec_id = next(plan.work.names()).id
+    if spec_id in elsewhere:
+        raise UsageError(
+            f"Project {spec_id} already has a builder, on another machine", hint=f"af status {spec_id}"
+        )
     if spec_id in records.unreadable:
         raise records.unreadable[spec_id]
     if spec_id in records:

@@ -63,6 +63,7 @@ STATUS = Operation(
     effect="reads",
     tolerant=True,
     pool="look",
+    elsewhere="there",
 )
 
 

@@ -139,4 +139,5 @@ STOP = Operation(
     tolerant=True,
     repeats=True,
     details="One that waits in the queue is taken out of it.",
+    elsewhere="there",
 )

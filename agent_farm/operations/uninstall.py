@@ -68,6 +68,8 @@ def _run(context: Context, request: Uninstall) -> Iterator[Part]:
 
 def _require_no_builders(farm: Farm) -> None:
     ids = sorted(farm.records().ids)
+    if not ids and farm.paths.fleet.exists():
+        raise WorkWouldBeLost("The farm still has machines", hint="af fleet status")
     if ids:
         raise WorkWouldBeLost(
             f"There {'are' if len(ids) > 1 else 'is'} still {len(ids)} builder{'s' * (len(ids) != 1)}",

@@ -104,4 +104,5 @@ WAIT = reads(
     pool="wait",
     waits=True,
     details="A builder that fails or vanishes ends the wait at once with an error.",
+    elsewhere="there",
 )

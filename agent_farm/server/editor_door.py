@@ -63,7 +63,7 @@ class EditorAgent:
     """What the editor's client calls. `order` is what every new builder is asked for with."""
 
     def __init__(self, order: Mapping[str, str], environ: Mapping[str, str]) -> None:
-        self._order, self._environ = order, environ
+        self._order, self._environ = {**order, "on": "local"}, environ  # the editor has the files of here
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sessions: dict[str, Session] = {}

@@ -47,6 +47,7 @@ WORDS = {
     "doctor": ["doctor"],
     "config": ["config", "list"],
     "pool": ["pool", "fill"],
+    "fleet": ["fleet", "status"],
     "notify": ["notify"],
     "costs": ["costs"],
     "tmux": ["tmux"],

@@ -25,7 +25,7 @@ DAMAGE = {
 }
 # These never look at the records.
 WITHOUT_RECORDS = {"init", "config", "completion", "sources", "runtimes", "schedule", "credentials", "butler"}
-WITHOUT_RECORDS |= {"tmux", "sessions", "pool", "trigger", "restore", "notify"}
+WITHOUT_RECORDS |= {"tmux", "sessions", "pool", "trigger", "restore", "notify", "fleet"}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -35,6 +35,7 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
     former, records = list(_former(farm)), farm.registry.read()
     made = {record.branch for record in former}
     known = {record.branch for record in (*records.values(), *former) if record.id in records.ids}
+    known |= _branches_elsewhere(farm)
     for branch in branches:
         if not branch.startswith(_PREFIX) or branch in known:
             continue
@@ -63,6 +64,15 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
                 f"the branch {branch} belonged to no builder that af knows of; its work has landed",
                 as_command("git", "-C", farm.root, "branch", "-d", branch),
             )
+
+
+def _branches_elsewhere(farm: Farm) -> set[str]:
+    """Of builders on other machines of the fleet."""
+    if not farm.paths.fleet.exists():
+        return set()
+    from agent_farm.fleet.book import read_book  # what few farms have
+
+    return {placed.branch for placed in read_book(farm).builders.values()}
 
 
 def _former(farm: Farm) -> Iterator[BuilderRecord]:

@@ -1,0 +1,91 @@
+"""`af fleet`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from agent_farm.cli.attach import attach_to
+from agent_farm.cli.derived import Way, command_of
+from agent_farm.cli.options import complete_machines
+from agent_farm.cli.output import answer, narrate, narrate_hint, printable
+from agent_farm.farm.farm import open_farm
+from agent_farm.fleet.calling import MARK
+from agent_farm.launch import as_command
+from agent_farm.operations.fleet import Fleet, FleetLeft
+from agent_farm.operations.for_home import answered, place_of
+
+
+def _show(found: Fleet) -> None:
+    for one in found.machines:
+        count = f"{one.builders} builder{'s' * (one.builders != 1)}"
+        how = f"cannot be asked: {one.problem}" if one.problem else f"{one.git}, Python {one.python}"
+        answer(printable(f"{one.host:<16} {count:<12} {how}"))
+        narrate(printable(f"  {one.address}, in {one.place}"))
+    if not found.machines:
+        narrate("The fleet has no machines.")
+        narrate_hint("af fleet add ssh://HOST")
+
+
+def _show_added(found: Fleet) -> None:
+    _show(found)
+    narrate_hint(as_command("af", "spawn", "--on", found.machines[0].host) + ' "…"')
+
+
+def _show_left(found: FleetLeft) -> None:
+    answer(f"{found.host} is out of the fleet")
+    narrate(printable(f"{found.place} stays there; what it holds is no more known here."))
+    for id in found.removed:
+        narrate(f"{id} can be restored there alone.")
+
+
+@click.command(hidden=True)
+def answer_home() -> None:
+    """Carry out one call of the machine that this one belongs to, read from standard input."""
+    data = sys.stdin.buffer.read()
+    answer(MARK)
+    for line in answered(data):
+        answer(json.dumps(line))
+
+
+@click.command(hidden=True)
+@click.argument("farm")
+@click.argument("id")
+@click.option("--directory", default="")
+@click.option("--read-only", is_flag=True)
+def attach_here(farm: str, id: str, directory: str, read_only: bool) -> None:
+    """Attach this terminal to a builder that was put here."""
+    attach_to(open_farm(place_of(directory, farm)).require(id), read_only=read_only)
+
+
+fleet = click.Group(
+    "fleet",
+    help="""Machines that builders of this farm work on, over ssh.
+
+    A machine needs git, tmux, Python and the same version of af. Its builders live in a farm of their own
+    there; all commands work on them from here by their ids.
+
+    \b
+      af fleet add ssh://big
+      af spawn --on big "Fix the login redirect"
+      af status
+      af merge ID
+    """,
+    commands={
+        "add": command_of(
+            Way("fleet_add", _show_added),
+            name="add",
+            metavars={"address": "ADDRESS", "program": "PATH"},
+        ),
+        "status": command_of(Way("fleet_status", _show), name="status"),
+        "remove": command_of(
+            Way("fleet_remove", _show_left),
+            name="remove",
+            complete={"host": complete_machines},
+        ),
+        "answer": answer_home,
+        "attach": attach_here,
+    },
+)

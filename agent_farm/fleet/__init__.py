@@ -1,0 +1,1 @@
+"""Builders on other machines: who is where, and how one machine is asked."""

@@ -1,0 +1,109 @@
+"""fleet.json: the machines of a farm, and which of its builders is on which of them.
+
+The registry of the farm knows nothing of them: what acts on builders here cannot mistake one of them for its
+own, and a farm without a fleet has no such file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from agent_farm.builders.events import Usage
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.ref_names import ObjectName
+from agent_farm.builders.status import Status
+from agent_farm.disk import file_lock
+from agent_farm.documents import load, store
+from agent_farm.errors import NotFound, there_are
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.git_state import GitState
+
+# What is read back becomes a word for ssh or git.
+Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")]
+Place = Annotated[str, Meta(pattern=r"\A/[^\x00-\x1f\x7f]*\Z", max_length=2000)]
+FARM_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
+_NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
+
+
+class Machine(Struct, frozen=True):
+    """`program` is `af` there, `place` the farm there. `problem` is why the last look failed; `pushed` are
+    the bases as they are known there."""
+
+    address: str
+    program: Place
+    place: Place
+    problem: str | None = None
+    asked_at: float = 0.0
+    pushed: dict[str, ObjectName] = field(default_factory=dict)
+
+
+class Row(Struct, frozen=True):
+    """A builder as its machine told of it last."""
+
+    record: BuilderRecord
+    status: Status
+    git: GitState | None
+    usage: Usage | None
+
+
+class Placed(Struct, frozen=True):
+    """A builder of this farm that is on another machine; without a `row` nobody has seen it there yet.
+
+    `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none.
+    """
+
+    host: Word
+    branch: str
+    base: str
+    base_commit: ObjectName
+    title: str
+    created_at: str
+    is_known: bool = False
+    gone: bool = False
+    row: Row | None = None
+
+
+class Book(Struct, frozen=True):
+    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored."""
+
+    farm: _NAME
+    machines: dict[Word, Machine] = field(default_factory=dict)
+    builders: dict[str, Placed] = field(default_factory=dict)
+    removed: dict[str, Placed] = field(default_factory=dict)
+
+    def machine(self, host: str) -> Machine:
+        if host not in self.machines:
+            why = there_are(host, sorted(self.machines)) if self.machines else "The fleet has none."
+            raise NotFound(f"No machine {host}", why=why, hint="af fleet add ssh://HOST")
+        return self.machines[host]
+
+    def on(self, host: str) -> Mapping[str, Placed]:
+        return {id: placed for id, placed in self.builders.items() if placed.host == host}
+
+
+def read_book(farm: Farm) -> Book:
+    try:
+        return load(farm.paths.fleet, Book)
+    except FileNotFoundError:
+        return Book(f"{farm.paths.farm_name}-{os.urandom(4).hex()}")
+
+
+@contextmanager
+def edit_book(farm: Farm) -> Iterator[list[Book]]:
+    """The book under its lock; what the block leaves in the list is stored when it ends well."""
+    with file_lock(farm.paths.fleet.with_suffix(".lock")):
+        book = read_book(farm)
+        held = [book]
+        yield held
+        if held[0] == book:
+            return
+        if held[0].machines or held[0].builders or held[0].removed:
+            store(farm.paths.fleet, held[0])
+        else:
+            farm.paths.fleet.unlink(missing_ok=True)

@@ -1,0 +1,131 @@
+"""Asking a machine of the fleet: one call is one `af fleet answer` there, which carries out one verb.
+
+What comes back was said by a machine that is believed less than this one: it is read line by line, bounded,
+and every field is checked by whoever asked. This module is all that knows how a machine is reached; another
+engine offers `call` and `line_to`, too.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_farm import __version__
+from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, error_of
+from agent_farm.fleet.book import FARM_NAME, Book, Machine
+from agent_farm.git.other_machine import Line
+from agent_farm.printable import printable
+from agent_farm.ssh.address import Address, parse_address
+from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
+
+MARK = "af-fleet-1"
+USUAL_SECONDS = 120.0
+_LONGEST_WORDS = 2000
+
+Tell = Callable[[str], None]
+
+
+class Call(Struct, frozen=True):
+    """What is asked of `farm`, below `directory` there ("": the usual place), by an `af` of that version.
+
+    `environment` is for what the call starts, and goes no other way.
+    """
+
+    software: str
+    farm: str
+    directory: str
+    verb: str
+    request: dict[str, Any]
+    environment: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if not FARM_NAME.fullmatch(self.farm):
+            raise ValueError(f"{self.farm!r:.60} cannot be the name of a farm")
+
+
+def call(
+    book: Book,
+    host: str,
+    verb: str,
+    request: Mapping[str, Any],
+    *,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = USUAL_SECONDS,
+    tell: Tell = lambda text: None,
+) -> dict[str, Any]:
+    """The document that it answers; its own error is raised, and Unreachable where it has not said."""
+    machine = book.machine(host)
+    address = parse_address(machine.address)
+    asked = Call(__version__, book.farm, address.directory, verb, dict(request), dict(environment or {}))
+    return call_program(address, machine.program, asked, seconds=seconds, tell=tell)
+
+
+def call_program(
+    address: Address, program: str, asked: Call, *, seconds: float, tell: Tell = lambda text: None
+) -> dict[str, Any]:
+    begun = False
+    lines = ask(address, [program, "fleet", "answer"], msgspec.json.encode(asked), seconds=seconds)
+    for line in lines:
+        if not begun:  # what a shell's own files print comes before it
+            begun = line.strip() == MARK.encode()
+            continue
+        said = _read(address, line)
+        if "told" in said:
+            tell(f"{address.host}: {_words(said['told'])}")
+        elif "error" in said:
+            raise _error(address, said["error"])
+        elif isinstance(said.get("answer"), dict):
+            return dict(said["answer"])
+    raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
+
+
+def line_to(machine: Machine) -> Line:
+    """How git reaches the farm there."""
+    address = parse_address(machine.address)
+    ssh = shlex.join(["ssh", *ssh_options(), "-T"])
+    return Line(address.destination, address.port, machine.place, ssh)
+
+
+def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:
+    """A program that has this terminal, run by `af` there."""
+    machine = book.machine(host)
+    address = parse_address(machine.address)
+    place = ["--directory", address.directory] if address.directory else []
+    return ssh_argv(address, [machine.program, "fleet", *words, *place, book.farm, id], terminal=True)
+
+
+def by_hand(machine: Machine, *words: str) -> str:
+    """The command that does it there, for a hint."""
+    address = parse_address(machine.address)
+    there = f"cd {shlex.quote(machine.place)} && {shlex.join([machine.program, *words])}"
+    return shlex.join(["ssh", "-t", *address.words, there])
+
+
+def _read(address: Address, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Unreachable(f"{address.host} answered what is no JSON", why=repr(line[:80]))
+    return found
+
+
+def _words(text: object) -> str:
+    return printable(str(text)[:_LONGEST_WORDS])
+
+
+def _error(address: Address, said: object) -> AgentFarmError:
+    said = said if isinstance(said, dict) else {}
+    evidence = said.get("evidence")
+    lines = [_words(one) for one in evidence[:50]] if isinstance(evidence, list) else []
+    why, hint = (None if said.get(name) is None else _words(said[name]) for name in ("why", "hint"))
+    what = f"{address.host}: {_words(said.get('what', 'it failed'))}"
+    if said.get("code") == ConsentNeeded.code:
+        return ConsentNeeded(what, why=why, evidence=lines)  # given by the same command with --yes, here too
+    return error_of(_words(said.get("code", "error"))[:60], what, why=why, hint=hint, evidence=lines)

@@ -1,0 +1,141 @@
+"""Commits to and from the same repository on another machine, which is believed in nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from agent_farm.builders.ref_names import OBJECT_NAME, is_branch_name
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable
+from agent_farm.git.git_process import GitError, run_git
+from agent_farm.git.repository import Repository
+from agent_farm.git.worktrees import branch_checked_out_at
+from agent_farm.launch import as_command
+
+_PUSH_SECONDS = 3600.0
+_FETCH_SECONDS = 600.0
+_COMMIT = re.compile(OBJECT_NAME)
+# On the command line they win over the person's files. What comes is checked, object by object.
+_SETTINGS = (
+    f"core.hooksPath={os.devnull}",
+    "protocol.allow=never",
+    "protocol.ssh.allow=always",
+    "transfer.fsckObjects=true",
+    "fetch.fsckObjects=true",
+    "fetch.prune=false",
+    "submodule.recurse=false",
+    "push.followTags=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+
+
+class Line(Struct, frozen=True):
+    """How git gets there: `ssh` is a command of fixed words, to which git adds its own."""
+
+    destination: str
+    port: int | None
+    directory: str
+    ssh: str
+
+    @property
+    def url(self) -> str:
+        port = f":{self.port}" if self.port else ""
+        return f"ssh://{self.destination}{port}{quote(self.directory)}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"GIT_SSH_COMMAND": self.ssh, "GIT_SSH_VARIANT": "ssh"}
+
+
+def _git(repository: Repository, line: Line, *words: str, seconds: float) -> str:
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    try:
+        return run_git(repository.root, *settings, *words, env=line.environment, timeout=seconds, apart=True)
+    except GitError as error:
+        if "Could not read from remote repository" not in error.stderr:
+            raise
+        why = next(iter(error.stderr.splitlines()), None)
+        raise Unreachable(f"{line.destination} cannot be reached by git", why=why) from error
+
+
+def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
+    """Each ref there is that commit then; only what is missing there travels."""
+    pairs = (f"+{commit}:{ref}" for ref, commit in refs.items())
+    words = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules", "--", line.url)
+    _git(repository, line, *words, *pairs, seconds=_PUSH_SECONDS)
+
+
+def fetched_ref(builder: str) -> str:
+    """Where its work lies as it was fetched last: refs of one machine never reach another name."""
+    return f"refs/agent-farm/fleet/{builder}"
+
+
+def fetch_branch(repository: Repository, line: Line, builder: str, theirs: str) -> str:
+    """The commit that the branch is at there, with its history here."""
+    if not is_branch_name(theirs):
+        raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {builder}")
+    words = (
+        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+        "--no-auto-maintenance", "--", line.url, f"+refs/heads/{theirs}:{fetched_ref(builder)}",
+    )  # fmt: skip
+    _git(repository, line, *words, seconds=_FETCH_SECONDS)
+    commit = fetched_commit(repository, builder)
+    if commit is None:
+        raise NotFound(f"The branch of {builder} could not be fetched")
+    return commit
+
+
+def fetched_commit(repository: Repository, builder: str) -> str | None:
+    with suppress(GitError):
+        found = run_git(
+            repository.root, "rev-parse", "--verify", "--quiet", f"{fetched_ref(builder)}^{{commit}}"
+        ).strip()
+        return found if _COMMIT.fullmatch(found) else None
+    return None
+
+
+def forget_fetched(repository: Repository, builder: str) -> None:
+    run_git(repository.root, "update-ref", "-d", fetched_ref(builder))
+
+
+def make_branch(repository: Repository, branch: str, commit: str) -> None:
+    """GitError where there is one."""
+    run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, "")
+
+
+def move_branch(repository: Repository, branch: str, commit: str, before: str | None) -> None:
+    """To where the builder is, unless somebody has moved it here, or stands on it."""
+    now = repository.branch_commit(branch)
+    if now == commit:
+        return
+    if now is not None and now != before:
+        raise AgentFarmError(
+            f"{branch} has been moved here",
+            why="The builder's work lies beside it, and neither was changed.",
+            hint=as_command("git", "-C", repository.root, "log", "--oneline", f"{branch}...{commit}"),
+        )
+    if (place := branch_checked_out_at(repository, branch)) is not None:
+        raise AgentFarmError(
+            f"{branch} is checked out in {place}",
+            why="The builder has gone on, and what is checked out is not moved.",
+            hint=as_command("git", "-C", place, "switch", "--detach"),
+        )
+    run_git(repository.root, "update-ref", f"refs/heads/{branch}", commit, now or "")
+
+
+def drop_branch(repository: Repository, branch: str, commit: str) -> bool:
+    """Whether it is gone: one that is elsewhere by now, or checked out, stays."""
+    if repository.branch_commit(branch) is None:
+        return True
+    if branch_checked_out_at(repository, branch) is not None:
+        return False
+    with suppress(GitError):
+        run_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", commit)
+        return True
+    return False

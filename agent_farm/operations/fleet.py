@@ -1,0 +1,204 @@
+"""`fleet_add`, `fleet_status`, `fleet_remove`: the machines that builders of this farm can work on."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct, structs
+
+from agent_farm import __version__
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, WorkWouldBeLost
+from agent_farm.farm.farm import Farm
+from agent_farm.fleet.book import Book, Machine, edit_book, read_book
+from agent_farm.fleet.calling import Call, call_program
+from agent_farm.git.asking import side_by_side
+from agent_farm.git.git_process import run_git
+from agent_farm.git.ignoring import keep_apart
+from agent_farm.operations.fleet_look import answer_of
+from agent_farm.operations.for_home import Hello, Welcome
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, acts, single
+from agent_farm.ssh.address import Address, parse_address
+from agent_farm.ssh.connection import ask
+
+_SECONDS = 60.0
+_LOOK_SECONDS = 15.0
+# What a shell that nobody typed into has on its PATH, and where pip and the documentation put a program.
+_PROBE = """
+PATH="$PATH:$HOME/.local/bin:$HOME/.local/share/agent-farm/venv/bin"
+for tool in git tmux python3 af; do printf 'af-probe %s %s\\n' "$tool" "$(command -v "$tool")"; done
+"""
+_PERSONS: frozenset[Door] = frozenset({"terminal"})  # it runs programs on other machines as this person
+
+
+class FleetAdd(Request):
+    address: Annotated[
+        str, Meta(description="The machine: ssh://[USER@]HOST[:PORT][/DIRECTORY]; it is called HOST")
+    ]
+    program: Annotated[
+        str | None, Meta(description="Where af is there; default: the one on its PATH, or in ~/.local")
+    ] = None
+
+
+class MachineShown(Struct, frozen=True):
+    """`problem` is why it could not be asked; what is there is null then."""
+
+    host: str
+    address: str
+    program: str
+    place: Annotated[str, Meta(description="Where this farm's builders are there")]
+    builders: int
+    problem: str | None = None
+    git: str | None = None
+    tmux: str | None = None
+    python: str | None = None
+
+
+class Fleet(Answer):
+    machines: tuple[MachineShown, ...]
+
+
+def _add(context: Context, request: FleetAdd) -> Fleet:
+    farm, address = context.farm, parse_address(request.address)
+    host = address.host
+    if host == "local":
+        raise UsageError("No machine can be called local", why="--on local means this one.")
+    book = read_book(farm)
+    if host in book.machines:
+        raise UsageError(f"{host} is in the fleet", hint=f"af fleet remove {host}")
+    found = _probe(address)
+    program = request.program or found["af"]
+    if not program.startswith("/"):
+        raise _no_af(address, program)
+    keep_apart(farm.repository)
+    with edit_book(farm) as held:
+        welcome = _greet(farm, held[0], address, program, _SECONDS)
+        machine = Machine(address.text, program, welcome.place, asked_at=time.time())
+        held[0] = structs.replace(held[0], machines={**held[0].machines, host: machine})
+    return Fleet((_shown(held[0], host, welcome),))
+
+
+def _probe(address: Address) -> dict[str, str]:
+    lines = [line.decode("utf-8", "replace").split() for line in
+             ask(address, ["sh", "-c", _PROBE], b"", seconds=_SECONDS)]  # fmt: skip
+    found = {words[1]: words[2] if len(words) == 3 else "" for words in lines if words[:1] == ["af-probe"]}
+    missing = [tool for tool in ("git", "tmux", "python3") if not found.get(tool)]
+    if missing:
+        raise ToolMissing(
+            f"{address.host} has no {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(missing)}"
+        )
+    return {"af": "", **found}
+
+
+def _no_af(address: Address, program: str) -> AgentFarmError:
+    if program:
+        return UsageError(f"--program {program!r:.60} is no absolute path", hint="af fleet add --help")
+    venv = "~/.local/share/agent-farm/venv"
+    return ToolMissing(
+        f"{address.host} has no af",
+        why="af installs nothing there by itself.",
+        hint=f"ssh {' '.join(address.words)} 'python3 -m venv {venv} && "
+        f"{venv}/bin/pip install codev-agent-farm=={__version__}'",
+    )
+
+
+def _greet(farm: Farm, book: Book, address: Address, program: str, seconds: float) -> Welcome:
+    def own(*words: str) -> str | None:
+        return run_git(farm.root, *words, ok=(0, 1)).strip() or None
+
+    form = own("rev-parse", "--show-object-format") or "sha1"
+    hello = Hello(form, own("config", "user.name"), own("config", "user.email"))
+    asked = Call(
+        __version__,
+        book.farm,
+        address.directory,
+        "hello",
+        {k: v for k, v in structs.asdict(hello).items() if v},
+    )
+    return answer_of(Welcome, call_program(address, program, asked, seconds=seconds), address.host)
+
+
+def _status(context: Context, request: Nothing) -> Fleet:
+    farm = context.farm
+    book = read_book(farm)
+    questions = {
+        host: partial(_greet, farm, book, parse_address(one.address), one.program, _LOOK_SECONDS)
+        for host, one in book.machines.items()
+    }
+    found = side_by_side(questions) if questions else {}
+    return Fleet(tuple(_shown(book, host, answer) for host, answer in found.items()))
+
+
+def _shown(book: Book, host: str, found: Welcome | AgentFarmError) -> MachineShown:
+    machine, count = book.machines[host], len(book.on(host))
+    own = (host, machine.address, machine.program, machine.place, count)
+    if isinstance(found, AgentFarmError):
+        return MachineShown(*own, problem=found.sentence)
+    return MachineShown(*own, git=found.git, tmux=found.tmux, python=found.python)
+
+
+class FleetRemove(Request):
+    host: Annotated[str, Meta(description="The machine")]
+
+
+class FleetLeft(Answer):
+    """`place` is what stays there; `removed` are ids that can be restored there alone from now on."""
+
+    host: str
+    place: str
+    removed: tuple[str, ...] = ()
+
+
+def _remove(context: Context, request: FleetRemove) -> FleetLeft:
+    host = request.host
+    with edit_book(context.farm) as held:
+        book = held[0]
+        machine = book.machine(host)
+        if there := sorted(book.on(host)):
+            raise WorkWouldBeLost(
+                f"{len(there)} builder{'s are' if len(there) > 1 else ' is'} on {host}",
+                evidence=there[:20],
+                hint=f"af prune --stop {' '.join(there[:5])}",
+            )
+        removed = tuple(id for id, one in book.removed.items() if one.host == host)
+        held[0] = structs.replace(
+            book,
+            machines={name: one for name, one in book.machines.items() if name != host},
+            removed={id: one for id, one in book.removed.items() if one.host != host},
+        )
+    return FleetLeft(host, machine.place, removed)
+
+
+FLEET_ADD = Operation(
+    "fleet_add",
+    "Add a machine that builders of this farm can work on",
+    FleetAdd,
+    Fleet,
+    single(_add),
+    effect="changes",
+    outside=True,
+    doors=_PERSONS,
+    details="Asks over ssh whether git, tmux, Python and the same af are there, and makes an empty"
+    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Installs nothing.",
+)
+FLEET_STATUS = Operation(
+    "fleet_status",
+    "Ask the machines of the fleet how they are",
+    Nothing,
+    Fleet,
+    single(_status),
+    effect="reads",
+    tolerant=True,
+    doors=_PERSONS,
+)
+FLEET_REMOVE = acts(
+    "fleet_remove",
+    "Take a machine out of the fleet; refused while builders are there",
+    FleetRemove,
+    FleetLeft,
+    _remove,
+    tolerant=True,
+    doors=_PERSONS,
+    details="What lies on the machine stays there.",
+)

@@ -1,0 +1,132 @@
+"""Asking machines for a verb: one call for each, and the parts that `run` has yielded there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.fleet.book import Book
+from agent_farm.fleet.calling import call
+from agent_farm.operations.fleet_look import answer_of
+from agent_farm.operations.operation import Context, Failure, Operation, only
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.runtimes import get_adapter
+
+_WAITING_SECONDS = 24 * 3600.0
+_STARTING_SECONDS = 600.0
+
+Verb = Operation[Any, Any]
+
+
+def with_ids(request: Any, ids: Sequence[str]) -> Any:
+    if "ids" in request.__struct_fields__:
+        return structs.replace(request, ids=tuple(ids))
+    return structs.replace(request, id=ids[0])
+
+
+def ask_each(verb: Verb, context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Any]:
+    """One call for each machine; what cannot be asked of one stops none of the others."""
+    hosts: dict[str, list[str]] = {}
+    for id in ids:
+        hosts.setdefault(book.builders[id].host, []).append(id)
+    for host, own in hosts.items():
+        try:
+            yield from _parts(verb, ask_machine(verb, context, book, with_ids(request, own), host, own))
+        except AgentFarmError as error:
+            if (len(hosts) == 1 and verb.collect is only) or len(ids) == 1:
+                raise
+            yield from _failed(verb, own, error)
+
+
+def _failed(verb: Verb, ids: Sequence[str], error: AgentFarmError) -> Iterator[Any]:
+    if verb.name in ("send", "send_keys"):
+        from agent_farm.operations.send import Delivered
+
+        yield from (Delivered(id, "failed", error.sentence) for id in ids)
+    else:
+        yield from (Failure.of(id, error) for id in ids)
+
+
+def ask_machine(
+    verb: Verb, context: Context, book: Book, request: Any, host: str, ids: Collection[str]
+) -> Any:
+    """Its answer, which is about these builders and no other."""
+    seconds = _STARTING_SECONDS
+    if verb.waits:
+        seconds = _WAITING_SECONDS if request.timeout is None else request.timeout + _STARTING_SECONDS
+    environment = _keys_again(context, book, request.id) if verb.name == "resume" else {}
+    document = call(
+        book,
+        host,
+        verb.name,
+        fields_given(request),
+        environment=environment,
+        seconds=seconds,
+        tell=context.tell,
+    )
+    answer = answer_of(verb.answer, document, host)
+    told = {id for id in _ids_in(answer) if id not in ids}
+    if told:
+        raise Unreachable(f"{host} answered for {sorted(told)[0]!r:.60}, which it was not asked about")
+    return _with_host(answer, host)
+
+
+def _keys_again(context: Context, book: Book, id: str) -> dict[str, str]:
+    row = book.builders[id].row
+    return keys_of(context, row.record.runtime if row else None)
+
+
+def keys_of(context: Context, runtime: str | None) -> dict[str, str]:
+    """What of the caller's environment a builder of that runtime would get here: its keys, and env.pass."""
+    names = tuple(context.farm.settings.agreed("env.pass"))
+    if runtime is not None:
+        with suppress(ValueError):  # one that is known there alone
+            cli = get_adapter(runtime, context.farm.root).cli
+            names = (*names, *cli.own_variables(context.environ, None))
+    return {name: context.environ[name] for name in names if context.environ.get(name)}
+
+
+def fields_given(request: Struct) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(request)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _ids_in(answer: Any) -> Iterator[str]:
+    if isinstance(answer, str):
+        yield answer
+    elif isinstance(getattr(answer, "id", None), str):
+        yield answer.id
+    elif isinstance(answer, Struct):
+        for name in answer.__struct_fields__:
+            value = getattr(answer, name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, Struct) or (isinstance(one, str) and isinstance(value, tuple)):
+                    yield from _ids_in(one)
+
+
+def _with_host(answer: Any, host: str) -> Any:
+    """Builders in it say where they are."""
+    if isinstance(answer, BuilderShown):
+        return structs.replace(answer, host=host)
+    changed: dict[str, Any] = {}
+    for name in answer.__struct_fields__:
+        value = getattr(answer, name)
+        if isinstance(value, BuilderShown):
+            changed[name] = structs.replace(value, host=host)
+        elif isinstance(value, tuple) and any(isinstance(one, BuilderShown) for one in value):
+            changed[name] = tuple(structs.replace(one, host=host) for one in value)
+    return structs.replace(answer, **changed) if changed else answer
+
+
+def _parts(verb: Verb, answer: Any) -> Iterator[Any]:
+    """As `run` has yielded them there."""
+    if verb.collect is only:
+        yield answer
+        return
+    for name in answer.__struct_fields__:
+        yield from getattr(answer, name)

@@ -1,0 +1,103 @@
+"""Removing builders on other machines, by the evidence that is there, and bringing them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.fleet.book import Book, edit_book
+from agent_farm.fleet.calling import call
+from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
+from agent_farm.operations.fleet_asking import ask_machine
+from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
+from agent_farm.operations.operation import Context, Failure
+from agent_farm.operations.prune import PRUNE, Prune, Pruned, Removal, WouldRemove
+from agent_farm.operations.restore import Restored
+
+
+def prune(context: Context, book: Book, request: Prune, ids: Sequence[str]) -> Iterator[Any]:
+    """Its commits are here before anything is removed there, and what is to be landed on is known there."""
+    for id in ids:
+        try:
+            yield _prune(context, book, structs.replace(request, ids=(id,)), id)
+        except (AgentFarmError, OSError) as problem:
+            if len(request.ids) == 1:
+                raise
+            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
+            yield Failure.of(id, error)
+
+
+def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | WouldRemove | Failure:
+    farm, placed = context.farm, book.builders[id]
+    if _is_gone(book, id):
+        return _take_off(context, id, request)
+    fetch_work(farm, book, id)
+    pushed = push_bases(farm, book, placed.host)
+    with edit_book(farm) as held:
+        machine = structs.replace(held[0].machine(placed.host), pushed=pushed)
+        held[0] = structs.replace(held[0], machines={**held[0].machines, placed.host: machine})
+    found: Pruned = ask_machine(PRUNE, context, book, request, placed.host, [id])
+    if found.refused:
+        return found.refused[0]
+    if found.would_remove:
+        return WouldRemove(id=id)
+    removal = next((one for one in found.removed if one.id == id), None)
+    if removal is None:
+        raise AgentFarmError(f"{placed.host} has not said what became of {id}", hint=f"af status {id}")
+    return structs.replace(removal, branch=_take_down(context, id))
+
+
+def _is_gone(book: Book, id: str) -> bool:
+    """Asked now, whatever was seen before."""
+    try:
+        call(book, book.builders[id].host, "path", {"id": id})
+    except AgentFarmError as error:
+        if error.code != NotFound.code:
+            raise
+        return True
+    return False
+
+
+def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemove:
+    """One that its machine does not have: what was fetched of it stays, as a branch."""
+    if request.dry_run:
+        return WouldRemove(id=id)
+    with edit_book(context.farm) as held:
+        placed = held[0].builders[id]
+        builders = {other: one for other, one in held[0].builders.items() if other != id}
+        held[0] = structs.replace(held[0], builders=builders)
+    goes = drop_branch(context.farm.repository, placed.branch, placed.base_commit)
+    if not goes:
+        context.tell(f"{placed.branch} stays: nothing else is left of {id}")
+    return Removal(id, 0, placed.branch if goes else None, None, (), (), "")
+
+
+def _take_down(context: Context, id: str) -> str | None:
+    """Off the list of those that there are; its branch here goes, if it is where it was there."""
+    farm = context.farm
+    with edit_book(farm) as held:
+        placed = held[0].builders[id]
+        builders = {other: one for other, one in held[0].builders.items() if other != id}
+        removed = {**held[0].removed, id: structs.replace(placed, row=None)}
+        held[0] = structs.replace(held[0], builders=builders, removed=removed)
+    tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
+    return placed.branch if tip and drop_branch(farm.repository, placed.branch, tip) else None
+
+
+def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Restored]:
+    (id,) = ids
+    farm, placed = context.farm, book.removed[id]
+    asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
+    found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
+    row = row_of(id, placed, found.builder)
+    tip = fetched_commit(farm.repository, id)
+    if tip and farm.repository.branch_commit(placed.branch) is None:
+        make_branch(farm.repository, placed.branch, tip)
+    with edit_book(farm) as held:
+        removed = {other: one for other, one in held[0].removed.items() if other != id}
+        builders = {**held[0].builders, id: structs.replace(placed, row=row, gone=False)}
+        held[0] = structs.replace(held[0], builders=builders, removed=removed)
+    yield Restored(structs.replace(found.builder, host=placed.host))

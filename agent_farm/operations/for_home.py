@@ -1,0 +1,162 @@
+"""What a machine of a fleet does for the one it belongs to: one call, carried out in a farm of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from agent_farm import __version__
+from agent_farm.builders.ids import Name
+from agent_farm.builders.ref_names import ObjectName, is_branch_name
+from agent_farm.disk import file_lock, make_directory
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
+from agent_farm.farm.farm import open_farm
+from agent_farm.fleet.calling import Call
+from agent_farm.git.git_process import run_git
+from agent_farm.launch import is_no_option
+from agent_farm.operations.operation import Answer, Context, document
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.shown import show_builder
+from agent_farm.operations.spawn import PlanShown, Spawned
+from agent_farm.operations.spawn_elsewhere import Place
+from agent_farm.operations.spawn_plan import preflight
+from agent_farm.operations.spawn_steps import make_builder
+from agent_farm.operations.table import MODULES, load
+from agent_farm.own_files import require_own_directory
+from agent_farm.paths import is_builder_id, user_state_directory
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What a machine decides for itself.
+_OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"})
+
+
+class Hello(Struct, frozen=True):
+    """`format` is that of the repository's objects; commits there are made by `name` and `email`."""
+
+    format: str
+    name: str | None = None
+    email: str | None = None
+
+
+class Welcome(Answer):
+    """What there is on a machine, and where the farm is."""
+
+    place: str
+    git: str
+    tmux: str
+    python: str
+
+
+def answered(data: bytes) -> Iterator[dict[str, Any]]:
+    """The lines of an answer, of which the last is the answer or the error."""
+    told: list[str] = []
+    try:
+        asked = _read(data)
+        os.environ.update({name: value for name, value in asked.environment.items() if _may_be_set(name)})
+        place = place_of(asked.directory, asked.farm)
+        answer = document(_carry_out(asked, place, told))
+    except (AgentFarmError, OSError) as problem:
+        error = as_farm_error(problem)
+        yield from ({"told": text} for text in told)
+        names = ("code", "what", "why", "hint", "evidence")
+        yield {"error": {name: getattr(error, name) for name in names}}
+        return
+    yield from ({"told": text} for text in told)
+    yield {"answer": answer}
+
+
+def _read(data: bytes) -> Call:
+    try:
+        asked = msgspec.json.decode(data, type=Call)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise UsageError("This is no call of an af", why=str(error)) from error
+    if asked.software != __version__:
+        raise UsageError(
+            f"af here has version {__version__}, and was asked by {asked.software!r:.40}",
+            why="Both have to be the same.",
+        )
+    return asked
+
+
+def _may_be_set(name: str) -> bool:
+    return _VARIABLE.fullmatch(name) is not None and name not in _OWN and not name.startswith("GIT_")
+
+
+def place_of(directory: str, farm: str) -> Path:
+    return (Path(directory) if directory else user_state_directory() / "fleet") / farm
+
+
+def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
+    if asked.verb == "hello":
+        return _welcome(place, msgspec.convert(asked.request, Hello))
+    if not place.is_dir():
+        raise AgentFarmError(f"There is no farm in {place}", hint="af fleet add")
+    if asked.verb == "place":
+        return _place(place, msgspec.convert(asked.request, Place), told)
+    if asked.verb not in MODULES:
+        raise UsageError(f"There is no verb {asked.verb!r:.40}")
+    verb = load(asked.verb)
+    farm = open_farm(place, told.append)
+    context = Context(
+        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
+    )
+    found: Answer = verb.collect(list(verb.run(context, read_request(verb, asked.request))))
+    return found
+
+
+def _welcome(place: Path, hello: Hello) -> Welcome:
+    """Makes the repository, which holds nothing yet."""
+    if hello.format not in ("sha1", "sha256"):
+        raise UsageError(f"{hello.format!r:.20} is no format of objects")
+    tmux = shutil.which("tmux")
+    if tmux is None:
+        raise ToolMissing("tmux is not installed there", hint="sudo apt-get install tmux")
+    git = run_git(Path("/"), "--version").strip()
+    make_directory(place.parent)
+    require_own_directory(place.parent)
+    with file_lock(place.with_name(f".{place.name}.lock")):
+        if not (place / ".git").is_dir():
+            run_git(place.parent, "init", "--quiet", f"--object-format={hello.format}", "--", str(place))
+        for name, value in (("user.name", hello.name), ("user.email", hello.email)):
+            if value is not None and is_no_option(value):
+                run_git(place, "config", name, value)
+    return Welcome(str(place), git, tmux, sys.version.split()[0])
+
+
+def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
+    """Asked twice it is made once: the connection may have died before the answer came."""
+    if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
+        raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
+    with file_lock(place.with_name(f".{place.name}.lock")):
+        _check_out(place, asked.commit)
+    farm = open_farm(place, told.append)
+    if asked.id in farm.records():
+        return Spawned(builder=show_builder(farm, asked.id))
+    context = Context(
+        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
+    )
+    order = structs.replace(asked.order, base=asked.commit, on="local")
+    plan = preflight(context, order)
+    name = Name(asked.id, asked.branch)
+    start = structs.replace(plan.start, base=f"home/{asked.base}" if asked.base else asked.commit)
+    plan = structs.replace(plan, start=start, work=structs.replace(plan.work, names=lambda: iter([name])))
+    if order.dry_run:
+        return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
+    told += plan.notes
+    return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
+
+
+def _check_out(place: Path, commit: ObjectName) -> None:
+    """Settings, roles and protocols are read from here: those of the commit that the builder starts from."""
+    head = run_git(place, "rev-parse", "--quiet", "--verify", "HEAD", ok=(0, 1)).strip()
+    if head != commit:
+        settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
+        run_git(place, *settings, "checkout", "--quiet", "--detach", commit, "--")

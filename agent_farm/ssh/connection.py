@@ -1,0 +1,156 @@
+"""Running a program on another machine, over one connection that all calls share.
+
+The person's own ssh configuration says who they are there and which host keys are believed. What runs there
+is fixed words; whatever a user wrote goes over standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from agent_farm.disk import make_directory
+from agent_farm.errors import ToolMissing, Unreachable
+from agent_farm.launch import as_command
+from agent_farm.own_files import require_own_directory
+from agent_farm.ssh.address import Address
+
+MOST_BYTES = 32 * 1024 * 1024  # of what one call answers
+_CONNECT_SECONDS = 10
+_KEEP_SECONDS = 600
+_SOCKET_NAME = 58  # characters: 40 of %C, and what ssh adds while it makes the socket
+_SOCKET_PATH = 107
+_KEPT_OF_STDERR = 4000
+_CANNOT_CONNECT = 255
+
+
+def ssh_options() -> list[str]:
+    """ssh asks nobody anything, forwards nothing, and is sure to notice a dead connection."""
+    chosen = {
+        "BatchMode": "yes",
+        "ControlMaster": "auto",
+        "ControlPath": f"{_control_directory()}/%C",
+        "ControlPersist": str(_KEEP_SECONDS),
+        "ConnectTimeout": str(_CONNECT_SECONDS),
+        "ServerAliveInterval": "5",
+        "ServerAliveCountMax": "3",
+        "ForwardAgent": "no",
+        "ForwardX11": "no",
+        "ClearAllForwardings": "yes",
+        "PermitLocalCommand": "no",
+        "RemoteCommand": "none",
+        "EscapeChar": "none",
+    }
+    return [word for name, value in chosen.items() for word in ("-o", f"{name}={value}")]
+
+
+def ssh_argv(address: Address, words: Sequence[str], *, terminal: bool = False) -> list[str]:
+    """There a shell reads the words: they are quoted, and none of them is a user's text."""
+    port = ["-p", str(address.port)] if address.port else []
+    how = "-t" if terminal else "-T"
+    return ["ssh", *ssh_options(), how, *port, "--", address.destination, shlex.join(words)]
+
+
+def _control_directory() -> Path:
+    """Of this user alone, and so short that a socket's path fits."""
+    bases = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp")
+    places = (Path(base) / f"af-ssh-{os.geteuid()}" for base in bases if base and os.path.isabs(base))
+    place = next(place for place in places if len(str(place)) + _SOCKET_NAME < _SOCKET_PATH)
+    make_directory(place, alone=True)
+    require_own_directory(place)
+    return place
+
+
+def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: float) -> Iterator[bytes]:
+    """The lines of its standard output as they come; Unreachable where they do not end well."""
+    said: list[bytes] = []
+    with _started(ssh_argv(address, words), address) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        threads = [
+            threading.Thread(target=_write, args=(process.stdin, message), daemon=True),
+            threading.Thread(target=_drain, args=(process.stderr, said), daemon=True),
+        ]
+        late = threading.Event()
+        clock = threading.Timer(seconds, _end, args=(process, late))
+        for thread in (*threads, clock):
+            thread.daemon = True
+            thread.start()
+        try:
+            left = MOST_BYTES
+            while line := process.stdout.readline(left + 1):
+                left -= len(line)
+                if left < 0:
+                    raise Unreachable(f"{address.host} answered more than {MOST_BYTES} bytes")
+                yield line
+            status = process.wait()
+        finally:
+            clock.cancel()
+        threads[1].join(1)  # the connection that stays may hold it open
+    if late.is_set():
+        raise Unreachable(f"{address.host} has not answered within {seconds:g} s", hint=_hint(address))
+    if status:
+        raise _failed(address, status, b"".join(said))
+
+
+@contextmanager
+def _started(argv: Sequence[str], address: Address) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C here is not one there, nor does it end the shared connection
+        )
+    except FileNotFoundError as error:
+        raise ToolMissing("ssh is not installed", hint="sudo apt-get install openssh-client") from error
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError):
+                assert stream
+                stream.close()
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _write(stream: IO[bytes], message: bytes) -> None:
+    with suppress(OSError, ValueError), stream:
+        stream.write(message)
+
+
+def _drain(stream: IO[bytes], said: list[bytes]) -> None:
+    kept = 0
+    with suppress(OSError, ValueError), stream:
+        for line in stream:
+            if kept < _KEPT_OF_STDERR:
+                said.append(line[:_KEPT_OF_STDERR])
+                kept += len(line)
+
+
+def _failed(address: Address, status: int, stderr: bytes) -> Unreachable:
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    why = lines[-1][:300] if lines else None
+    if status in (127, 126):
+        return Unreachable(f"af cannot be run on {address.host}", why=why, hint="af fleet add --help")
+    what = f"{address.host} cannot be reached" if status == _CANNOT_CONNECT else f"{address.host} broke off"
+    return Unreachable(what, why=why or f"ssh ended with {status}.", hint=_hint(address))
+
+
+def _hint(address: Address) -> str:
+    return as_command("ssh", *address.words, "true")

@@ -11,20 +11,21 @@ SHELLS = ("bash", "zsh", "fish")
 # A directory is changed by the shell itself; everything else is the program's, as before.
 _CD = """\
 af() {
-    if [ "$1" = cd ] && [ "$#" -gt 1 ]; then
-        shift
-        _af_place=$(command af path "$@") && cd -- "$_af_place"
-    else
-        command af "$@"
-    fi
+    case "$1 ${2-}" in
+        "cd -"*) shift; command af path "$@" ;;
+        "cd "?*) shift; _af_place=$(command af path "$@") && cd -- "$_af_place" ;;
+        *) command af "$@" ;;
+    esac
 }
 """
 _CD_FISH = """\
 function af
-    if test "$argv[1]" = cd; and test (count $argv) -gt 1
-        set -l place (command af path $argv[2..]); and cd -- $place
-    else
+    if not test "$argv[1]" = cd; or test (count $argv) -lt 2
         command af $argv
+    else if string match -q -- '-*' $argv[2]
+        command af path $argv[2..]
+    else
+        set -l place (command af path $argv[2..]); and cd -- $place
     end
 end
 """

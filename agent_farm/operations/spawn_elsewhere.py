@@ -124,7 +124,7 @@ def _require_possible(farm: Farm, order: Spawn) -> None:
         "-n": order.copies > 1,
         "--tasks-file": order.tasks is not None,
         "--role": order.role is not None,
-        "worktree.carry": farm.settings.flag("worktree.carry"),
+        "worktree.uncommitted": farm.settings.flag("worktree.uncommitted"),
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise UsageError(

@@ -84,6 +84,9 @@ def test_what_is_not_for_it_is_refused_with_the_command_that_does_it_there(af: A
         done = af("spawn", "--on", "big", "Fix", word)
         assert done.returncode == 2
         assert "does not go with --on" in done.stderr
+    ok(af, "config", "set", "worktree.uncommitted", "true")
+    assert "worktree.uncommitted does not go" in af("spawn", "--on", "big", "Fix").stderr
+    ok(af, "config", "unset", "worktree.uncommitted")
     assert "2 builders" not in ok(af, "fleet", "status")
     assert af("fleet", "remove", "big").returncode == 4
 

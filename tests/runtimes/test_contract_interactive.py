@@ -192,7 +192,7 @@ def test_a_role_of_140_kb_arrives_whole(subject: Subject) -> None:
 
 
 def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Subject) -> None:
-    """The quickest of up to five pairs: a busy machine slows both, and not each time alike.
+    """In one of up to five pairs: a busy machine slows both, and not each time alike.
 
     Where the CLI alone takes longer than that, half of its own time is the machine's.
     """
@@ -204,11 +204,11 @@ def test_it_is_ready_within_5_s_or_half_a_second_after_the_cli_alone(subject: Su
         with pane_of(subject.adapter, order_of(subject, None)) as pane:
             wait_until(lambda: pane.label == "ready", what="an input line")
             ours.append(time.monotonic() - begun)
-        if min(ours) <= READY_SECONDS:
+        if ours[-1] <= READY_SECONDS:
             return
         alone.append(seconds_alone(subject.adapter, order_of(subject, None, role="", server=None)))
-        busy = min(alone) / 2 if min(alone) > READY_SECONDS else 0.0
-        if min(ours) <= min(alone) + max(READY_OVER_OWN, busy):
+        busy = alone[-1] / 2 if alone[-1] > READY_SECONDS else 0.0
+        if ours[-1] <= alone[-1] + max(READY_OVER_OWN, busy):
             return
     raise AssertionError(f"{ours} s, alone {alone} s")
 

@@ -165,6 +165,7 @@ def test_without_either_program_it_says_what_to_do(repo: Path, af: Af, shims: Pa
     assert traces(repo).left() == {}
 
 
+@pytest.mark.slow
 def test_what_a_program_that_hangs_has_started_ends_with_it(
     repo: Path, shims: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

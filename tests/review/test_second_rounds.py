@@ -162,6 +162,7 @@ def read_whole(repository: Repository, id: str, one: Round) -> Kept:
     return Kept(marked(files[id], shown, Marks(one)), tuple(comments))
 
 
+@pytest.mark.slow
 def test_nothing_that_changed_is_hidden(second_rounds: list[Read]) -> None:
     """Without what is shown as new, the new tip is the old one with lines left out, and these are shown."""
     for read in second_rounds:
@@ -181,6 +182,7 @@ def is_within(some: Sequence[str], whole: Sequence[str]) -> bool:
     return all(line in rest for line in some)
 
 
+@pytest.mark.slow
 def test_what_was_read_is_not_shown_again(second_rounds: list[Read]) -> None:
     raw = sum(len(hunk.lines) for read in second_rounds for file in read.whole for hunk in file.hunks)
     shown = sum(len(hunk.lines) for read in second_rounds for file in read.narrow for hunk in file.hunks)
@@ -190,6 +192,7 @@ def test_what_was_read_is_not_shown_again(second_rounds: list[Read]) -> None:
     assert all(read.narrow == () for read in same)
 
 
+@pytest.mark.slow
 def test_a_comment_is_at_its_line_or_says_that_it_is_not(second_rounds: list[Read]) -> None:
     fates = set()
     for read in second_rounds:

@@ -149,6 +149,7 @@ def test_the_prompt_of_a_pane_arrives_as_text(subject: Subject, prompt: str) -> 
     assert not (subject.repo / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_message_is_text_whatever_it_begins_and_ends_with(subject: Subject) -> None:
     """Nothing runs, nothing is lost, nobody leaves; the first goes as soon as there is an input line."""
     if subject.name == "lego":

@@ -44,10 +44,17 @@ PARTS: dict[str, dict[str, str]] = {
         "cli": "costs",
         "builders": "spending",
     },
+    "builders on other machines": {
+        "fleet": "*",
+        "ssh": "*",
+        "operations": "fleet* elsewhere spawn_elsewhere for_home",
+        "cli": "fleet",
+        "git": "other_machine",
+    },
     "specs, trackers, editors, ACP, coming and going, queues": {
         "forge": "*",
         "runtimes": "acp*",
-        "server": "editor_door",
+        "server": "editor*",
         "operations": "spawn_items spawn_protocol spawn_several queue importing eject uninstall notify",
         "cli": "editor moving serve man complet* queued",
         "builders": "check_list protocol_file templates",

@@ -19,7 +19,7 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.operations.fleet_look import answer_of
 from agent_farm.operations.for_home import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, acts, single
-from agent_farm.ssh.address import Address, parse_address
+from agent_farm.ssh.ssh_url import Address, parse_address
 from agent_farm.ssh.connection import ask
 
 _SECONDS = 60.0

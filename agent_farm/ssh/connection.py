@@ -20,7 +20,7 @@ from agent_farm.disk import make_directory
 from agent_farm.errors import ToolMissing, Unreachable
 from agent_farm.launch import as_command
 from agent_farm.own_files import require_own_directory
-from agent_farm.ssh.address import Address
+from agent_farm.ssh.ssh_url import Address
 
 MOST_BYTES = 32 * 1024 * 1024  # of what one call answers
 _CONNECT_SECONDS = 10

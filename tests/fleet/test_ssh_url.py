@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_farm.errors import UsageError
-from agent_farm.ssh.address import Address, parse_address
+from agent_farm.ssh.ssh_url import Address, parse_address
 
 
 @pytest.mark.parametrize(

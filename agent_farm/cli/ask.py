@@ -17,12 +17,12 @@ from agent_farm.cli.fields import option_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import AgentFarmError
 from agent_farm.operations.sources import (
-    ASK_SOURCES,
     AllSources,
     Answered,
     OneSource,
     RemovedSource,
     SourceShown,
+    ask_sources,
     runner,
 )
 
@@ -82,7 +82,7 @@ def chat(sources: tuple[str, ...], agent: str | None) -> None:
     \b
       af chat -s app -s docs
     """
-    runner(context_of(ASK_SOURCES), agent).chat(sources=sources)
+    runner(context_of(ask_sources), agent).chat(sources=sources)
 
 
 def _show_added(found: OneSource) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 from agent_farm.operations.sessions import log_of
 from agent_farm.server.address import server_files
 from agent_farm.server.launching import ensure_server, running_server
@@ -51,7 +52,11 @@ class ServerStatus(Answer):
         return 0 if self.server.running else 1
 
 
-def _status(context: Context, request: Nothing) -> ServerStatus:
+@reads(
+    "Say whether the farm's server runs, where, and what its butlers do",
+    details="Exit code 1 if it is not running.",
+)
+def butler_status(context: Context, request: Nothing) -> ServerStatus:
     root, log = context.farm.root, log_of(context)
     butlers = tuple(
         ButlerShown(name, log.count(name, "running"), log.count(name, "queued"))
@@ -78,16 +83,6 @@ def _server(root: Path, butlers: tuple[ButlerShown, ...]) -> ServerShown:
     )
 
 
-BUTLER_STATUS = reads(
-    "butler_status",
-    "Say whether the farm's server runs, where, and what its butlers do",
-    Nothing,
-    ServerStatus,
-    _status,
-    details="Exit code 1 if it is not running.",
-)
-
-
 class Started(Answer):
     """`started` is false where it was running already. `waiting` is what nobody has agreed to yet: it takes
     no effect."""
@@ -97,13 +92,14 @@ class Started(Answer):
     waiting: tuple[str, ...]
 
 
-def _start(context: Context, request: Nothing) -> Started:
+@acts("Start the farm's server, or say where it is", repeats=True, doors=_FROM_OUTSIDE)
+def butler_start(context: Context, request: Nothing) -> Started:
     root = context.farm.root
     was_there = running_server(root) is not None
     ensure_server(root)
     _wait_until_up(root)
     waiting = [one.shown for butler in load_all_butlers(root) for one in waiting_requests(root, butler)]
-    return Started(_status(context, request).server, not was_there, tuple(waiting))
+    return Started(butler_status.answer_to(context, request).server, not was_there, tuple(waiting))
 
 
 def _wait_until_up(root: Path) -> None:
@@ -127,17 +123,6 @@ def _last_words(root: Path) -> str | None:
     return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
 
-BUTLER_START = acts(
-    "butler_start",
-    "Start the farm's server, or say where it is",
-    Nothing,
-    Started,
-    _start,
-    repeats=True,
-    doors=_FROM_OUTSIDE,
-)
-
-
 class ButlerStop(Request):
     now: Annotated[
         bool, Meta(description="Do not wait for its sessions: end them, and kill it if need be")
@@ -150,19 +135,13 @@ class Stopped(Answer):
     stopped: bool
 
 
-def _stop(context: Context, request: ButlerStop) -> Stopped:
-    return Stopped(stop_server(context.farm.root, now=request.now))
-
-
-BUTLER_STOP = acts(
-    "butler_stop",
+@acts(
     "End the farm's server",
-    ButlerStop,
-    Stopped,
-    _stop,
     effect="destroys",
     tolerant=True,
     repeats=True,
     doors=_FROM_OUTSIDE,
     details="Its sessions get 10 s to finish; builders keep running.",
 )
+def butler_stop(context: Context, request: ButlerStop) -> Stopped:
+    return Stopped(stop_server(context.farm.root, now=request.now))

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, acts, reads, single
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
 from agent_farm.operations.served import database_of
 from agent_farm.sessions.credential_store import CredentialStore
 
@@ -26,13 +27,9 @@ class AllCredentials(Answer):
     credentials: tuple[Credential, ...]
 
 
-def _list(context: Context, request: Nothing) -> AllCredentials:
+@reads("List the stored names, and when each was set")
+def credentials_list(context: Context, request: Nothing) -> AllCredentials:
     return AllCredentials(tuple(Credential(*one) for one in _store(context).names().items()))
-
-
-CREDENTIALS_LIST = reads(
-    "credentials_list", "List the stored names, and when each was set", Nothing, AllCredentials, _list
-)
 
 
 class CredentialsSet(Request):
@@ -70,17 +67,7 @@ class UnsetCredential(Answer):
     unset: str
 
 
-def _unset(context: Context, request: CredentialsUnset) -> UnsetCredential:
+@acts("Remove a stored value", effect="destroys", tolerant=True)
+def credentials_unset(context: Context, request: CredentialsUnset) -> UnsetCredential:
     _store(context).unset(request.name)
     return UnsetCredential(request.name)
-
-
-CREDENTIALS_UNSET = acts(
-    "credentials_unset",
-    "Remove a stored value",
-    CredentialsUnset,
-    UnsetCredential,
-    _unset,
-    effect="destroys",
-    tolerant=True,
-)

@@ -12,7 +12,8 @@ from agent_farm.builders.status import NEEDS_YOU
 from agent_farm.errors import AgentFarmError, in_one_line
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
-from agent_farm.operations.operation import Answer, Context, Nothing, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Nothing
 from agent_farm.operations.status import Colleague
 from agent_farm.ports import reserved_ports
 from agent_farm.server.launching import running_server
@@ -39,7 +40,8 @@ def known_farms(here: Path) -> list[Path]:
     return sorted({here, *(Path(root) for root in reserved_ports())})
 
 
-def _list(context: Context, request: Nothing) -> AllFarms:
+@reads("List the builders of all farms of this user", details="A farm is known by the ports of its builders.")
+def farms(context: Context, request: Nothing) -> AllFarms:
     return AllFarms(tuple(_shown(context.farm.root)))
 
 
@@ -58,13 +60,3 @@ def _shown(here: Path) -> Iterator[FarmShown]:
             problem = in_one_line(error)
         needing = sum(one.state in NEEDS_YOU for one in builders)
         yield FarmShown(name, str(root), root == here, port, needing, tuple(builders), problem)
-
-
-FARMS = reads(
-    "farms",
-    "List the builders of all farms of this user",
-    Nothing,
-    AllFarms,
-    _list,
-    details="A farm is known by the ports of its builders.",
-)

@@ -11,7 +11,8 @@ from msgspec import Meta
 from agent_farm.consent import require_consent
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Nothing, Request, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Nothing, Request
 from agent_farm.runtimes.base import require_model
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
@@ -37,7 +38,8 @@ class AllRuntimes(Answer):
     problem: str | None = None
 
 
-def _survey(context: Context, request: Nothing) -> AllRuntimes:
+@reads("List the runtimes: version, whether each is usable, and why not", pool="runtimes")
+def runtimes(context: Context, request: Nothing) -> AllRuntimes:
     farm = context.farm_if_there
     root, settings = (farm.root, farm.settings) if farm else (None, None)
     problem = runtime_file_problem(root) if root else None
@@ -48,16 +50,6 @@ def _survey(context: Context, request: Nothing) -> AllRuntimes:
         ),
         problem=problem.sentence if problem else None,
     )
-
-
-RUNTIMES = reads(
-    "runtimes",
-    "List the runtimes: version, whether each is usable, and why not",
-    Nothing,
-    AllRuntimes,
-    _survey,
-    pool="runtimes",
-)
 
 
 class RuntimesCheck(Request):
@@ -75,7 +67,14 @@ class Checked(Answer):
         return 0 if self.good else 1
 
 
-def _check(context: Context, request: RuntimesCheck) -> Checked:
+@acts(
+    "Start a runtime headless for real, locked to a test server, and report what happened",
+    tolerant=True,
+    outside=True,
+    details="The model is asked to call the server's only tool, and then something else in the same"
+    " conversation, so this uses the account that the runtime is logged in with.",
+)
+def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
     farm = context.farm_if_there
     adapter = require_runtime(request.name, farm.root if farm else None)
     if farm:
@@ -101,16 +100,3 @@ def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:
     wanted = farm.settings.requests([f"runtimes.{request.name}.command", "env.pass"])
     wanted += [program] if program else []
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
-
-
-RUNTIMES_CHECK = acts(
-    "runtimes_check",
-    "Start a runtime headless for real, locked to a test server, and report what happened",
-    RuntimesCheck,
-    Checked,
-    _check,
-    tolerant=True,
-    outside=True,
-    details="The model is asked to call the server's only tool, and then something else in the same"
-    " conversation, so this uses the account that the runtime is logged in with.",
-)

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Request, acts, reads
-from agent_farm.operations.served import database_of, running, served, whose
+from agent_farm.operations.declare import acts, reads, served
+from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context, Request
+from agent_farm.operations.served import database_of, running, whose
 from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
 from agent_farm.sessions.agreement import may_fire
@@ -79,21 +80,12 @@ class ScheduleList(Request):
     butler: Annotated[str | None, Meta(description="Only of this butler")] = None
 
 
-def _list(context: Context, request: ScheduleList) -> FoundSchedules:
+@reads("List the schedules of all butlers, or of one, and when each is next due", who=SESSIONS)
+def schedule_list(context: Context, request: ScheduleList) -> FoundSchedules:
     everything = context.caller == "architect" and request.butler is None
     names = all_butler_names(context.farm.root) if everything else [request.butler]
     stores = [_store(context, name) for name in names]
     return FoundSchedules(tuple(_shown(context, store, one) for store in stores for one in store.all()))
-
-
-SCHEDULE_LIST = reads(
-    "schedule_list",
-    "List the schedules of all butlers, or of one, and when each is next due",
-    ScheduleList,
-    FoundSchedules,
-    _list,
-    who=SESSIONS,
-)
 
 
 class ScheduleCreate(Request):
@@ -110,7 +102,8 @@ class ScheduleCreate(Request):
     butler: OfButler = None
 
 
-def _create(context: Context, request: ScheduleCreate) -> OneSchedule:
+@acts("Run a prompt whenever a cron expression is due", who=SESSIONS, tolerant=True)
+def schedule_create(context: Context, request: ScheduleCreate) -> OneSchedule:
     _require_modest(context, request.butler, request.cwd)
     entry = ScheduleEntry(**{name: getattr(request, name) for name in ScheduleEntry.__struct_fields__})
     require_schedule(entry)
@@ -137,17 +130,6 @@ def _require_modest(context: Context, butler: str | None, cwd: str | None) -> No
         )
 
 
-SCHEDULE_CREATE = acts(
-    "schedule_create",
-    "Run a prompt whenever a cron expression is due",
-    ScheduleCreate,
-    OneSchedule,
-    _create,
-    who=SESSIONS,
-    tolerant=True,
-)
-
-
 class ScheduleUpdate(Request):
     name: Name
     cron: Annotated[str | None, _CRON] = None
@@ -158,25 +140,14 @@ class ScheduleUpdate(Request):
     butler: OfButler = None
 
 
-def _update(context: Context, request: ScheduleUpdate) -> OneSchedule:
+@acts("Change a schedule, or switch it on or off", who=SESSIONS, tolerant=True, repeats=True)
+def schedule_update(context: Context, request: ScheduleUpdate) -> OneSchedule:
     store = _store(context, request.butler)
     if request.prompt is not None:
         _require_modest(context, request.butler, store.get(request.name).cwd)
     names = ("cron", "prompt", "enabled", "late", "until")
     changed = store.update(request.name, **{name: getattr(request, name) for name in names})
     return OneSchedule(_shown(context, store, changed))
-
-
-SCHEDULE_UPDATE = acts(
-    "schedule_update",
-    "Change a schedule, or switch it on or off",
-    ScheduleUpdate,
-    OneSchedule,
-    _update,
-    who=SESSIONS,
-    tolerant=True,
-    repeats=True,
-)
 
 
 class NamedSchedule(Request):
@@ -188,21 +159,12 @@ class RemovedSchedule(Answer):
     removed: str
 
 
-def _delete(context: Context, request: NamedSchedule) -> RemovedSchedule:
+@acts(
+    "Remove a schedule; one of a butler.toml is removed there", effect="destroys", who=SESSIONS, tolerant=True
+)
+def schedule_delete(context: Context, request: NamedSchedule) -> RemovedSchedule:
     _store(context, request.butler).delete(request.name)
     return RemovedSchedule(request.name)
-
-
-SCHEDULE_DELETE = acts(
-    "schedule_delete",
-    "Remove a schedule; one of a butler.toml is removed there",
-    NamedSchedule,
-    RemovedSchedule,
-    _delete,
-    effect="destroys",
-    who=SESSIONS,
-    tolerant=True,
-)
 
 
 class Fires(Answer):
@@ -210,15 +172,11 @@ class Fires(Answer):
     schedule: ScheduleShown
 
 
-def _history(context: Context, request: NamedSchedule) -> Fires:
+@reads("List when a schedule was due, and what came of it")
+def schedule_history(context: Context, request: NamedSchedule) -> Fires:
     store = _store(context, request.butler)
     one = store.get(request.name)
     return Fires(tuple(store.fires(one.name)), _shown(context, store, one))
-
-
-SCHEDULE_HISTORY = reads(
-    "schedule_history", "List when a schedule was due, and what came of it", NamedSchedule, Fires, _history
-)
 
 
 class ScheduleRun(Request):
@@ -228,7 +186,19 @@ class ScheduleRun(Request):
     yes: Yes = False
 
 
-async def _run(context: Context, request: ScheduleRun) -> Triggered:
+def _prepare(context: Context, request: ScheduleRun) -> ScheduleRun:
+    agree_first(context, *_trigger(context, request))
+    return request
+
+
+@served(
+    "Run a schedule's prompt now, due or not; its due times stay as they are",
+    prepare=_prepare,
+    effect="changes",
+    who=ARCHITECT,
+    outside=True,
+)
+async def schedule_run(context: Context, request: ScheduleRun) -> Triggered:
     """Where and as whom it runs when it is due."""
     database = running(context).database
     butler, trigger, asked = await database.run(_planned, context, request)
@@ -258,21 +228,3 @@ def _trigger(context: Context, request: ScheduleRun) -> tuple[Trigger, SessionRe
     if asked.trigger_source == "external":
         asked = replace(asked, trigger_source=SCHEDULE_PREFIX + one.name)
     return trigger, asked
-
-
-def _prepare(context: Context, request: ScheduleRun) -> ScheduleRun:
-    agree_first(context, *_trigger(context, request))
-    return request
-
-
-SCHEDULE_RUN = served(
-    "schedule_run",
-    "Run a schedule's prompt now, due or not; its due times stay as they are",
-    ScheduleRun,
-    Triggered,
-    _run,
-    prepare=_prepare,
-    effect="changes",
-    who=ARCHITECT,
-    outside=True,
-)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from agent_farm.errors import UsageError
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Request
 
 if TYPE_CHECKING:
     from agent_farm.sessions.database import Database
@@ -16,24 +15,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
-
-
-def served(
-    name: str,
-    summary: str,
-    request: type[R],
-    answer: type[A],
-    serve: Callable[[Context, R], Awaitable[A]],
-    *,
-    prepare: Callable[[Context, R], R] | None = None,
-    **more: Any,
-) -> Operation[R, A]:
-    """`prepare` is done where the caller is, who may be a person that can be asked."""
-
-    def run(context: Context, asked: R) -> Iterator[A]:
-        yield ask(context, name, prepare(context, asked) if prepare else asked, answer)
-
-    return Operation(name, summary, request, answer, run, serve=serve, **more)
 
 
 def ask(context: Context, verb: str, request: Request, answer: type[A]) -> A:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.operations.declare import acts, reads, served
 from agent_farm.operations.operation import (
     SESSIONS,
     Answer,
@@ -16,10 +17,8 @@ from agent_farm.operations.operation import (
     Failure,
     OfSeveral,
     Request,
-    acts,
-    reads,
 )
-from agent_farm.operations.served import running, served, whose
+from agent_farm.operations.served import running, whose
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import Limits, prune_sessions
 from agent_farm.sessions.session import SessionShown, SessionState
@@ -59,7 +58,8 @@ class FoundSessions(Answer):
     sessions: tuple[SessionShown, ...]
 
 
-def _list(context: Context, request: SessionsList) -> FoundSessions:
+@reads("Show headless sessions, the newest first", who=SESSIONS)
+def sessions_list(context: Context, request: SessionsList) -> FoundSessions:
     found = log_of(context).find(
         butler=_butler(context, request.butler),
         states=request.state,
@@ -70,16 +70,6 @@ def _list(context: Context, request: SessionsList) -> FoundSessions:
     return FoundSessions(tuple(found))
 
 
-SESSIONS_LIST = reads(
-    "sessions_list",
-    "Show headless sessions, the newest first",
-    SessionsList,
-    FoundSessions,
-    _list,
-    who=SESSIONS,
-)
-
-
 class SessionsGet(Request):
     session_id: SessionId
 
@@ -88,18 +78,9 @@ class FoundSession(Answer):
     session: SessionShown
 
 
-def _get(context: Context, request: SessionsGet) -> FoundSession:
+@reads("Show one session whole, with its tool calls", who=SESSIONS)
+def sessions_get(context: Context, request: SessionsGet) -> FoundSession:
     return FoundSession(log_of(context).get(request.session_id, butler=_butler(context, None)))
-
-
-SESSIONS_GET = reads(
-    "sessions_get",
-    "Show one session whole, with its tool calls",
-    SessionsGet,
-    FoundSession,
-    _get,
-    who=SESSIONS,
-)
 
 
 class SessionsStop(Request):
@@ -112,7 +93,16 @@ class SessionsStopped(OfSeveral):
     stopped: tuple[SessionShown, ...]
 
 
-async def _stop(context: Context, request: SessionsStop) -> SessionsStopped:
+@served(
+    "End sessions now, waiting or running",
+    effect="destroys",
+    who=SESSIONS,
+    tolerant=True,
+    repeats=True,
+    details="Every process that they started ends with them; their records say cancelled. A session can"
+    " only end those that it triggered itself.",
+)
+async def sessions_stop(context: Context, request: SessionsStop) -> SessionsStopped:
     stopped: list[SessionShown] = []
     failed: list[Failure] = []
     for id in dict.fromkeys(request.session_ids):
@@ -145,21 +135,6 @@ def require_own(context: Context, id: str) -> SessionShown:
     return session
 
 
-SESSIONS_STOP = served(
-    "sessions_stop",
-    "End sessions now, waiting or running",
-    SessionsStop,
-    SessionsStopped,
-    _stop,
-    effect="destroys",
-    who=SESSIONS,
-    tolerant=True,
-    repeats=True,
-    details="Every process that they started ends with them; their records say cancelled. A session can"
-    " only end those that it triggered itself.",
-)
-
-
 class SessionsPrune(Request):
     older_than: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="Those that ended more seconds ago than this")
@@ -174,25 +149,19 @@ class PrunedSessions(Answer):
     dry_run: bool
 
 
-def _prune(context: Context, request: SessionsPrune) -> PrunedSessions:
-    limits = Limits(request.older_than, request.keep)
-    if limits == Limits():
-        limits = Limits.of(context.farm.settings)
-    removed = prune_sessions(log_of(context), limits, butler=request.butler, dry_run=request.dry_run)
-    return PrunedSessions(tuple(removed), request.dry_run)
-
-
-SESSIONS_PRUNE = acts(
-    "sessions_prune",
+@acts(
     "Delete old records for good",
-    SessionsPrune,
-    PrunedSessions,
-    _prune,
     effect="destroys",
     repeats=True,
     details="Their conversations and memories are deleted, too. Without older_than and keep,"
     " sessions.keep_days and sessions.keep_number apply, as they do for the server once a day.",
 )
+def sessions_prune(context: Context, request: SessionsPrune) -> PrunedSessions:
+    limits = Limits(request.older_than, request.keep)
+    if limits == Limits():
+        limits = Limits.of(context.farm.settings)
+    removed = prune_sessions(log_of(context), limits, butler=request.butler, dry_run=request.dry_run)
+    return PrunedSessions(tuple(removed), request.dry_run)
 
 
 class Usage(Request):
@@ -217,7 +186,8 @@ class UsageOverTime(Answer):
     buckets: tuple[Bucket, ...]
 
 
-def _sum_up(context: Context, request: Usage) -> UsageOverTime:
+@reads("Sum up sessions, tokens and cost over time")
+def usage(context: Context, request: Usage) -> UsageOverTime:
     span, now = request.seconds / _BUCKETS, time.time()
     begin = now - request.seconds
     # what was written since `now` was read would be in a span after the last one
@@ -231,6 +201,3 @@ def _buckets(sums: Mapping[int, Mapping[str, Any]], begin: float, span: float) -
     for index in range(_BUCKETS):
         found = sums.get(index)
         yield Bucket(at=begin + span * index, **({name: found[name] for name in names} if found else {}))
-
-
-USAGE = reads("usage", "Sum up sessions, tokens and cost over time", Usage, UsageOverTime, _sum_up)

@@ -12,6 +12,7 @@ from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.targets import Kind
 from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.operation import (
     SESSIONS,
     Answer,
@@ -22,9 +23,7 @@ from agent_farm.operations.operation import (
     OfSeveral,
     Operation,
     Request,
-    acts,
     gathered,
-    reads,
 )
 from agent_farm.runtimes import adapter_names
 
@@ -68,18 +67,9 @@ def manager(context: Context) -> SourcesManager:
     return SourcesManager(ConfigManager(), narrate=context.tell)
 
 
-def _list(context: Context, request: Nothing) -> AllSources:
+@reads("List the user's local sources, and what is wrong with them", who=SESSIONS)
+def list_sources(context: Context, request: Nothing) -> AllSources:
     return AllSources(tuple(map(SourceShown.of, manager(context).overview())))
-
-
-LIST_SOURCES = reads(
-    "list_sources",
-    "List the user's local sources, and what is wrong with them",
-    Nothing,
-    AllSources,
-    _list,
-    who=SESSIONS,
-)
 
 
 class AskSources(Request):
@@ -99,7 +89,13 @@ class Answered(Answer):
     answer: str
 
 
-def _ask(context: Context, request: AskSources) -> Answered:
+@reads(
+    "Have the user's own AI CLI answer a question from the named sources; it sees them and no MCP server",
+    pool="ask",
+    who=SESSIONS,
+    outside=True,
+)
+def ask_sources(context: Context, request: AskSources) -> Answered:
     seconds = request.timeout
     if context.butlers is not None:
         seconds = min(seconds or LONGEST_FOR_PROGRAMS, LONGEST_FOR_PROGRAMS)
@@ -145,27 +141,13 @@ def _farm_runtime(context: Context) -> str | None:
     return farm.settings.text("spawn.runtime") if farm and not farm.settings.problems else None
 
 
-ASK_SOURCES = reads(
-    "ask_sources",
-    "Have the user's own AI CLI answer a question from the named sources; it sees them and no MCP server",
-    AskSources,
-    Answered,
-    _ask,
-    pool="ask",
-    who=SESSIONS,
-    outside=True,
-)
-
-
 class NamedSource(Request):
     name: Name
 
 
-def _show(context: Context, request: NamedSource) -> OneSource:
+@reads("Show one source")
+def sources_show(context: Context, request: NamedSource) -> OneSource:
     return OneSource(SourceShown.of(manager(context).get(request.name)))
-
-
-SOURCES_SHOW = reads("sources_show", "Show one source", NamedSource, OneSource, _show)
 
 
 class SourcesAdd(Request):
@@ -176,24 +158,18 @@ class SourcesAdd(Request):
     commit: Annotated[str | None, Meta(description="Stay at this commit (git)")] = None
 
 
-def _add(context: Context, request: SourcesAdd) -> OneSource:
-    added = manager(context).add(
-        request.name, request.target, kind=request.kind, branch=request.branch, commit=request.commit
-    )
-    return OneSource(SourceShown.of(added))
-
-
-SOURCES_ADD = acts(
-    "sources_add",
+@acts(
     "Add a source",
-    SourcesAdd,
-    OneSource,
-    _add,
     tolerant=True,
     outside=True,
     doors=_PERSONS,
     details="A git repository is cloned; a directory or file is read in place.",
 )
+def sources_add(context: Context, request: SourcesAdd) -> OneSource:
+    added = manager(context).add(
+        request.name, request.target, kind=request.kind, branch=request.branch, commit=request.commit
+    )
+    return OneSource(SourceShown.of(added))
 
 
 class RemovedSource(Answer):
@@ -203,22 +179,16 @@ class RemovedSource(Answer):
     kept: str | None
 
 
-def _remove(context: Context, request: NamedSource) -> RemovedSource:
-    kept = manager(context).remove(request.name)
-    return RemovedSource(request.name, str(kept) if kept else None)
-
-
-SOURCES_REMOVE = acts(
-    "sources_remove",
+@acts(
     "Remove a source",
-    NamedSource,
-    RemovedSource,
-    _remove,
     effect="destroys",
     tolerant=True,
     doors=_PERSONS,
     details="Your own files stay; a clone is deleted, unless somebody worked in it.",
 )
+def sources_remove(context: Context, request: NamedSource) -> RemovedSource:
+    kept = manager(context).remove(request.name)
+    return RemovedSource(request.name, str(kept) if kept else None)
 
 
 class SourcesUpdate(Request):

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from agent_farm.operations.operation import EVERYBODY, SESSIONS, Answer, Context, Request, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import EVERYBODY, SESSIONS, Answer, Context, Request
 from agent_farm.operations.served import database_of, whose
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.state_store import StateStore
@@ -40,20 +41,10 @@ class Kept(Answer):
     revision: int
 
 
-def _get(context: Context, request: OneKey) -> Kept:
+@reads("Read what is kept under a key, and its revision", pool="state", who=EVERYBODY)
+def state_get(context: Context, request: OneKey) -> Kept:
     value, revision = _store(context, request.butler).read(request.key)
     return Kept(request.key, value, revision)
-
-
-STATE_GET = reads(
-    "state_get",
-    "Read what is kept under a key, and its revision",
-    OneKey,
-    Kept,
-    _get,
-    pool="state",
-    who=EVERYBODY,
-)
 
 
 class StateSet(Request):
@@ -63,23 +54,17 @@ class StateSet(Request):
     butler: OfButler = None
 
 
-def _set(context: Context, request: StateSet) -> Kept:
-    store = _store(context, request.butler)
-    revision = store.set(request.key, request.value, if_revision=request.if_revision)
-    return Kept(request.key, request.value, revision)
-
-
-STATE_SET = acts(
-    "state_set",
+@acts(
     "Keep a value for later sessions",
-    StateSet,
-    Kept,
-    _set,
     who=SESSIONS,
     tolerant=True,
     pool="state",
     details="With if_revision only if nobody has changed it since it was read.",
 )
+def state_set(context: Context, request: StateSet) -> Kept:
+    store = _store(context, request.butler)
+    revision = store.set(request.key, request.value, if_revision=request.if_revision)
+    return Kept(request.key, request.value, revision)
 
 
 class StateList(Request):
@@ -91,13 +76,9 @@ class AllKept(Answer):
     state: Annotated[dict[str, Any], Meta(description="Values by their keys")]
 
 
-def _list(context: Context, request: StateList) -> AllKept:
+@reads("List the keys, with their values", pool="state", who=EVERYBODY)
+def state_list(context: Context, request: StateList) -> AllKept:
     return AllKept(_store(context, request.butler).items(request.prefix))
-
-
-STATE_LIST = reads(
-    "state_list", "List the keys, with their values", StateList, AllKept, _list, pool="state", who=EVERYBODY
-)
 
 
 class Forgotten(Answer):
@@ -107,19 +88,6 @@ class Forgotten(Answer):
     deleted: bool
 
 
-def _delete(context: Context, request: OneKey) -> Forgotten:
+@acts("Forget a key", effect="destroys", who=SESSIONS, tolerant=True, repeats=True, pool="state")
+def state_delete(context: Context, request: OneKey) -> Forgotten:
     return Forgotten(request.key, _store(context, request.butler).delete(request.key))
-
-
-STATE_DELETE = acts(
-    "state_delete",
-    "Forget a key",
-    OneKey,
-    Forgotten,
-    _delete,
-    effect="destroys",
-    who=SESSIONS,
-    tolerant=True,
-    repeats=True,
-    pool="state",
-)

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_farm.operations.operation import CallerKind, Door, Operation
 
-# name -> module below operations/, which holds it under the same name in capitals
+# name -> module below operations/, which holds it under the same name, or that in capitals
 MODULES = {
     "spawn": "spawn",
     "queue": "queue",
@@ -109,7 +109,8 @@ MODULES = {
 
 
 def load(name: str) -> Operation[Any, Any]:
-    operation = getattr(import_module(f"agent_farm.operations.{MODULES[name]}"), name.upper())
+    module = import_module(f"agent_farm.operations.{MODULES[name]}")
+    operation = getattr(module, name.upper(), None) or getattr(module, name)
     assert isinstance(operation, Operation)
     assert operation.name == name
     return operation

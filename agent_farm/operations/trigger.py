@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.farm.farm import open_farm
 from agent_farm.operations.builders import Yes
+from agent_farm.operations.declare import served
 from agent_farm.operations.operation import SESSIONS, Answer, Context, Nothing, Operation, Request
-from agent_farm.operations.served import ask, database_of, running, served, whose
-from agent_farm.operations.sessions import SESSIONS_STOP, SessionsStop, SessionsStopped, log_of, require_own
+from agent_farm.operations.served import ask, database_of, running, whose
+from agent_farm.operations.sessions import SessionsStop, SessionsStopped, log_of, require_own, sessions_stop
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.runtime_choice import agree_to_session
@@ -195,7 +196,7 @@ def _run(context: Context, request: Trigger) -> Iterator[Triggered]:
 def _await_end(context: Context, session_id: str) -> None:
     """Who ends its command finds its session ended, with every process that it started."""
     with suppress(AgentFarmError):
-        ask(context, SESSIONS_STOP.name, SessionsStop((session_id,)), SessionsStopped)
+        ask(context, sessions_stop.name, SessionsStop((session_id,)), SessionsStopped)
 
 
 TRIGGER = Operation(
@@ -217,10 +218,6 @@ class Fired(Answer):
     fired: Annotated[tuple[str, ...], Meta(description="Names of schedules")]
 
 
-async def _tick(context: Context, request: Nothing) -> Fired:
+@served("Fire the schedules that are due now", effect="changes", outside=True)
+async def tick(context: Context, request: Nothing) -> Fired:
     return Fired(tuple(await running(context).tick()))
-
-
-TICK = served(
-    "tick", "Fire the schedules that are due now", Nothing, Fired, _tick, effect="changes", outside=True
-)

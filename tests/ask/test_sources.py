@@ -16,7 +16,7 @@ from agent_farm.ask.targets import detect_kind, without_password
 from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Context, Nothing
-from agent_farm.operations.sources import ASK_SOURCES, LIST_SOURCES, AskSources
+from agent_farm.operations.sources import AskSources, ask_sources, list_sources
 from tests.ask.stage import Stage
 
 
@@ -171,7 +171,7 @@ def test_source_that_went_away_meanwhile_is_named(stage: Stage, app: Path) -> No
     with pytest.raises(NotFound, match="Source app cannot be read") as caught:
         stage.runner.ask(sources=["app"], question="Why?")
     assert "does not exist any more" in str(caught.value.why)
-    assert LIST_SOURCES.answer_to(NOWHERE, Nothing()).sources[0].problem == caught.value.why
+    assert list_sources.answer_to(NOWHERE, Nothing()).sources[0].problem == caught.value.why
     assert stage.left() == []
 
 
@@ -247,12 +247,12 @@ def test_passwords_are_not_shown(url: str, shown: str) -> None:
 def test_the_same_for_other_agents(stage: Stage, app: Path) -> None:
     import asyncio
 
-    (listed,) = LIST_SOURCES.answer_to(NOWHERE, Nothing()).sources
+    (listed,) = list_sources.answer_to(NOWHERE, Nothing()).sources
     assert (listed.name, listed.type, listed.path, listed.problem) == ("app", "directory", str(app), None)
 
     async def in_a_thread() -> str:
         question = AskSources("Why?", ("app",))
-        return (await asyncio.to_thread(ASK_SOURCES.answer_to, NOWHERE, question)).answer
+        return (await asyncio.to_thread(ask_sources.answer_to, NOWHERE, question)).answer
 
     assert asyncio.run(in_a_thread()) == "the answer\n"
     assert stage.left() == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_farm.farm.farm import open_farm
-from agent_farm.operations.farms import FARMS
+from agent_farm.operations.farms import farms
 from agent_farm.operations.operation import Context, Nothing
 from agent_farm.paths import FarmPaths
 from tests.conftest import Af
@@ -60,7 +60,7 @@ def test_the_whole_life_in_worktrees_of_a_bare_repository(repo: Path, tmp_path: 
     other = spawn(af, "Two", cwd=side)["id"]
     (session,) = (name for name in all_sessions() if name.endswith(id))
     assert session.startswith("af-project-")
-    (shown,) = FARMS.answer_to(Context(open_farm(side)), Nothing()).farms
+    (shown,) = farms.answer_to(Context(open_farm(side)), Nothing()).farms
     assert (shown.name, shown.root) == ("project", str(project / "main"))
     for place in (project, side, project / "main", project / "main/.builders" / id):
         assert {id, other} <= set(af("status", cwd=place).stdout.split())

@@ -1,0 +1,66 @@
+"""A verb that answers in one piece is declared where it is carried out.
+
+    @reads("Show one session whole", who=SESSIONS)
+    def sessions_get(context: Context, request: SessionsGet) -> FoundSession: ...
+
+Its name is the function's, its request and its answer are those of the signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol, TypeVar, get_type_hints
+
+from agent_farm.operations.operation import Answer, Context, Effect, Operation, Request, single
+from agent_farm.operations.served import ask
+
+R = TypeVar("R", bound=Request)
+A = TypeVar("A", bound=Answer)
+
+
+class Declares(Protocol):
+    def __call__(self, run: Callable[[Context, R], A], /) -> Operation[R, A]: ...
+
+
+class Serves(Protocol):
+    def __call__(self, serve: Callable[[Context, R], Awaitable[A]], /) -> Operation[R, A]: ...
+
+
+def reads(summary: str, *, tolerant: bool = True, pool: str = "look", **more: Any) -> Declares:
+    """It only looks."""
+    return _declares(summary, effect="reads", tolerant=tolerant, pool=pool, **more)
+
+
+def acts(summary: str, *, effect: Effect = "changes", **more: Any) -> Declares:
+    """It changes something."""
+    return _declares(summary, effect=effect, **more)
+
+
+def served(summary: str, *, prepare: Callable[[Context, Any], Any] | None = None, **more: Any) -> Serves:
+    """Only the farm's server carries it out: asked anywhere else, it is taken there.
+
+    `prepare` is done where the caller is, who may be a person that can be asked.
+    """
+
+    def declare(serve: Callable[[Context, R], Awaitable[A]]) -> Operation[R, A]:
+        name, (request, answer) = serve.__name__, _shapes(serve)
+
+        def run(context: Context, asked: R) -> Iterator[A]:
+            yield ask(context, name, prepare(context, asked) if prepare else asked, answer)
+
+        return Operation(name, summary, request, answer, run, serve=serve, **more)
+
+    return declare
+
+
+def _declares(summary: str, **more: Any) -> Declares:
+    def declare(run: Callable[[Context, R], A]) -> Operation[R, A]:
+        return Operation(run.__name__, summary, *_shapes(run), single(run), **more)
+
+    return declare
+
+
+def _shapes(function: Callable[..., Any]) -> tuple[type[Any], type[Any]]:
+    """Of its request and its answer."""
+    told = get_type_hints(function)
+    return told["request"], told["return"]

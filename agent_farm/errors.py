@@ -11,6 +11,7 @@
     ├── ToolMissing           1    git, tmux or a runtime is not usable
     ├── WorkWouldBeLost       4    refused, because it exists nowhere else
     ├── Unreachable           1    another machine could not be asked
+    │   └── Overdue           1    it has not answered yet
     ├── NotDelivered          5    held, or not confirmed
     └── TimedOut            124
 
@@ -128,6 +129,10 @@ class Unreachable(AgentFarmError):
     """Says nothing of what is there."""
 
     code = "unreachable"
+
+
+class Overdue(Unreachable):
+    """In the time that it was given; later it may have."""
 
 
 class NotDelivered(AgentFarmError):

@@ -9,12 +9,13 @@ import click
 
 from agent_farm.cli.attach import attach_to
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import complete_machines
+from agent_farm.cli.options import complete_machines, current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
 from agent_farm.operations.fleet import Fleet, FleetLeft
+from agent_farm.operations.fleet_following import ask_on, follow_machines
 from agent_farm.operations.for_home import answered, place_of
 
 
@@ -48,6 +49,18 @@ def answer_home() -> None:
     answer(MARK)
     for line in answered(data):
         answer(json.dumps(line))
+
+
+@click.command(hidden=True)
+@click.argument("hosts", nargs=-1)
+@click.option("--follow", is_flag=True)
+def look(hosts: tuple[str, ...], follow: bool) -> None:
+    """Wait for what machines say of builders, and write it down; --follow: until standard input ends."""
+    farm = current_farm(tolerant=True)
+    if follow:
+        follow_machines(farm, sys.stdin.buffer)
+    else:
+        ask_on(farm, hosts)
 
 
 @click.command(hidden=True)
@@ -87,5 +100,6 @@ fleet = click.Group(
         ),
         "answer": answer_home,
         "attach": attach_here,
+        "look": look,
     },
 )

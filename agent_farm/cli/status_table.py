@@ -52,7 +52,7 @@ def render(builders: Sequence[Builder], *, width: int, now: float) -> str:
             lines += [
                 cut(f"{_INDENT * 2}{reason}", width) for reason in (*_reason(builder), *_doubt(builder))
             ]
-    last = [*_old_bases(builders), _summary(builders)]
+    last = [*_old_bases(builders), *_late_machines(builders, now), _summary(builders)]
     return "\n".join([*lines, "", *(style(cut(line, width), "dim") for line in last)])
 
 
@@ -235,6 +235,15 @@ def _old_bases(builders: Sequence[Builder]) -> list[str]:
         f"{base} is {state.base_behind} behind {state.base_follows}"
         for base, state in sorted(states.items())
         if state.base_behind
+    ]
+
+
+def _late_machines(builders: Sequence[Builder], now: float) -> list[str]:
+    """What is shown of their builders is as old as that."""
+    seen = {builder.host: builder.seen_at for builder in builders if builder.host and builder.seen_at}
+    return [
+        f"{host} has not answered: its builders as they were {age(now - at)} ago"
+        for host, at in sorted(seen.items())
     ]
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Builder(Struct, frozen=True):
     """What `af status` shows of one builder; `git` is None where it was not asked for or is not known.
 
-    `renamed_from` is its branch until this look, `host` the machine it is on, if not this one.
+    `renamed_from` is its branch until this look, `host` the machine it is on, if not this one; `seen_at` is
+    when that told of it, where it has not answered since.
     """
 
     record: BuilderRecord
@@ -37,6 +38,7 @@ class Builder(Struct, frozen=True):
     proof: Proof | None = None
     pull_request: PullRequest | None = None
     host: str | None = None
+    seen_at: float | None = None
 
 
 def list_builders(

@@ -32,14 +32,16 @@ _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 
 
 class Machine(Struct, frozen=True):
-    """`program` is `af` there, `place` the farm there. `problem` is why the last look failed; `pushed` are
-    the bases as they are known there."""
+    """`program` is `af` there, `place` the farm there. `problem` is why the last look failed, `seen_at` when
+    one did not; `is_late`: somebody looked since, and could not wait for the answer. `pushed` are the bases
+    as they are known there."""
 
     address: str
     program: Place
     place: Place
     problem: str | None = None
-    asked_at: float = 0.0
+    seen_at: float = 0.0
+    is_late: bool = False
     pushed: dict[str, ObjectName] = field(default_factory=dict)
 
 

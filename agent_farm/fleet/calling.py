@@ -20,8 +20,8 @@ from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, error_
 from agent_farm.fleet.book import FARM_NAME, Book, Machine
 from agent_farm.git.other_machine import Line
 from agent_farm.printable import printable
-from agent_farm.ssh.ssh_url import Address, parse_address
 from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
+from agent_farm.ssh.ssh_url import Address, parse_address
 
 MARK = "af-fleet-1"
 USUAL_SECONDS = 120.0

@@ -16,13 +16,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand, call
 from agent_farm.operations.fleet_asking import ask_each, ask_machine, fields_given, with_ids
-from agent_farm.operations.fleet_look import (
-    answer_of,
-    fetch_if_reachable,
-    record_here,
-    refresh,
-    shown_rows,
-)
+from agent_farm.operations.fleet_look import answer_of, record_here, shown_rows
+from agent_farm.operations.fleet_refresh import fetch_if_reachable, refresh, refresh_quickly
 from agent_farm.operations.operation import Context, Operation, only
 
 _READY = ("idle", "exited", "failed", "stopped")
@@ -126,7 +121,10 @@ def _status(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[
                 yield part
     if there or not request.ids:
         hosts = {book.builders[id].host for id in there} if there else None
-        book = refresh(context.farm, hosts, fresh=request.fresh)
+        if request.fresh:
+            book = refresh(context.farm, hosts, fresh=True)
+        else:
+            book = refresh_quickly(context.farm, hosts)
         found += shown_rows(
             context.farm, book, [id for id in there if id in book.builders] if there else None
         )

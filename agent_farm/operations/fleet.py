@@ -19,8 +19,8 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.operations.fleet_look import answer_of
 from agent_farm.operations.for_home import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, acts, single
-from agent_farm.ssh.ssh_url import Address, parse_address
 from agent_farm.ssh.connection import ask
+from agent_farm.ssh.ssh_url import Address, parse_address
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 15.0
@@ -74,7 +74,7 @@ def _add(context: Context, request: FleetAdd) -> Fleet:
     keep_apart(farm.repository)
     with edit_book(farm) as held:
         welcome = _greet(farm, held[0], address, program, _SECONDS)
-        machine = Machine(address.text, program, welcome.place, asked_at=time.time())
+        machine = Machine(address.text, program, welcome.place, seen_at=time.time())
         held[0] = structs.replace(held[0], machines={**held[0].machines, host: machine})
     return Fleet((_shown(held[0], host, welcome),))
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,22 +15,19 @@ from msgspec.structs import asdict, replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
-from agent_farm.disk import file_lock, is_locked
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.disk import file_lock
+from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
-from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_book
-from agent_farm.fleet.calling import Tell, call, line_to
-from agent_farm.git.asking import side_by_side
+from agent_farm.fleet.book import Book, Machine, Placed, Row
+from agent_farm.fleet.calling import line_to
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import fetch_branch, fetched_commit, move_branch, push_commits
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
-from agent_farm.operations.status import Builders
 from agent_farm.printable import printable
 
-_STATUS_SECONDS = 15.0
 _LAST_YEAR = 253_402_300_800
 _REFS = "refs/remotes/home/"
 
@@ -85,67 +80,20 @@ def _moment(at: float | None) -> float | None:
     return at if at is not None and 0 <= at < _LAST_YEAR else None
 
 
-def refresh(farm: Farm, hosts: Collection[str] | None = None, *, fresh: bool = False) -> Book:
-    """Ask each machine once, all at the same time; the book with what they said, or why they did not."""
-    book = read_book(farm)
-    asked = [host for host in book.machines if book.on(host) and (hosts is None or host in hosts)]
-    found = side_by_side({host: partial(_look, farm, book, host, fresh) for host in asked})
-    making = {id for id, placed in book.builders.items() if not placed.is_known and _is_made_now(farm, id)}
-    with edit_book(farm) as held:
-        book = held[0]
-        machines, builders = dict(book.machines), dict(book.builders)
-        for host, answer in found.items():
-            machine = machines.get(host)
-            if machine is None:
-                continue
-            now = time.time()
-            if isinstance(answer, AgentFarmError):
-                machines[host] = replace(machine, problem=answer.sentence, asked_at=now)
-                continue
-            rows, pushed = answer
-            machines[host] = replace(machine, problem=None, asked_at=now, pushed=pushed)
-            for id, placed in book.on(host).items():
-                if id in rows:
-                    builders[id] = replace(placed, row=rows[id], is_known=True, gone=False)
-                elif id not in making:
-                    builders[id] = replace(placed, gone=True)
-        held[0] = replace(book, machines=machines, builders=builders)
-    return held[0]
-
-
-def _is_made_now(farm: Farm, id: str) -> bool:
-    with suppress(AgentFarmError):
-        return farm.paths.builder_lock(id).exists() and is_locked(farm.paths.builder_lock(id))
-    return True
-
-
-def _look(farm: Farm, book: Book, host: str, fresh: bool) -> tuple[dict[str, Row], dict[str, str]]:
-    placed = book.on(host)
-    document = call(book, host, "status", {"fresh": fresh}, seconds=_STATUS_SECONDS)
-    pushed = push_bases(farm, book, host)
-    if pushed != book.machine(host).pushed:  # then more may have landed than it knew
-        document = call(book, host, "status", {"fresh": fresh}, seconds=_STATUS_SECONDS)
-    rows = {}
-    for shown in answer_of(Builders, document, host).builders:
-        if shown.id in placed:
-            rows[shown.id] = row_of(shown.id, placed[shown.id], shown)
-    return rows, pushed
-
-
-def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
+def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: float | None = None) -> None:
     """One at a time: git over there refuses the second of two that move the same ref."""
-    with file_lock(farm.paths.locks / f"fleet-{host}.lock"):
+    with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
         push_commits(farm.repository, line_to(book.machine(host)), refs)
 
 
-def push_bases(farm: Farm, book: Book, host: str) -> dict[str, str]:
+def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
     """What builders there are to land on, as it is here by now: so that it is known there what has landed."""
     machine = book.machine(host)
     bases = {placed.base for placed in book.on(host).values()}
     tips = resolve_commits(farm.repository, {f"refs/heads/{base}" for base in bases}) if bases else {}
     wanted = {base: tip for base in bases if (tip := tips.get(f"refs/heads/{base}"))}
     if new := {base: tip for base, tip in wanted.items() if machine.pushed.get(base) != tip}:
-        push(farm, book, host, {f"{_REFS}{base}": tip for base, tip in new.items()})
+        push(farm, book, host, {f"{_REFS}{base}": tip for base, tip in new.items()}, wait=wait)
     return {**machine.pushed, **wanted}
 
 
@@ -156,27 +104,6 @@ def fetch_work(farm: Farm, book: Book, id: str) -> None:
     before = fetched_commit(farm.repository, id)
     commit = fetch_branch(farm.repository, line_to(book.machine(placed.host)), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
-
-
-def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell) -> Book:
-    """For what goes on with what is here where a machine is asleep; what is left out is told of."""
-    book = read_book(farm)
-    book = refresh(farm, {book.builders[id].host for id in ids})
-    for id in ids:
-        placed = book.builders[id]
-        if problem := book.machine(placed.host).problem:
-            tell(f"{id} as it was fetched last: {problem}")
-            continue
-        fetch_work(farm, book, id)
-        git = placed.row.git if placed.row else None
-        left = (git.dirty or 0) + (git.untracked or 0) if git else 0
-        if left:
-            tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not part of this")
-        if git and git.branch != (placed.row.record.branch if placed.row else None):
-            tell(
-                f"{id} has {git.branch or 'a detached HEAD'} checked out on {placed.host}; this is its branch"
-            )
-    return book
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:
@@ -197,8 +124,9 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
         status = Status("failed", "process", reason=why)
     elif row is None:
         status = replace(status, reason=f"{placed.host} has not said yet that it is made")
-    usage = row.usage if row else None
-    return Builder(record, status, row.git if row else None, usage, host=placed.host)
+    seen_at = machine.seen_at or None if machine.problem or machine.is_late else None
+    git, usage = (row.git, row.usage) if row else (None, None)
+    return Builder(record, status, git, usage, host=placed.host, seen_at=seen_at)
 
 
 def record_here(farm: Farm, id: str, placed: Placed) -> BuilderRecord:

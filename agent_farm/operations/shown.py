@@ -101,6 +101,12 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
     host: Annotated[
         str | None, Meta(description="The machine of the fleet that it is on; null: this one")
     ] = None
+    seen_at: Annotated[
+        float | None,
+        Meta(
+            description="When its machine told of it, where that has not answered since; seconds since 1970"
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         """The record was looked at when it was read."""
@@ -117,6 +123,7 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
             proof=builder.proof,
             pull_request=builder.pull_request,
             host=builder.host,
+            seen_at=builder.seen_at,
         )
 
 

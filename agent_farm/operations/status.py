@@ -27,9 +27,9 @@ from agent_farm.operations.shown import BuilderShown, show_all
 
 class StatusRequest(Request):
     ids: SomeOrAll = ()
-    fresh: Annotated[bool, Meta(description="Wait for every worktree's git state, however long it takes")] = (
-        False
-    )
+    fresh: Annotated[
+        bool, Meta(description="Wait for each worktree's git state and each machine, however long it takes")
+    ] = False
 
 
 class Builders(OfSeveral):

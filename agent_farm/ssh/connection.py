@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from agent_farm.disk import make_directory
-from agent_farm.errors import ToolMissing, Unreachable
+from agent_farm.errors import Overdue, ToolMissing, Unreachable
 from agent_farm.launch import as_command
 from agent_farm.own_files import require_own_directory
 from agent_farm.ssh.ssh_url import Address
@@ -96,7 +96,7 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
             clock.cancel()
         threads[1].join(1)  # the connection that stays may hold it open
     if late.is_set():
-        raise Unreachable(f"{address.host} has not answered within {seconds:g} s", hint=_hint(address))
+        raise Overdue(f"{address.host} has not answered within {seconds:g} s", hint=_hint(address))
     if status:
         raise _failed(address, status, b"".join(said))
 

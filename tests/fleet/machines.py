@@ -78,6 +78,17 @@ class Node:
             self.daemon = None
         subprocess.run(["ssh", "-O", "exit", *control(), self.name], check=False, capture_output=True)
 
+    def hang(self) -> None:
+        """Whatever is asked there from now on has no answer, until `go_on`."""
+        stuck = self.directory / "stuck"
+        stuck.touch()
+        self.program.write_text(
+            f'#!/bin/sh\nwhile [ -e {stuck} ] && [ -d {self.home} ]; do sleep 0.1; done\nexec {AF} "$@"\n'
+        )
+
+    def go_on(self) -> None:
+        (self.directory / "stuck").unlink()
+
     def run(self, *words: str) -> str:
         """A program there, as its user would run it."""
         env = {**os.environ, **self.environment}

@@ -31,7 +31,7 @@ def ok(af: Af, *words: str) -> str:
 
 
 def shown(af: Af, id: str) -> dict[str, Any]:
-    (one,) = json.loads(ok(af, "status", id, "--json"))["builders"]
+    (one,) = json.loads(ok(af, "status", "--fresh", id, "--json"))["builders"]
     return dict(one)
 
 
@@ -42,7 +42,7 @@ def test_a_life(af: Af, big: Node, repo: Path) -> None:
     ok(af, "wait", id, "--timeout", "120")
     one = shown(af, id)
     assert (one["host"], one["status"]["state"], one["git"]["ahead"]) == ("big", "idle", 1)
-    assert "big" in ok(af, "status")
+    assert "big" in ok(af, "status", "--fresh")
     assert "demo>" in ok(af, "capture", id)
     assert "Stop" in ok(af, "logs", id)
     assert ok(af, "send", id, "And now the logout") == f"{id} submitted\n"
@@ -61,7 +61,7 @@ def test_a_life(af: Af, big: Node, repo: Path) -> None:
     assert "untracked  left.txt" in refused.stderr
     (big.farms[0] / ".builders" / id / "left.txt").unlink()
     assert ok(af, "stop", id) == f"{id} stopped\n"
-    assert "landed" in ok(af, "status")
+    assert "landed" in ok(af, "status", "--fresh")
     assert ok(af, "resume", id).strip() == id
     ok(af, "wait", id, "--timeout", "120")
     assert f"{id} removed, with builder/{id}" in ok(af, "prune", "--stop", id)
@@ -98,7 +98,7 @@ def test_what_has_not_landed_stays_at_home_when_it_is_thrown_away(af: Af, big: N
     ok(af, "prune", "--stop", "--discard-commits", id)
     assert git(repo, "log", "--format=%s", f"refs/agent-farm/fleet/{id}", "^main") != ""
     assert "out of the fleet" in ok(af, "fleet", "remove", "big")
-    assert ok(af, "status") == ""
+    assert ok(af, "status", "--fresh") == ""
 
 
 def test_the_landing_queue_takes_work_from_there(af: Af, big: Node, repo: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_dry_run_makes_nothing(af: Af, big: Node, repo: Path) -> None:
     )
     assert "builder/login" in done
     assert git(repo, "branch", "--list", "builder/*") == ""
-    assert ok(af, "status") == ""
+    assert ok(af, "status", "--fresh") == ""
 
 
 def test_the_setting_sends_builders_there_and_local_keeps_them_here(af: Af, big: Node, repo: Path) -> None:
@@ -180,7 +180,7 @@ def test_two_machines_and_this_one(af: Af, big: Node, machines: Machines) -> Non
         ok(af, "spawn", "--runtime", "demo", "--shell", "--on", on).strip()
         for on in ("big", "other", "local")
     ]
-    found = json.loads(ok(af, "status", "--json"))["builders"]
+    found = json.loads(ok(af, "status", "--fresh", "--json"))["builders"]
     assert {one["id"]: one["host"] for one in found} == dict(zip(ids, ("big", "other", None), strict=True))
     done = af("send", *ids, "hello")
     assert sorted(done.stdout.split()) == sorted([*ids, *["submitted"] * 3])

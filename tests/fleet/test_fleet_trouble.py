@@ -70,7 +70,7 @@ def test_a_machine_that_cannot_be_asked(af: Af, big: Node, repo: Path) -> None:
     here = ok(af, "spawn", "--runtime", "demo", "--shell").strip()
     ok(af, "conflicts")
     big.stop()
-    found = {one["id"]: one for one in json.loads(ok(af, "status", "--json"))["builders"]}
+    found = {one["id"]: one for one in json.loads(ok(af, "status", "--fresh", "--json"))["builders"]}
     assert found[here]["status"]["state"] != "unknown"
     assert found[id]["status"]["state"] == "unknown"
     assert "big cannot be reached" in found[id]["status"]["reason"]
@@ -155,7 +155,7 @@ def test_a_machine_that_tells_of_the_builder_what_cannot_be(lie: str, af: Af, bi
 def test_a_machine_that_answers_for_another(af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
     big.program.write_text(f'#!/bin/sh\n{AF} "$@" | sed \'s#"id": "{id}"#"id": "other"#g\'\n')
-    assert '"id": "other"' not in ok(af, "status", "--json")
+    assert '"id": "other"' not in ok(af, "status", "--fresh", "--json")
     done = af("capture", id)
     assert "answered for 'other', which it was not asked about" in done.stderr
 
@@ -188,4 +188,4 @@ def test_many_at_once(af: Af, big: Node, repo: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(set(done)) == 4
-    assert {one["id"] for one in json.loads(ok(af, "status", "--json"))["builders"]} == set(done)
+    assert {one["id"] for one in json.loads(ok(af, "status", "--fresh", "--json"))["builders"]} == set(done)

@@ -1,0 +1,175 @@
+"""Asking the machines of the fleet how their builders are: all at the same time, and none holds up another.
+
+Who waits at a terminal gives a machine a second, and shows what it told before; another process then waits
+for its answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_farm.disk import is_locked
+from agent_farm.errors import AgentFarmError, LockTaken, Overdue, TimedOut
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.waiting import start_another
+from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_book
+from agent_farm.fleet.calling import Tell, call
+from agent_farm.git.asking import side_by_side
+from agent_farm.git.git_process import git_deadline
+from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
+from agent_farm.operations.status import Builders
+
+PATIENT_SECONDS = 15.0
+QUICK_SECONDS = 1.0
+_STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
+
+
+class _Told(Struct, frozen=True):
+    """`is_whole`: the machine knows by now what there is to land on, and told of its builders after that."""
+
+    rows: Mapping[str, Row]
+    pushed: dict[str, str]
+    is_whole: bool = True
+
+
+def refresh(
+    farm: Farm,
+    hosts: Collection[str] | None = None,
+    *,
+    fresh: bool = False,
+    seconds: float = PATIENT_SECONDS,
+) -> Book:
+    """The book with what the machines said within `seconds`, or why they did not.
+
+    With less than the usual patience a machine that has not answered yet is late, and no more is said of it.
+    """
+    book = read_book(farm)
+    asked = [host for host in book.machines if book.on(host) and (hosts is None or host in hosts)]
+    questions = {host: partial(_look, farm, book, host, fresh, seconds) for host in asked}
+    found = side_by_side(questions, workers=len(asked)) if asked else {}
+    making = {id for id, placed in book.builders.items() if not placed.is_known and _is_made_now(farm, id)}
+    with edit_book(farm) as held:
+        before = held[0]
+        now = before
+        for host, answer in found.items():
+            if host in now.machines:
+                now = _noted(now, host, answer, making, is_quick=seconds < PATIENT_SECONDS)
+        held[0] = before if _as_before(before, now, asked) else now
+    return now
+
+
+def refresh_quickly(farm: Farm, hosts: Collection[str] | None = None) -> Book:
+    """Within about a second; a machine that is late is asked on by another process, for the next look."""
+    book = refresh(farm, hosts, seconds=QUICK_SECONDS)
+    late = [
+        host
+        for host, machine in book.machines.items()
+        if machine.is_late and (hosts is None or host in hosts) and not is_asked_on(farm, host)
+    ]
+    if late:
+        start_another(farm, "fleet", "look", *late)
+    return book
+
+
+def is_asked_on(farm: Farm, host: str) -> bool:
+    return asking_lock(farm, host).exists() and is_locked(asking_lock(farm, host))
+
+
+def asking_lock(farm: Farm, host: str) -> Path:
+    """Held by the process that waits for a late machine."""
+    return farm.paths.locks / f"fleet-asking-{host}.lock"
+
+
+def _noted(
+    book: Book, host: str, answer: _Told | AgentFarmError, making: Collection[str], *, is_quick: bool
+) -> Book:
+    machine, builders = book.machines[host], dict(book.builders)
+    if isinstance(answer, Overdue) and is_quick:
+        machine = replace(machine, is_late=True)
+    elif isinstance(answer, AgentFarmError):
+        machine = replace(machine, problem=answer.sentence, is_late=False)
+    else:
+        late, now = not answer.is_whole, time.time()
+        machine = replace(machine, problem=None, seen_at=now, is_late=late, pushed=answer.pushed)
+        for id, placed in book.on(host).items():
+            if id in answer.rows:
+                builders[id] = replace(placed, row=answer.rows[id], is_known=True, gone=False)
+            elif id not in making:
+                builders[id] = replace(placed, gone=True)
+    return replace(book, machines={**book.machines, host: machine}, builders=builders)
+
+
+def _as_before(before: Book, now: Book, asked: Collection[str]) -> bool:
+    """Nothing to write down: nothing but the time of the look has changed."""
+    if any(now.machine(host).seen_at - before.machine(host).seen_at > _STORED_SECONDS
+           for host in asked if host in now.machines):  # fmt: skip
+        return False
+    return _timeless(before) == _timeless(now)
+
+
+def _timeless(book: Book) -> Book:
+    machines: dict[str, Machine] = {id: replace(one, seen_at=0.0) for id, one in book.machines.items()}
+    builders: dict[str, Placed] = {id: _without_time(one) for id, one in book.builders.items()}
+    return replace(book, machines=machines, builders=builders)
+
+
+def _without_time(placed: Placed) -> Placed:
+    row = placed.row
+    return replace(placed, row=replace(row, git=replace(row.git, at=0.0))) if row and row.git else placed
+
+
+def _is_made_now(farm: Farm, id: str) -> bool:
+    with suppress(AgentFarmError):
+        return farm.paths.builder_lock(id).exists() and is_locked(farm.paths.builder_lock(id))
+    return True
+
+
+def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _Told:
+    placed, before = book.on(host), book.machine(host).pushed
+    until = time.monotonic() + seconds
+
+    def rows() -> dict[str, Row]:
+        left = max(0.05, until - time.monotonic())
+        document = call(book, host, "status", {"fresh": fresh}, seconds=left)
+        told = answer_of(Builders, document, host).builders
+        return {one.id: row_of(one.id, placed[one.id], one) for one in told if one.id in placed}
+
+    found = rows()
+    if seconds >= PATIENT_SECONDS:
+        pushed = push_bases(farm, book, host)
+        until = time.monotonic() + seconds
+        return _Told(found if pushed == before else rows(), pushed)
+    try:
+        with git_deadline(until - time.monotonic()):
+            pushed = push_bases(farm, book, host, wait=0)
+        return _Told(found if pushed == before else rows(), pushed)
+    except (Overdue, TimedOut, LockTaken):
+        return _Told(found, before, is_whole=False)
+
+
+def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell) -> Book:
+    """For what goes on with what is here where a machine is asleep; what is left out is told of."""
+    book = read_book(farm)
+    book = refresh(farm, {book.builders[id].host for id in ids})
+    for id in ids:
+        placed = book.builders[id]
+        if problem := book.machine(placed.host).problem:
+            tell(f"{id} as it was fetched last: {problem}")
+            continue
+        fetch_work(farm, book, id)
+        git = placed.row.git if placed.row else None
+        left = (git.dirty or 0) + (git.untracked or 0) if git else 0
+        if left:
+            tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not part of this")
+        if git and git.branch != (placed.row.record.branch if placed.row else None):
+            tell(
+                f"{id} has {git.branch or 'a detached HEAD'} checked out on {placed.host}; this is its branch"
+            )
+    return book

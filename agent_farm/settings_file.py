@@ -124,8 +124,23 @@ def _parsed(key: Key, text: str) -> Any:
         except ValueError:
             raise UsageError(f"{key.name} must be a whole number", why=f"It is {text!r}.") from None
     if key.kind is list:
-        return [item.strip() for item in text.split(",") if item.strip()]
+        return _items(key, text)
     return text
+
+
+def _items(key: Key, text: str) -> list[str]:
+    """`a,b`, or as the file has it: `["a", "b"]`."""
+    if not text.lstrip().startswith("["):
+        return [item.strip() for item in text.split(",") if item.strip()]
+    try:
+        match tomllib.loads(f"items = {text}"):
+            case {"items": list(items), **more} if not more and all(isinstance(item, str) for item in items):
+                return items
+    except tomllib.TOMLDecodeError:
+        pass
+    raise UsageError(
+        f"{key.name} must be a list of texts", why=f'It is {text!r}, and neither a,b nor ["a", "b"].'
+    )
 
 
 def _store(file: Path, document: dict[str, Any], text: str) -> None:

@@ -89,7 +89,9 @@ CONFIG_GET = reads(
 
 class ConfigSet(Request):
     name: SettingName
-    value: Annotated[str, Meta(description="Its value; lists are comma-separated, flags are true or false")]
+    value: Annotated[
+        str, Meta(description="Its value; a list as a,b or as in the file, flags are true or false")
+    ]
     user: OfUser = False
     yes: Yes = False
 

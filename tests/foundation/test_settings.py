@@ -158,6 +158,13 @@ def test_a_directory_in_its_place(root: Path) -> None:
 # Changing it
 
 
+@pytest.mark.parametrize("text", ["[.env", "[1]", '["a"]\nmore = "x"'])
+def test_a_list_that_is_none_is_refused(root: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"worktree\.copy must be a list of texts"):
+        set_value(root, "worktree.copy", text)
+    assert not (root / "agent-farm.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
@@ -165,6 +172,8 @@ def test_a_directory_in_its_place(root: Path) -> None:
         ("worktree.uncommitted", "true", True),
         ("ports.per_builder", "0", 0),
         ("worktree.copy", ".env, build/ ,", [".env", "build/"]),
+        ("worktree.copy", '[".env", "a,b"]', [".env", "a,b"]),
+        ("worktree.copy", "[]", []),
         ("runtimes.my-own.command", "x y", "x y"),
         ("notify.command", "echo 'ü' \"q\" # no comment", "echo 'ü' \"q\" # no comment"),
     ],

@@ -149,7 +149,7 @@ def _record(farm: Farm, kept: Kept, look: _Seen, evidence: Evidence, lonely: Seq
     if evidence.tip and evidence.tip != evidence.head and kept.goes:
         commits.append(evidence.tip)
     if commits:
-        tree.run("update-ref", kept.ref, bundle(tree, commits))
+        tree.run("update-ref", kept.ref, bundle(farm.repository, commits))
     log = branch_log(tree.common_dir, branch)
     if log.is_file():
         shutil.copyfile(log, kept.branch_log)

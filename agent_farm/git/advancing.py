@@ -110,8 +110,7 @@ def _move(checkout: Checkout, move: Move, hooks: Path | None, fds: Sequence[int]
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
     _run(checkout, "read-tree", "-m", "-u", move.before, move.after, env=env, pass_fds=fds)
     branch = f"refs/heads/{move.branch}"
-    lines = f"update ORIG_HEAD {move.before}\nupdate {branch} {move.after} {move.before}\n"
-    given = lines.encode("utf-8", "surrogateescape")
+    given = f"update ORIG_HEAD {move.before}\nupdate {branch} {move.after} {move.before}\n"
     own = ("-c", f"core.hooksPath={hooks or os.devnull}")
     _run(checkout, *own, "update-ref", "-m", f"merge {move.what}", "--stdin", input=given, pass_fds=fds)
     os.replace(next_index(checkout), checkout.index)

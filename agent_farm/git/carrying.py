@@ -53,8 +53,7 @@ def _refresh(tree: BuilderTree, carried: set[str]) -> None:
     if odd := set(names) - carried:
         staged = paths_of(tree.run("ls-files", "--stage", "-z"))
         lines = "".join(f"{line}\0" for line in staged if line.partition("\t")[2] in odd)
-        given = lines.encode("utf-8", "surrogateescape")
-        tree.run("update-index", "-z", "--index-info", input=given)
+        tree.run("update-index", "-z", "--index-info", input=lines)
         tree.run("update-index", "-q", "--refresh", ok=(0, 1))
 
 

@@ -51,10 +51,8 @@ def _resolved(repository: Repository, names: Iterable[str], kinds: Sequence[str]
     asked = [name for name in dict.fromkeys(names) if name and "\n" not in name]
     question = "".join(f"{name}^{{{kind}}}\n" for name in asked for kind in kinds)
     check = "--batch-check=%(objecttype) %(objectname)"
-    given = question.encode("utf-8", "surrogateescape")
-    rows = [
-        row.partition(" ") for row in run_git(repository.root, "cat-file", check, input=given).splitlines()
-    ]
+    output = run_git(repository.root, "cat-file", check, input=question)
+    rows = [row.partition(" ") for row in output.splitlines()]
     of_each = dict(zip(asked, zip(*[iter(rows)] * len(kinds), strict=True), strict=True))
     return {
         name: [object for _, _, object in some]
@@ -65,7 +63,7 @@ def _resolved(repository: Repository, names: Iterable[str], kinds: Sequence[str]
 
 def commit_trees(repository: Repository, commits: Iterable[str]) -> dict[str, str]:
     unique = list(dict.fromkeys(commits))
-    question = "".join(f"{commit}^{{tree}}\n" for commit in unique).encode()
+    question = "".join(f"{commit}^{{tree}}\n" for commit in unique)
     output = run_git(repository.root, "cat-file", "--batch-check=%(objectname)", input=question)
     return dict(zip(unique, output.splitlines(), strict=True))
 
@@ -86,10 +84,16 @@ def _divergence(one: str | None, other: str | None, reached: Mapping[str, set[st
 def commit_graph(repository: Repository, commits: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
     """The newest commits that all of `commits` contain; and the parents of each that is above them."""
     common = run_git(repository.root, "merge-base", "--octopus", *commits, ok=(0, 1)).split()
-    question = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in common)])
-    output = run_git(repository.root, "rev-list", "--parents", "--stdin", input=question.encode())
-    above = {line[0]: line[1:] for line in map(str.split, output.splitlines())}
-    return common, above
+    return common, parents_of(repository, commits, common)
+
+
+def parents_of(
+    repository: Repository, tips: Iterable[str], without: Iterable[str], *options: str
+) -> dict[str, list[str]]:
+    """Of all commits up to `tips` that `without` do not contain, as `git rev-list` orders them."""
+    question = "".join([*(f"{name}\n" for name in tips), *(f"^{name}\n" for name in without)])
+    rows = run_git(repository.root, "rev-list", "--parents", *options, "--stdin", input=question).splitlines()
+    return {row[0]: row[1:] for row in map(str.split, rows)}
 
 
 def reachable(commit: str, parents: Mapping[str, Sequence[str]]) -> set[str]:

@@ -74,7 +74,7 @@ def blobs_on_disk(checkout: Checkout, paths: Iterable[str]) -> dict[str, Entry]:
             found[path] = Entry(_SYMLINK, _blob(os.fsencode(os.readlink(checkout.path / path))))
         elif kind == "file":
             files.append(path)
-    names = "".join(quoted(path) for path in files).encode("ascii")
+    names = "".join(map(quoted, files))
     blobs = checkout.run("hash-object", "--stdin-paths", input=names).split() if files else []
     for path, blob in zip(files, blobs, strict=True):
         mode = (checkout.path / path).lstat().st_mode

@@ -70,7 +70,7 @@ class Options(TypedDict, total=False):
     With `apart` git has a session of its own: no Ctrl-C reaches it, nor a terminal that it could ask.
     """
 
-    input: bytes | None
+    input: str | bytes | None
     env: Mapping[str, str] | None
     base: Mapping[str, str] | None
     pass_fds: Sequence[int]
@@ -140,7 +140,8 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
 
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
-    input, base, timeout = options.get("input"), options.get("base"), _time_left(options.get("timeout"))
+    given, base, timeout = options.get("input"), options.get("base"), _time_left(options.get("timeout"))
+    input = given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given
     if timeout is not None and timeout <= 0:
         raise TimedOut(f"There was no time left for git {args[command_at(args)]} in {cwd}")
     try:

@@ -102,7 +102,7 @@ def ignored_among(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     """Those of the paths that are ignored and hold nothing that is tracked."""
     if not paths:
         return set()
-    question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    question = "".join(f"{path}\0" for path in paths)
     return set(paths_of(checkout.run("check-ignore", "-z", "--stdin", input=question, ok=(0, 1))))
 
 

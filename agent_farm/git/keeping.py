@@ -20,6 +20,7 @@ from agent_farm.errors import AgentFarmError, WorkWouldBeLost
 from agent_farm.git.checkout import BuilderTree, main_checkout
 from agent_farm.git.divergence import reachable
 from agent_farm.git.git_process import ask_git, run_git
+from agent_farm.git.merge_trees import loose_commit
 from agent_farm.git.registrations import Registration, connect, line_of, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.launch import as_command
@@ -32,11 +33,6 @@ _LONGEST_LOG = 1 << 26
 _COMMIT = re.compile(rb"\b[0-9a-f]{40,64}\b")
 # Commits that git remembers here and no branch may have any more.
 _POINTERS = ("ORIG_HEAD", "REBASE_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "logs/HEAD")
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "agent-farm"), ("EMAIL", "agent-farm@localhost"))
-}
 
 
 def put_away(
@@ -128,7 +124,7 @@ def lonely_commits(repository: Repository, leaving: Mapping[str, LeavingTree]) -
     starts = {name for id, some in wanted.items() for name in (*some, *leaving[id].kept)}
     without = [f"--exclude={one.branch}" for one in leaving.values()]
     others = ("--not", *without, "--branches", "--tags", "--remotes")
-    question = "".join(f"{name}\n" for name in sorted(starts)).encode()
+    question = "".join(f"{name}\n" for name in sorted(starts))
     words = ("rev-list", "--parents", "--ignore-missing", "--stdin", *others)
     rows = (line.split() for line in run_git(repository.root, *words, input=question).splitlines())
     parents = {row[0]: row[1:] for row in rows}
@@ -153,12 +149,10 @@ def _remembered(tree: BuilderTree, branch: str) -> set[str]:
     return {name for name in found if name.strip("0")}
 
 
-def bundle(tree: BuilderTree, commits: Sequence[str]) -> str:
+def bundle(repository: Repository, commits: Sequence[str]) -> str:
     """One commit that has all of them as its parents, so that one ref keeps them."""
-    parents = [word for commit in commits for word in ("-p", commit)]
-    message = b"Commits that only a removed builder's reflog knew\n"
-    whole = ("commit-tree", f"{commits[0]}^{{tree}}", *parents)
-    return tree.run(*whole, input=message, env=_IDENTITY).strip()
+    message = "Commits that only a removed builder's reflog knew\n"
+    return loose_commit(repository, f"{commits[0]}^{{tree}}", *commits, message=message)
 
 
 def drop_ref(repository: Repository, ref: str) -> None:
@@ -169,7 +163,7 @@ def drop_ref(repository: Repository, ref: str) -> None:
 def drop_all_refs(repository: Repository) -> None:
     names = run_git(repository.root, "for-each-ref", "--format=delete %(refname)", "refs/agent-farm")
     if names:
-        run_git(repository.root, "update-ref", "--stdin", input=names.encode())
+        run_git(repository.root, "update-ref", "--stdin", input=names)
 
 
 def branch_log(common_dir: Path, branch: str) -> Path:
@@ -200,7 +194,9 @@ def let_go(repository: Repository, trees: Sequence[tuple[str, str | None, Sequen
         if changes:
             lines += ["start", *changes, "commit"]
     if lines:
-        main_checkout(repository).run("update-ref", "-m", _NOTE, "--stdin", input=_input(lines))
+        main_checkout(repository).run(
+            "update-ref", "-m", _NOTE, "--stdin", input="".join(f"{line}\n" for line in lines)
+        )
 
 
 def attach(tree: BuilderTree, branch: str) -> None:
@@ -260,7 +256,3 @@ def rename(path: Path, target: Path) -> None:
 
 def _is_within(tree: Path, place: Path) -> bool:
     return tree == place or str(tree).startswith(f"{place}/")
-
-
-def _input(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError, TimedOut
 from agent_farm.git.asking import side_by_side
-from agent_farm.git.divergence import commit_trees, merge_base, reachable, resolve_commits
+from agent_farm.git.divergence import commit_trees, merge_base, parents_of, reachable, resolve_commits
 from agent_farm.git.git_process import GitError, git_deadline, paths_of, run_git
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.patches import Change, changed_paths, patch_ids
@@ -56,7 +56,7 @@ def unlanded_commits(repository: Repository, tips: Sequence[str], targets: Seque
         remaining, _ = _Comparison.of(repository, starts, existing).remaining()
     if not remaining:
         return []
-    asked = "".join(f"{sha}\n" for sha in remaining).encode()
+    asked = "".join(f"{sha}\n" for sha in remaining)
     rows = run_git(repository.root, "log", "--no-walk=unsorted", "--format=%H %s", "--stdin", input=asked)
     return [Commit(sha, subject) for sha, _, subject in (row.partition(" ") for row in rows.splitlines())]
 
@@ -168,10 +168,7 @@ class _Comparison(Struct, frozen=True):
 
     @classmethod
     def of(cls, repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> _Comparison:
-        question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{target}\n" for target in targets)]).encode()
-        order = ("rev-list", "--parents", "--topo-order", "--stdin")
-        rows = run_git(repository.root, *order, input=question).splitlines()
-        return cls(repository, tips, targets, {row[0]: row[1:] for row in map(str.split, rows)})
+        return cls(repository, tips, targets, parents_of(repository, tips, targets, "--topo-order"))
 
     def remaining(self) -> tuple[list[str], bool]:
         """The commits that have landed in no form, and whether every form could be compared."""
@@ -256,7 +253,7 @@ class _Comparison(Struct, frozen=True):
         since = run_git(self.repository.root, *common, ok=(0, 1)).split() if outer else []
         lines = [*self.targets, *(f"^{commit}" for commit in since), *(["--", *limits] if limits else [])]
         plain = ("--literal-pathspecs", "rev-list", "--no-merges", "--full-history")
-        given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        given = "".join(f"{line}\n" for line in lines)
         most = f"--max-count={_MOST_TARGET_COMMITS}"
         output = run_git(self.repository.root, *plain, most, "--stdin", input=given)
         commits = output.split()  # with paths given, git's own word for a parent is another one
@@ -296,6 +293,6 @@ def _merged_by_driver(repository: Repository, paths: Sequence[str]) -> bool:
     """Whether the repository has a rule of its own for merging these files: it may drop a side silently."""
     if run_git(repository.root, "config", "merge.default", ok=(0, 1)).strip():
         return True
-    question = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    question = "".join(f"{path}\0" for path in paths)
     output = run_git(repository.root, "check-attr", "-z", "--stdin", "merge", input=question)
     return any(value not in ("unspecified", "set", "unset") for value in paths_of(output)[2::3])

@@ -40,7 +40,7 @@ def merged_trees(repository: Repository, pairs: Sequence[tuple[str, str]]) -> li
         "--name-only",
         "--no-messages",
         "--allow-unrelated-histories",
-        input="".join(f"{one} {other}\n" for one, other in pairs).encode("utf-8", "surrogateescape"),
+        input="".join(f"{one} {other}\n" for one, other in pairs),
     )
     return list(_parsed(paths_of(output)))
 
@@ -56,13 +56,13 @@ def _parsed(items: Sequence[str]) -> Iterator[MergeResult]:
         yield MergeResult(tree, conflicts)
 
 
-def loose_commit(repository: Repository, tree: str, *parents: str) -> str:
-    """A commit that no ref will name: git collects it in time.
+def loose_commit(repository: Repository, tree: str, *parents: str, message: str = "compare\n") -> str:
+    """A commit of nobody's: git collects it in time, unless a ref is made that names it.
 
     Two commits with the same parent: merging them is picking one onto the other.
     """
     whole = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)))
-    return run_git(repository.root, *whole, input=b"compare\n", env=_NOBODY).strip()
+    return run_git(repository.root, *whole, input=message, env=_NOBODY).strip()
 
 
 def merge_results(repository: Repository, pairs: Sequence[tuple[str, str]]) -> list[MergeResult | None]:
@@ -71,11 +71,7 @@ def merge_results(repository: Repository, pairs: Sequence[tuple[str, str]]) -> l
     known = list(dict.fromkeys((commits[one], commits[other]) for one, other in pairs))
     asked = [(one, other) for one, other in known if one and other]
     results = dict(zip(asked, merged_trees(repository, asked), strict=True))
-    answers: list[MergeResult | None] = []
-    for one, other in pairs:
-        first, second = commits[one], commits[other]
-        answers.append(results[first, second] if first and second else None)
-    return answers
+    return [results.get((commits[one] or "", commits[other] or "")) for one, other in pairs]
 
 
 class Hunk(Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Literal
 
 from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
 from agent_farm.git.checkout import Checkout, Head
+from agent_farm.git.divergence import parents_of
 from agent_farm.git.git_process import GitError, ask_git, run_git, run_git_bytes
 from agent_farm.git.landing_hooks import Hooks
 from agent_farm.git.merge_trees import loose_commit, merged_trees
@@ -170,11 +171,9 @@ class Making:
     def replayed(self, head: str, *since: str) -> str:
         """The work's commits copied onto `head`; the ones whose change is there already are left out, and all
         that `since` contain."""
-        order = ("rev-list", "--reverse", "--topo-order", "--parents")
-        left_out = (f"^{commit}" for commit in since)
-        rows = run_git(self.repository.root, *order, f"{head}..{self.work.tip}", *left_out).splitlines()
+        order = ("--reverse", "--topo-order")
         current, current_tree = head, self.tree_of(head)
-        for commit, *parents in map(str.split, rows):
+        for commit, parents in parents_of(self.repository, [self.work.tip], [head, *since], *order).items():
             if len(parents) > 1:
                 self._require_only_merging(commit, parents)
                 continue

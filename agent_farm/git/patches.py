@@ -68,7 +68,7 @@ def _large(
     rows = [(change, facts.split()[2:4], path) for change, facts, path in _rows(repository, changes, only)]
     blobs = dict.fromkeys(blob for _, pair, _ in rows for blob in pair)
     form = "--batch-check=%(objectname) %(objectsize)"
-    question = "".join(f"{blob}\n" for blob in blobs).encode()
+    question = "".join(f"{blob}\n" for blob in blobs)
     answers = run_git(repository.root, "cat-file", form, input=question).splitlines()
     sizes = {blob: int(size) for blob, size in map(str.split, answers) if size.isdecimal()}
     found: dict[Change, dict[str, str]] = {}
@@ -117,5 +117,5 @@ def _diff(repository: Repository, changes: Sequence[Change], form: Sequence[str]
     return run_git_bytes(
         repository.root,
         *("-c", "core.quotePath=false", "diff-tree", "--stdin", "-r", *plain, *form),
-        input="".join(f"{old} {new}\n" for old, new in changes).encode(),
+        input="".join(f"{old} {new}\n" for old, new in changes),
     )

@@ -86,7 +86,7 @@ class Repository(Struct, frozen=True):
     def entry_kinds(self, commit: str, paths: Sequence[str]) -> dict[str, EntryKind | None]:
         """What each path is in a commit, asked in one process; None where it is not there."""
         names = [f"{commit}:{path.strip('/')}" for path in paths]
-        question = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
+        question = "".join(f"{name}\0" for name in names)
         answer = run_git(self.root, "cat-file", "-z", "--batch-check=%(objecttype)", input=question)
         kinds: dict[str, EntryKind | None] = {}
         for path, name in zip(paths, names, strict=True):
@@ -112,15 +112,8 @@ class Repository(Struct, frozen=True):
     def link_out(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
         """The first of these paths of a commit that is a link out of its tree, and where it leads."""
         for path in paths:
-            question = f"{commit}:{path}\0".encode("utf-8", "surrogateescape")
-            answer = run_git(
-                self.root,
-                "cat-file",
-                "-z",
-                "--follow-symlinks",
-                "--batch-check=%(objecttype)",
-                input=question,
-            )
+            options = ("-z", "--follow-symlinks", "--batch-check=%(objecttype)")
+            answer = run_git(self.root, "cat-file", *options, input=f"{commit}:{path}\0")
             if answer.startswith(("symlink ", "dangling ", "loop ", "notdir ")):
                 return path, answer.partition("\n")[2].rstrip("\n")
         return None

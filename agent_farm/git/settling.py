@@ -158,8 +158,7 @@ def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock:
             lines.append(f"{mode} {blob}\t{path}\0")
     copy_index(checkout)
     env = {"GIT_INDEX_FILE": os.fspath(next_index(checkout))}
-    given = "".join(lines).encode("utf-8", "surrogateescape")
-    checkout.run("update-index", "-z", "--index-info", input=given, env=env)
+    checkout.run("update-index", "-z", "--index-info", input="".join(lines), env=env)
     checkout.run("update-index", "-q", "--refresh", env=env, ok=(0, 1))
     os.replace(next_index(checkout), checkout.index)
 
@@ -245,6 +244,6 @@ def _write(checkout: Checkout, paths: list[str], there: Mapping[str, Entry]) -> 
         free_now = kind == "nothing" or (path in there and kind in ("file", "link"))
         (free if free_now else left).append(path)
     if free:
-        names = "".join(f"{path}\0" for path in free).encode("utf-8", "surrogateescape")
+        names = "".join(f"{path}\0" for path in free)
         checkout.run("checkout-index", "--force", "--quiet", "-z", "--stdin", input=names)
     return left

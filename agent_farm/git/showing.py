@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_farm.git.checkout import NO_PROGRAMS, BuilderTree
-from agent_farm.git.divergence import commit_graph, merge_base, reachable, resolve_commits
+from agent_farm.git.divergence import commit_graph, merge_base, parents_of, reachable, resolve_commits
 from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.snapshots import copied_index
@@ -29,7 +28,7 @@ def diff_worktree(tree: BuilderTree, start: str, *, stat: bool = False, color: b
         empty = _EMPTY[len(tree.head().commit)]
         entries = "".join(f"100644 {empty} 0\t{path}\0" for path in paths_of(others) if path[-1] != "/")
         whole = ("-c", "core.splitIndex=false")  # else a part of it would be written beside the real one
-        tree.run(*whole, "update-index", "-z", "--index-info", input=os.fsencode(entries), env=env)
+        tree.run(*whole, "update-index", "-z", "--index-info", input=entries, env=env)
         return tree.run(*_command(stat, color), start, "--", env=env)
 
 
@@ -85,10 +84,7 @@ def _own_commits(repository: Repository, asked: Sequence[Asked]) -> dict[str, li
     """Those that none of the bases contain, nor any commit that work began at, with their parents."""
     tips = dict.fromkeys(one.tip for one in asked)
     outside = dict.fromkeys(name for one in asked for name in (one.begun, *one.bases))
-    question = "".join([*(f"{tip}\n" for tip in tips), *(f"^{name}\n" for name in outside)])
-    form = ("rev-list", "--parents", "--ignore-missing", "--stdin")
-    rows = run_git(repository.root, *form, input=question.encode("utf-8", "surrogateescape")) if tips else ""
-    return {row[0]: row[1:] for row in map(str.split, rows.splitlines())}
+    return parents_of(repository, tips, outside, "--ignore-missing") if tips else {}
 
 
 def _grew_in_place(one: Asked, own: Mapping[str, Sequence[str]]) -> bool:

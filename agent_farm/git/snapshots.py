@@ -49,6 +49,5 @@ def overlaid_tree(repository: Repository, tree: str, files: Mapping[str, Entry |
     with tempfile.TemporaryDirectory(prefix="af-overlay-") as scratch:
         env = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
         run_git(repository.root, "-c", "core.splitIndex=false", "read-tree", tree, env=env)
-        given = lines.encode("utf-8", "surrogateescape")
-        run_git(repository.root, "update-index", "-z", "--index-info", input=given, env=env)
+        run_git(repository.root, "update-index", "-z", "--index-info", input=lines, env=env)
         return run_git(repository.root, "write-tree", env=env).strip()

@@ -43,7 +43,7 @@ def narrow(
 
 def widen(tree: BuilderTree, directories: Sequence[str], *, fds: Sequence[int] = ()) -> None:
     """These as well; in a worktree that has files they are written."""
-    names = "".join(map(quoted, directories)).encode("ascii")
+    names = "".join(map(quoted, directories))
     tree.run("sparse-checkout", "add", "--stdin", input=names, pass_fds=fds)
 
 

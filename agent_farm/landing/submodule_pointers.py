@@ -59,7 +59,7 @@ def _only_there(farm: Farm, submodule: Path, commit: str) -> bool:
     if git_dir is None or _asked(farm, git_dir, "cat-file", "-e", f"{commit}^{{commit}}")[0]:
         return False  # it came from elsewhere
     remotes = [f"^{hash}" for hash in _remote_tips(git_dir)]
-    given = "".join(f"{line}\n" for line in (commit, *remotes)).encode()
+    given = "".join(f"{line}\n" for line in (commit, *remotes))
     status, output, _ = _asked(
         farm, git_dir, "rev-list", "--max-count=1", "--ignore-missing", "--stdin", given=given
     )
@@ -71,7 +71,7 @@ def _git_dir(submodule: Path) -> Path | None:
     return found if (found / "objects").is_dir() else None
 
 
-def _asked(farm: Farm, git_dir: Path, *args: str, given: bytes = b"") -> tuple[int, bytes, bytes]:
+def _asked(farm: Farm, git_dir: Path, *args: str, given: str = "") -> tuple[int, bytes, bytes]:
     """By this repository's settings, over the objects of the other: what is configured there runs nothing."""
     env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{_escaped(git_dir / "objects")}"'}
     return ask_git(farm.root, *args, env=env, input=given)

@@ -80,7 +80,7 @@ def _with_uncommitted(farm: Farm, record: BuilderRecord, tip: str) -> str:
             hint=as_command("git", "-C", tree.path, "status"),
         )
     whole = f"{snapshot(farm.repository, tree)}^{{tree}}"
-    message = f"Uncommitted work of {record.id}\n".encode()
+    message = f"Uncommitted work of {record.id}\n"
     return run_git(farm.root, "commit-tree", whole, "-p", tip, input=message).strip()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.documents import load, store
 from agent_farm.errors import ConsentNeeded
 from agent_farm.paths import user_state_directory
@@ -90,7 +90,6 @@ def not_agreed(root: Path, requests: Iterable[Request]) -> list[Request]:
 def remember(root: Path, requests: Iterable[Request]) -> None:
     fingerprints = {request.fingerprint(root) for request in requests}
     file = _file()
-    make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
         store(file, _File(sorted(_load(file) | fingerprints)))
 

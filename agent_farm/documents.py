@@ -42,10 +42,10 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
         raise damaged(file, about or str(error)) from error
 
 
-def load_if_whole(file: Path, kind: type[T], *, version: int = 1) -> T | None:
+def load_if_whole(file: Path, kind: type[T]) -> T | None:
     """For what can be told or asked again: None where there is none, or it cannot be read."""
     with suppress(OSError, DamagedFile):
-        return load(file, kind, version=version)
+        return load(file, kind)
     return None
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.documents import load, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.paths import user_state_directory
@@ -27,16 +28,11 @@ def reserve_ports(root: Path, builder_id: str, count: int) -> tuple[int, ...]:
         return ()
     if count > LAST_PORT - FIRST_PORT:
         raise AgentFarmError(f"ports.per_builder is {count}, more than there are", hint="af config list")
-    file = _file()
-    with file_lock(file.with_suffix(".lock")):
-        blocks = _load(file)
+    with _changing() as blocks:
         mine = blocks.setdefault(str(root), {}).get(builder_id)
-        if mine and len(mine) == count:
-            return tuple(mine)
-        ports = _draw(root, builder_id, count, blocks)
-        blocks[str(root)][builder_id] = ports
-        store(file, _File(blocks))
-        return tuple(ports)
+        if not mine or len(mine) != count:
+            mine = blocks[str(root)][builder_id] = _draw(root, builder_id, count, blocks)
+        return tuple(mine)
 
 
 def _draw(root: Path, builder_id: str, count: int, blocks: Blocks) -> list[int]:
@@ -55,51 +51,45 @@ def _draw(root: Path, builder_id: str, count: int, blocks: Blocks) -> list[int]:
 
 
 def release_ports(root: Path, builder_ids: Iterable[str]) -> None:
-    file = _file()
-    if not file.exists():
-        return
-    with file_lock(file.with_suffix(".lock")):
-        blocks = _load(file)
-        farm = blocks.get(str(root), {})
-        gone = farm.keys() & set(builder_ids)
-        if not gone:
-            return
-        for builder_id in gone:
-            del farm[builder_id]
-        if not farm:
-            blocks.pop(str(root), None)
-        store(file, _File(blocks))
+    if _file().exists():
+        with _changing() as blocks:
+            farm = blocks.get(str(root), {})
+            for builder_id in builder_ids:
+                farm.pop(builder_id, None)
+            if not farm:
+                blocks.pop(str(root), None)
 
 
 def reserved_ports() -> Blocks:
     """farm root -> builder id -> ports."""
-    file = _file()
-    return _load(file) if file.exists() else {}
+    return _load()
 
 
 def rename_farm(old: Path, new: Path) -> None:
     """The farm was moved: its builders keep their ports."""
-    file = _file()
-    if not file.exists():
-        return
-    with file_lock(file.with_suffix(".lock")):
-        blocks = _load(file)
-        moved = blocks.pop(str(old), None)
-        if moved is not None:
-            blocks[str(new)] = {**moved, **blocks.get(str(new), {})}
-            store(file, _File(blocks))
+    if _file().exists():
+        with _changing() as blocks:
+            if moved := blocks.pop(str(old), None):
+                blocks[str(new)] = {**moved, **blocks.get(str(new), {})}
 
 
 def forget_farms(roots: Iterable[str]) -> None:
     """Drop all blocks of farms that no longer exist."""
-    file = _file()
-    with file_lock(file.with_suffix(".lock")):
-        blocks = _load(file)
-        gone = blocks.keys() & {root for root in roots if not os.path.isdir(root)}
-        for root in gone:
-            del blocks[root]
-        if gone:
-            store(file, _File(blocks))
+    with _changing() as blocks:
+        for root in roots:
+            if not os.path.isdir(root):
+                blocks.pop(root, None)
+
+
+@contextmanager
+def _changing() -> Iterator[Blocks]:
+    """Under their lock; what the block leaves in them is stored when it ends well."""
+    with file_lock(_file().with_suffix(".lock")):
+        blocks = _load()
+        before = {root: dict(farm) for root, farm in blocks.items()}
+        yield blocks
+        if blocks != before:
+            store(_file(), _File(blocks))
 
 
 def _file() -> Path:
@@ -141,9 +131,8 @@ class _File(Struct, frozen=True):
     farms: Blocks
 
 
-def _load(file: Path) -> Blocks:
+def _load() -> Blocks:
     try:
-        return load(file, _File).farms
+        return load(_file(), _File).farms
     except FileNotFoundError:
-        make_directory(file.parent)
         return {}

@@ -72,12 +72,11 @@ class ReviewView(ScrollView, can_focus=True):
     def move(self, by: int) -> None:
         self.go_to(self.cursor + by)
 
-    def next_hunk(self, by: int, *, unread: bool = False) -> bool:
+    def next_hunk(self, by: int) -> bool:
         """Whether there is one."""
         place = self.cursor + by
         while 0 <= place < len(self.rows):
-            row = self.rows[place]
-            if row.kind == "hunk" and (not unread or "✓" not in row.text):
+            if self.rows[place].kind == "hunk":
                 self.go_to(place)
                 self.scroll_to(y=max(0, place - _AROUND), animate=False, immediate=True)
                 return True

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, convert
 from msgspec.json import Decoder
 
-from agent_farm.documents import load_if_whole
 from agent_farm.errors import DamagedFile
 from agent_farm.launch import is_no_option
 from agent_farm.own_files import MOST_BYTES, open_own
@@ -139,22 +138,11 @@ def last_conversation(events: list[Event], said: str) -> str | None:
     return named[-1] if named else None
 
 
-def load_usage(path: Path) -> Usage | None:
-    return load_if_whole(path, Usage)
-
-
 class Said(Struct, frozen=True):
+    """What the last turn ended with, as far as its runtime says."""
+
     at: Moment
     text: str
-
-
-def load_answer(path: Path) -> Said | None:
-    """What its last turn ended with, as far as its runtime says."""
-    return load_if_whole(path, Said)
-
-
-def load_exit(path: Path) -> Exit | None:
-    return load_if_whole(path, Exit)
 
 
 def _parse(lines: list[bytes]) -> Iterator[Event]:

@@ -7,13 +7,14 @@ import click
 from agent_farm.cli.cells import counted
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, has_colour, narrate, narrate_hint, page, printable
+from agent_farm.landing.single_merge import Merged
 from agent_farm.launch import as_command
 from agent_farm.operations.check import AllChecked, Checked
 from agent_farm.operations.conflicts import ForeseenConflicts
 from agent_farm.operations.diff import Difference
 from agent_farm.operations.land_steps import Part
 from agent_farm.operations.landing_queue import CameBack, HasLanded, LandingQueue
-from agent_farm.operations.merge import AllMerged, Chosen, Kept, Merged
+from agent_farm.operations.merge import AllMerged, Chosen, Kept
 from agent_farm.operations.prune import Removal
 from agent_farm.operations.sync import Synced
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.runtimes import ADAPTERS, get_adapter
 
-Settings = Mapping[str, Any]
+Settings = Mapping[str, str | list[str]]
 
 _FORGES = {"github": "gh", "gitlab": "glab"}
 _ALLOW_ALL = frozenset(
@@ -34,16 +35,14 @@ _WHY = {
 _NOTHING_LIKE_IT = "af has nothing like it"
 
 
-@dataclass(frozen=True, slots=True)
-class Equal:
-    """`settings` mean what `key` of codev's file means."""
+class Equal(Struct, frozen=True):
+    """`settings` of agent-farm.toml mean what `key` of codev's file means."""
 
     key: str
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     key: str
     why: str
 
@@ -80,7 +79,7 @@ def _builder(key: str, value: object) -> Iterator[Equal | Left]:
     if runtime is None:
         yield Left(key, f"no runtime drives {program}; af adapter shows how to declare one")
         return
-    found: dict[str, Any] = {"spawn.runtime": runtime}
+    found: dict[str, str | list[str]] = {"spawn.runtime": runtime}
     if "/" in program:
         found[f"runtimes.{runtime}.command"] = program
     if not _ALLOW_ALL.isdisjoint(args):

@@ -20,11 +20,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from agent_farm.builders.events import load_exit
+from agent_farm.builders.events import Exit
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Registry
 from agent_farm.disk import file_lock
-from agent_farm.documents import load, store
+from agent_farm.documents import load, load_if_whole, store
 from agent_farm.errors import AgentFarmError, DamagedFile, NewerFile
 from agent_farm.git.reconnecting import reconnect_others, reconnect_worktrees
 from agent_farm.git.repository import Repository, find_repository
@@ -166,7 +166,7 @@ def _notes(paths: FarmPaths, records: list[BuilderRecord]) -> list[str]:
     alive = processes_of_runs(record.run for record in records)
     there = sorted(record.id for record in records if record.run in alive)
     others = [record for record in records if record.run not in alive]
-    ends = {record.id: load_exit(RunPaths(paths.run(record.id)).exit) for record in others}
+    ends = {record.id: load_if_whole(RunPaths(paths.run(record.id)).exit, Exit) for record in others}
     lost = [record.id for record in others if (end := ends[record.id]) is None or end.run != record.run]
     notes = []
     if there:

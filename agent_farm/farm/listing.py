@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_farm.builders.events import Report, Usage, load_exit, load_usage, read_report
+from agent_farm.builders.events import Exit, Report, Usage, read_report
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
@@ -68,7 +68,7 @@ def list_builders(
             renamed.get(record.id, record),
             statuses[record.id],
             states.get(record.id),
-            load_usage(farm.run(record.id).usage),
+            load_if_whole(farm.run(record.id).usage, Usage),
             record.branch if record.id in renamed else None,
             proofs.get(record.id),
             load_if_whole(farm.run(record.id).pull_request, PullRequest),
@@ -128,7 +128,7 @@ def read_started_status(farm: Farm, record: BuilderRecord) -> Status:
 def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
     run = farm.run(record.id)
     report = read_report(run.events, record.run)
-    status = judge(record, view, report, load_exit(run.exit), now=now)
+    status = judge(record, view, report, load_if_whole(run.exit, Exit), now=now)
     if status.at is None:
         status = replace(status, at=report.last)
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status

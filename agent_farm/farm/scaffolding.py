@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_farm.disk import cannot_write
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
 from agent_farm.farm.starter_settings import starter_settings
-from agent_farm.git.locate import locate
 from agent_farm.paths import SETTINGS_NAME
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"
@@ -20,27 +17,15 @@ SKILL = SCAFFOLD / "skills/agent-farm/SKILL.md"
 SKILL_PLACES = (".claude/skills/agent-farm/SKILL.md", ".agents/skills/agent-farm/SKILL.md")
 
 
-@dataclass(frozen=True, slots=True)
-class InitReport:
-    """Paths are relative to `root`, the top of the checkout."""
-
-    root: Path
-    created: tuple[str, ...]
-    kept: tuple[str, ...]
-    ignore_lines: tuple[IgnoreLine, ...]
-
-
-def init_farm(cwd: Path, *, skill: bool = False) -> InitReport:
-    """Write what is missing in the checkout `cwd` lies in; what exists stays as it is.
+def init_farm(root: Path, *, skill: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write what is missing at the top of a checkout; the names of what was made, and of what was there.
 
     With `skill`, what an AI architect is to know is among it. Everything that is in the way is refused
     before the first file is written.
     """
-    root = locate(cwd).checkout
-    wanted = scaffold_files() | (skill_files() if skill else {})
+    wanted = scaffold_files() | (dict.fromkeys(SKILL_PLACES, SKILL.read_bytes()) if skill else {})
     created = create_missing(root, wanted)
-    kept = [name for name in wanted if name not in created]
-    return InitReport(root, tuple(created), tuple(kept), ignore_lines(root))
+    return tuple(created), tuple(name for name in wanted if name not in created)
 
 
 def create_missing(root: Path, wanted: Mapping[str, bytes]) -> list[str]:
@@ -57,10 +42,6 @@ def scaffold_files() -> dict[str, bytes]:
         if path.is_file()
     }
     return {**files, SETTINGS_NAME: starter_settings().encode()}
-
-
-def skill_files() -> dict[str, bytes]:
-    return dict.fromkeys(SKILL_PLACES, SKILL.read_bytes())
 
 
 def _is_there(root: Path, name: str) -> bool:

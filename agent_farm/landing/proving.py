@@ -21,7 +21,7 @@ from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, start_of_work
 from agent_farm.landing.check_scripts import scripts_of
 from agent_farm.landing.flags import Asked, flags_of
-from agent_farm.landing.verdicts import CheckResult, Reuse, Tell, verdict_of
+from agent_farm.landing.verdicts import CheckResult, Reuse, verdict_of
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 
@@ -68,13 +68,13 @@ def require_checks(farm: Farm) -> tuple[Check, ...]:
     return checks
 
 
-def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all", tell: Tell | None = None) -> Proof:
+def prove(farm: Farm, record: BuilderRecord, *, reuse: Reuse = "all") -> Proof:
     """Judge what is checked out in its worktree, and keep the answer."""
     checks = require_checks(farm)
     with git_deadline(_SECONDS):
         proof, both = _before_checks(farm, record, checks)
     if both is not None:
-        verdict = verdict_of(farm, both, checks, reuse=reuse, tell=tell)
+        verdict = verdict_of(farm, both, checks, reuse=reuse)
         red = verdict.failed
         proof = msgspec.structs.replace(
             proof,

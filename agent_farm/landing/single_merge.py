@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -15,7 +15,7 @@ from agent_farm.farm.locks import hold
 from agent_farm.farm.own_events import note
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.landing_hooks import HookRefused, Hooks, find_hooks
-from agent_farm.git.merging import MergeConflicts, Merged, NoFastForward, Strategy, merge_commit
+from agent_farm.git.merging import MergeConflicts, NoFastForward, Strategy, merge_commit
 from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.marks import mark_landed
 from agent_farm.landing.place import Tell, landing_lock, landing_place, require_base
@@ -27,21 +27,24 @@ from agent_farm.shield import Shield
 _NAMED = 5  # files that a message to a builder names
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """`branch` is what its worktree had checked out, None when detached; `switched`: it is not the builder's.
+class Merged(Struct, frozen=True):
+    """`branch` is what its worktree had checked out, null when HEAD is detached; `switched`: not its own.
 
-    `left_behind` are files that are not committed, and so did not land; `notes` is what hooks said, and what
-    was settled before.
+    `before` and `after` are commits of the branch `into`, the same ones when there was nothing to land.
+    `left_behind` are files that are not committed, and so did not land. `notes` is what hooks said, and
+    what was settled before. `hint` is the next command.
     """
 
     id: str
-    checkout: Path
     branch: str | None
     switched: bool
-    merged: Merged
+    into: str
+    checkout: str
+    before: str
+    after: str
     left_behind: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    hint: str | None = None
 
 
 def land(
@@ -53,7 +56,7 @@ def land(
     here: bool = False,
     tell: Tell | None = None,
     shield: Shield | None = None,
-) -> Landed:
+) -> Merged:
     """Bring what the builder's worktree has checked out into the branch of a checkout, or change nothing.
 
     `here`: whatever the base is. `tell` gets a word for the person who has to wait, and what checks print.
@@ -90,8 +93,17 @@ def land(
         notes += mark_landed(farm, record, checkout.path)
         if merged.before != merged.after:
             notes += _run_afterwards(hooks, strategy)
-    switched = found.branch != record.branch
-    return Landed(record.id, checkout.path, found.branch, switched, merged, found.left_behind, tuple(notes))
+    return Merged(
+        id=record.id,
+        branch=found.branch,
+        switched=found.branch != record.branch,
+        into=merged.into,
+        checkout=str(checkout.path),
+        before=merged.before,
+        after=merged.after,
+        left_behind=found.left_behind,
+        notes=tuple(notes),
+    )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agent_farm.builders.events import Usage, load_usage
+from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
@@ -97,7 +97,7 @@ class Board:
             return
         for id, status in read_statuses(self.farm, chosen).items():
             self._statuses[id] = _kept(self._statuses.get(id), status)
-            self._usage[id] = load_usage(self.farm.run(id).usage)
+            self._usage[id] = load_if_whole(self.farm.run(id).usage, Usage)
             self._requests[id] = load_if_whole(self.farm.run(id).pull_request, PullRequest)
         self._read_proofs(chosen)
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 
-from agent_farm.builders.ids import list_specs
+from agent_farm.builders.ids import Spec, list_specs
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Nothing, reads
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.cli import PERMISSIONS
 from agent_farm.runtimes.origin import runtime_problem
-
-
-class Project(Answer):
-    id: str
-    name: str
 
 
 class RuntimeChoice(Answer):
@@ -34,7 +29,7 @@ class Defaults(Answer):
 class Offered(Answer):
     """Projects and protocols are those of the commit that a builder would start from."""
 
-    projects: tuple[Project, ...]
+    projects: tuple[Spec, ...]
     protocols: tuple[str, ...]
     runtimes: tuple[RuntimeChoice, ...]
     permissions: tuple[str, ...]
@@ -47,7 +42,7 @@ def _offer(context: Context, request: Nothing) -> Offered:
     specs = farm.repository.list_directory(head.commit, "codev/specs")
     protocols = farm.repository.list_directory(head.commit, "codev/protocols")
     return Offered(
-        projects=tuple(Project(spec.id, spec.name) for spec in list_specs(specs)),
+        projects=tuple(list_specs(specs)),
         protocols=tuple(sorted(name for name in protocols if "." not in name)),
         runtimes=tuple(_runtime(farm, name) for name in adapter_names(farm.root)),
         permissions=PERMISSIONS,

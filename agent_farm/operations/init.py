@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from agent_farm.errors import UsageError
+from agent_farm.farm.codev_config import Equal, Left
 from agent_farm.farm.from_codev import init_from_codev
 from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
-from agent_farm.farm.scaffolding import SKILL_PLACES, InitReport, init_farm
+from agent_farm.farm.scaffolding import SKILL_PLACES, init_farm
 from agent_farm.git.locate import locate
 from agent_farm.operations.operation import Answer, Context, Request, acts
 from agent_farm.paths import SETTINGS_NAME
@@ -36,18 +37,6 @@ class Init(Request):
     ] = False
 
 
-class Translated(Answer):
-    """`key` is of codev's file, `settings` are what it became in agent-farm.toml."""
-
-    key: str
-    settings: dict[str, str | tuple[str, ...]]
-
-
-class NotTranslated(Answer):
-    key: str
-    why: str
-
-
 class Written(Answer):
     """`created` and `kept` are files relative to `root`; `hint` is the command that commits them.
 
@@ -59,9 +48,9 @@ class Written(Answer):
     kept: tuple[str, ...]
     ignore_lines: tuple[IgnoreLine, ...]
     hint: str | None
-    translated: Annotated[tuple[Translated, ...], Meta(description="With from_codev")] = ()
+    translated: Annotated[tuple[Equal, ...], Meta(description="With from_codev")] = ()
     not_translated: Annotated[
-        tuple[NotTranslated, ...], Meta(description="With from_codev: what af has no equal of, and why")
+        tuple[Left, ...], Meta(description="With from_codev: what af has no equal of, and why")
     ] = ()
     checks: Annotated[
         dict[str, str],
@@ -77,13 +66,14 @@ def _init(context: Context, request: Init) -> Written:
     here = context.directory or context.farm.root
     if request.from_codev:
         return _from_codev(here, request)
-    report = init_farm(here, skill=request.skill)
+    root = locate(here).checkout
+    created, kept = init_farm(root, skill=request.skill)
     return Written(
-        root=str(report.root),
-        created=report.created,
-        kept=report.kept,
-        ignore_lines=report.ignore_lines,
-        hint=_commit(report, here) if report.created else None,
+        root=str(root),
+        created=created,
+        kept=kept,
+        ignore_lines=ignore_lines(root),
+        hint=_commit(root, created, kept, here) if created else None,
     )
 
 
@@ -98,32 +88,24 @@ def _from_codev(here: Path, request: Init) -> Written:
         created=found.created,
         kept=found.kept,
         ignore_lines=ignore_lines(root),
-        hint=_commit(InitReport(root, found.created, found.kept, ()), here) if changed else None,
-        translated=tuple(Translated(one.key, _plain(one.settings)) for one in found.equals),
-        not_translated=tuple(NotTranslated(one.key, one.why) for one in found.left),
+        hint=_commit(root, found.created, found.kept, here) if changed else None,
+        translated=found.equals,
+        not_translated=found.left,
         checks=dict(found.offered),
     )
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, str | tuple[str, ...]]:
-    return {name: value if isinstance(value, str) else tuple(value) for name, value in settings.items()}
-
-
-def _commit(report: InitReport, here: Path) -> str:
+def _commit(top: Path, created: Sequence[str], kept: Sequence[str], here: Path) -> str:
     """git adds nothing by a path that leads through a link."""
-    root = report.root.resolve()
+    root = top.resolve()
     skills = [
-        (root / name).resolve().relative_to(root).as_posix()
-        for name in report.created
-        if name in SKILL_PLACES
+        (root / name).resolve().relative_to(root).as_posix() for name in created if name in SKILL_PLACES
     ]
     # files that an earlier init wrote may not be committed yet
-    written = (*report.created, *report.kept)
-    codev = ["codev"] if any(name.startswith("codev/") for name in written) else []
+    codev = ["codev"] if any(name.startswith("codev/") for name in (*created, *kept)) else []
     files = shlex.join([*codev, SETTINGS_NAME, *skills])
     command = f'git add {files} && git commit -m "Set up agent-farm"'
-    is_here = here.resolve() == root
-    return command if is_here else f"cd {shlex.quote(str(report.root))} && {command}"
+    return command if here.resolve() == root else f"cd {shlex.quote(str(top))} && {command}"
 
 
 INIT = acts(

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agent_farm.builders.events import Event, Said, load_answer, load_events
+from agent_farm.builders.events import Event, Said, load_events
+from agent_farm.documents import load_if_whole
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.operation import Answer, Context, Request, reads
@@ -59,7 +60,7 @@ def _logs(context: Context, request: Logs) -> Logged:
     record = choose(context, request.id)
     run = context.farm.run(record.id)
     events = load_events(run.events)
-    return Logged(record.id, tuple(events[-request.limit :]), load_answer(run.answer))
+    return Logged(record.id, tuple(events[-request.limit :]), load_if_whole(run.answer, Said))
 
 
 LOGS = reads(

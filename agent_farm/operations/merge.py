@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, cast
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import AgentFarmError
@@ -16,7 +16,7 @@ from agent_farm.farm.listing import read_status
 from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.merging import Strategy
-from agent_farm.landing.single_merge import Landed, land
+from agent_farm.landing.single_merge import Merged, land
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
 from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
@@ -46,26 +46,6 @@ class Chosen(Answer):
     """Who is to land, in this order."""
 
     ids: tuple[str, ...]
-
-
-class Merged(Answer):
-    """`branch` is what its worktree had checked out, null when HEAD is detached; `switched`: not its own.
-
-    `before` and `after` are commits of the branch `into`, the same ones when there was nothing to land.
-    `left_behind` are files that are not committed, and so did not land. `notes` is what hooks said, and
-    what was settled before. `hint` is the next command.
-    """
-
-    id: str
-    branch: str | None
-    switched: bool
-    into: str
-    checkout: str
-    before: str
-    after: str
-    left_behind: tuple[str, ...]
-    notes: tuple[str, ...]
-    hint: str | None
 
 
 class Kept(Answer):
@@ -139,30 +119,15 @@ def _land(context: Context, record: BuilderRecord, request: Merge) -> Iterator[P
     except KeyboardInterrupt as error:
         interruption = error
     if landed is not None:
-        yield _merged(landed, None if request.prune or interruption else _next(farm, landed))
+        hint = None if request.prune or interruption else _next(farm, landed)
+        yield structs.replace(landed, hint=hint)
     if interruption is not None:
         raise interruption
     if request.prune and landed is not None:
         yield _remove(farm, landed)
 
 
-def _merged(landed: Landed, hint: str | None) -> Merged:
-    merged = landed.merged
-    return Merged(
-        id=landed.id,
-        branch=landed.branch,
-        switched=landed.switched,
-        into=merged.into,
-        checkout=str(landed.checkout),
-        before=merged.before,
-        after=merged.after,
-        left_behind=landed.left_behind,
-        notes=landed.notes,
-        hint=hint,
-    )
-
-
-def _next(farm: Farm, landed: Landed) -> str:
+def _next(farm: Farm, landed: Merged) -> str:
     """What removes it, unless something of it has not landed: one that has ended is not stopped first."""
     if landed.left_behind:
         return _commit(landed.id)
@@ -170,7 +135,7 @@ def _next(farm: Farm, landed: Landed) -> str:
     return as_command("af", "prune", *([] if ended else ["--stop"]), landed.id)
 
 
-def _remove(farm: Farm, landed: Landed) -> Removal | Kept:
+def _remove(farm: Farm, landed: Merged) -> Removal | Kept:
     """Unless something stands against that; then it goes on as it was."""
     record = farm.require_exact(landed.id)
     state = read_status(farm, record).state

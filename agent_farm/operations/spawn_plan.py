@@ -46,7 +46,6 @@ class Plan(Struct, frozen=True):
     role: Path | None
     role_text: str | None
     subdirectory: str
-    ephemeral: bool
     preparation: Preparation
     carry: bool
     sparse: tuple[str, ...] = ()
@@ -91,7 +90,6 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         role,
         role_text,
         subdirectory,
-        order.ephemeral,
         preparation,
         carry,
         _sparse(farm, order, work, start.tip, subdirectory),

@@ -190,7 +190,7 @@ def _record(farm: Farm, plan: Plan, config: BuilderConfig, ports: tuple[int, ...
         unlocked=plan.chosen.unlock,
         subdirectory=plan.subdirectory,
         new_branch=plan.start.existing_branch is None or plan.start.upstream is not None,
-        ephemeral=plan.ephemeral,
+        ephemeral=plan.order.ephemeral,
         sparse=config.sparse,
     )
 

@@ -6,8 +6,10 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
+_EVENTS = "events.jsonl"
 _TAIL = 65536
 # The server has told a builder's runtime its tools.
 TOOLS_TOLD = "tools"
@@ -15,13 +17,11 @@ TOOLS_TOLD = "tools"
 
 def record_event(directory: str, event: Mapping[str, object]) -> str | None:
     """Append one event; the state the same run was in before it, if it ever said one."""
-    line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
-    path = os.path.join(directory, "events.jsonl")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = _open(directory, _EVENTS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        before = _last_state(descriptor, event.get("run"))
-        os.write(descriptor, line)
+        before = _last_state(_newest(descriptor), event.get("run"))
+        os.write(descriptor, _line(event))
     finally:
         os.close(descriptor)
     return before
@@ -29,13 +29,20 @@ def record_event(directory: str, event: Mapping[str, object]) -> str | None:
 
 def append_line(directory: str, name: str, document: Mapping[str, object]) -> None:
     """In one write, so that two that come at once stay two lines."""
-    line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
-    path = os.path.join(directory, name)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = _open(directory, name)
     try:
-        os.write(descriptor, line)
+        os.write(descriptor, _line(document))
     finally:
         os.close(descriptor)
+
+
+def _open(directory: str, name: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    return os.open(os.path.join(directory, name), flags, 0o600)
+
+
+def _line(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
 def digest_of_prompt(text: str) -> str:
@@ -48,33 +55,23 @@ def digest_of_prompt(text: str) -> str:
 
 def current_state(directory: str, run: str) -> str | None:
     """The state the run is in, as far as it said one."""
-    try:
-        descriptor = os.open(os.path.join(directory, "events.jsonl"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        return _last_state(descriptor, run)
-    finally:
-        os.close(descriptor)
+    return _last_state(_lately(directory), run)
 
 
 def has_event(directory: str, run: str, name: str) -> bool:
     """Whether there was such an event in this run, lately."""
-    try:
-        descriptor = os.open(os.path.join(directory, "events.jsonl"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        return any(event.get("run") == run and event.get("event") == name for event in _newest(descriptor))
-    finally:
-        os.close(descriptor)
+    return any(event.get("run") == run and event.get("event") == name for event in _lately(directory))
 
 
-def _last_state(descriptor: int, run: object) -> str | None:
-    states = (
-        event["state"] for event in _newest(descriptor) if event.get("run") == run and event.get("state")
-    )
+def _last_state(newest: Iterable[Mapping[str, object]], run: object) -> str | None:
+    states = (event["state"] for event in newest if event.get("run") == run and event.get("state"))
     return next(map(str, states), None)
+
+
+def _lately(directory: str) -> Iterator[dict[str, object]]:
+    """None where there is no journal yet."""
+    with suppress(FileNotFoundError), open(os.path.join(directory, _EVENTS), "rb") as file:
+        yield from _newest(file.fileno())
 
 
 def _newest(descriptor: int) -> Iterator[dict[str, object]]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.builders.events import Report, last_conversation, load_events, load_exit, read_report
+from agent_farm.builders.events import Exit, Report, last_conversation, load_events, read_report
+from agent_farm.documents import load_if_whole
 
 
 def line(run: str = "r1", state: object = "working", **more: object) -> str:
@@ -155,7 +156,7 @@ def test_the_conversation_that_was_spoken_in_last(file: Path) -> None:
 def test_how_it_ended(tmp_path: Path) -> None:
     file = tmp_path / "exit.json"
     file.write_text('{"version": 1, "run": "r1", "at": 3.5, "exit_code": null, "signal": "SIGKILL"}')
-    ending = load_exit(file)
+    ending = load_if_whole(file, Exit)
     assert ending is not None
     assert (ending.run, ending.at, ending.exit_code, ending.signal) == ("r1", 3.5, None, "SIGKILL")
 
@@ -163,6 +164,6 @@ def test_how_it_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", "7", "{}", '{"run": 1, "at": "x", "exit_code": "0"}'])
 def test_no_ending_can_be_told(tmp_path: Path, content: str) -> None:
     file = tmp_path / "exit.json"
-    assert load_exit(file) is None
+    assert load_if_whole(file, Exit) is None
     file.write_text(content)
-    assert load_exit(file) is None
+    assert load_if_whole(file, Exit) is None

@@ -36,9 +36,9 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 def test_gives_roles_protocols_templates_and_settings(repo: Path) -> None:
-    report = init_farm(repo)
-    assert set(report.created) == set(tree(repo)) - {"README.md"}
-    assert report.kept == ()
+    created, kept = init_farm(repo)
+    assert set(created) == set(tree(repo)) - {"README.md"}
+    assert kept == ()
     for protocol in ("spider", "tick", "cleanup", "experiment", "bugfix"):
         assert (repo / f"codev/protocols/{protocol}/protocol.md").is_file()
     for name in ("roles/architect.md", "roles/builder.md", "templates/spec.md", "templates/plan.md"):
@@ -57,10 +57,10 @@ def test_a_second_run_changes_nothing(repo: Path, af: Af) -> None:
 def test_keeps_what_a_person_wrote(repo: Path) -> None:
     mine = {"codev/roles/builder.md": "mine\n", "agent-farm.toml": "[ports]\nper_builder = 3\n"}
     write_files(repo, mine)
-    report = init_farm(repo)
+    created, kept = init_farm(repo)
     assert {name: (repo / name).read_text() for name in mine} == mine
-    assert set(report.kept) == set(mine)
-    assert "codev/roles/architect.md" in report.created
+    assert set(kept) == set(mine)
+    assert "codev/roles/architect.md" in created
 
 
 def test_says_the_commit_to_make_and_it_works(repo: Path, af: Af) -> None:
@@ -145,7 +145,7 @@ def test_a_link_inside_the_repository_is_followed(repo: Path) -> None:
 
 def test_a_file_that_links_to_nothing_stays_as_it_is(repo: Path, tmp_path: Path) -> None:
     (repo / "agent-farm.toml").symlink_to(tmp_path / "absent")
-    assert "agent-farm.toml" in init_farm(repo).kept
+    assert "agent-farm.toml" in init_farm(repo)[1]
     assert not (tmp_path / "absent").exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.documents import load, store
 from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
@@ -28,7 +28,6 @@ class _File(Struct, frozen=True):
 
 
 def remember(file: Path, tips: Mapping[str, str]) -> None:
-    make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
         before = _load(file).comparisons
         kept = (*before[-(_MOST - 1) :], Comparison(time.time(), dict(tips)))

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from agent_farm.builders.ref_names import ObjectName
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.documents import damaged, load, store
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.merging import Strategy
@@ -134,7 +134,6 @@ class Store:
 
     def put(self, make: Callable[[Queue | None], Queue]) -> Queue:
         """A new queue, or more in the one that is there."""
-        make_directory(self.file.parent)
         with self._alone():
             queue = make(self.read())
             store(self.file, queue)

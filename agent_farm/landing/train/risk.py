@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from agent_farm.disk import file_lock, make_directory
+from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole, store
 
 # Before anything is on record: 28 % of agents' pull requests conflict with what they are to land on.
@@ -133,6 +133,5 @@ def _with(before: Record, id: str, runtime: str, counted: Callable[[Tally], Tall
 
 
 def _update(file: Path, change: Callable[[Record], Record]) -> None:
-    make_directory(file.parent)
     with file_lock(file.with_suffix(".lock")):
         store(file, change(load_record(file)))

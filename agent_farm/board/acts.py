@@ -37,13 +37,13 @@ class Acts(AskingActs):
         self.undelivered: dict[tuple[str, ...], str] = {}  # what a message that was not delivered said
 
     async def attach(self, chosen: Chosen) -> None:
-        self.screen.say(leaving.attach(self.screen.app, chosen[0]))
+        self.screen.say(leaving.attach(self.screen.app, self.screen.root, chosen[0]))
 
     async def edit(self, chosen: Chosen) -> None:
         leaving.edit(self.screen.app, chosen[0].worktree)
 
     async def shell(self, chosen: Chosen) -> None:
-        leaving.shell(self.screen.app, chosen[0])
+        leaving.shell(self.screen.app, self.screen.root, chosen[0])
 
     async def answer(self, chosen: Chosen) -> None:
         id = chosen[0].id
@@ -204,7 +204,8 @@ class Acts(AskingActs):
             self.screen.builders.current = id
 
     async def copy_path(self, chosen: Chosen) -> None:
-        self._copy(chosen[0].worktree)
+        one = chosen[0]
+        self._copy(f"{one.host}:{one.worktree}" if one.host else one.worktree)
 
     async def copy_branch(self, chosen: Chosen) -> None:
         self._copy(chosen[0].branch)

@@ -42,7 +42,7 @@ def _is_proven(builder: BuilderShown) -> bool:
 
 
 def arrange(builders: Iterable[BuilderShown], *, words: str = "", sorting: Sorting = "need") -> list[Group]:
-    """`words` must all be in a builder's id, state, branch, runtime or task."""
+    """`words` must all be in a builder's id, state, branch, runtime, task or machine."""
     wanted = words.casefold().split()
     found = [one for one in builders if all(word in _searched(one) for word in wanted)]
     if sorting != "need":
@@ -61,7 +61,14 @@ def next_needing(groups: Sequence[Group], current: str | None) -> str | None:
 
 
 def _searched(builder: BuilderShown) -> str:
-    words = (builder.id, builder.status.state, builder.branch, builder.runtime, builder.title)
+    words = (
+        builder.id,
+        builder.status.state,
+        builder.branch,
+        builder.runtime,
+        builder.title,
+        builder.host or "",
+    )
     return " ".join(words).casefold()
 
 

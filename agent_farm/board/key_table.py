@@ -56,6 +56,16 @@ def _runs(builder: BuilderShown) -> bool:
     return builder.status.state in ALIVE or builder.status.state == "unknown"
 
 
+def _here(what: str) -> Refusal:
+    """For what needs its files, or cannot be done by a call of its machine."""
+
+    def refuse(chosen: Chosen) -> str | None:
+        there = next((one for one in chosen if one.host), None)
+        return f"{there.id} is on {there.host}: {what}" if there else None
+
+    return refuse
+
+
 _running = _every(_runs, "does not run")
 _ended = _every(lambda one: one.status.state in FINISHED, "runs")
 
@@ -73,12 +83,28 @@ KEYS: tuple[Key[Chosen], ...] = (
     Key("l", "l", "land", "land", "land what it has committed", _with_work, asks=True),
     Key("x", "x", "stop", "stop", "end its runtime, keep the work", _running, asks=True),
     Key("c", "c", "create", "create", "spawn a builder", asks=True),
-    Key("R", "R", "review", "review", "review what it has committed, then the other results", _with_work),
-    Key("t", "t", "test", "check", "run the checks on its work merged into the target", _with_work),
+    Key(
+        "R",
+        "R",
+        "review",
+        "review",
+        "review what it has committed, then the other results",
+        _both(_here("it is reviewed there"), _with_work),
+    ),
+    Key(
+        "t",
+        "t",
+        "test",
+        "check",
+        "run the checks on its work merged into the target",
+        _both(_here("its checks are run there"), _with_work),
+    ),
     Key("r", "r", "resume", "resume", "go on with its conversation", _ended),
     Key("p", "p", "prune", "prune", "remove it, with what would be lost first", _some, asks=True),
     Key("u", "u", "restore", "restore", "bring back one that was removed", asks=True),
-    Key("e", "e", "editor", "edit", "open its worktree in $EDITOR", _one),
+    Key(
+        "e", "e", "editor", "edit", "open its worktree in $EDITOR", _both(_one, _here("its files are there"))
+    ),
     Key("exclamation_mark", "!", "shell", "shell", "a shell in its worktree", _one),
     Key("y", "y", "path", "copy_path", "copy the path of its worktree", _one),
     Key("b", "b", "branch", "copy_branch", "copy its branch", _one),

@@ -13,13 +13,17 @@ from typing import Any
 from textual.app import App
 
 from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.tmux.way_back import show_way_back
 
 
-def attach(app: App[Any], builder: BuilderShown) -> str | None:
+def attach(app: App[Any], root: Path, builder: BuilderShown) -> str | None:
     """Until the person detaches; on a server that this terminal shows already, the client is switched."""
+    if builder.host:
+        _elsewhere(app, root, builder, "attach", "--from-board")
+        return None
     server, pane = require_pane(builder)
     inside = server.is_around(os.environ)
     with show_way_back(server.socket, pane.session_id, switched=inside):
@@ -54,13 +58,32 @@ def _editor() -> list[str]:
         raise AgentFarmError(f"VISUAL or EDITOR is no command: {words}", why=str(error)) from None
 
 
-def shell(app: App[Any], builder: BuilderShown) -> None:
+def shell(app: App[Any], root: Path, builder: BuilderShown) -> None:
+    if builder.host:
+        _elsewhere(app, root, builder, "shell")
+        return
     with app.suspend():
         _run([os.environ.get("SHELL") or "/bin/sh"], cwd=builder.worktree)
 
 
-def _run(argv: Sequence[str], **where: Any) -> None:
+def _elsewhere(app: App[Any], root: Path, builder: BuilderShown, *words: str) -> None:
+    """By its machine, over ssh."""
+    from agent_farm.fleet.book import read_book
+    from agent_farm.fleet.calling import terminal_argv
+
+    argv = terminal_argv(read_book(open_farm(root)), str(builder.host), *words, id=builder.id)
+    with app.suspend():
+        status = _run(argv)
+    if status:
+        raise AgentFarmError(
+            f"The terminal of {builder.id} on {builder.host} could not be shown",
+            why=f"ssh ended with {status}.",
+            hint=f"af attach {builder.id}",
+        )
+
+
+def _run(argv: Sequence[str], **where: Any) -> int:
     try:
-        subprocess.run(argv, check=False, **where)
+        return subprocess.run(argv, check=False, **where).returncode
     except OSError as error:
         raise AgentFarmError(f"{argv[0]} cannot be run", why=str(error)) from error

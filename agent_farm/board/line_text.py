@@ -78,12 +78,20 @@ def _main_text(builder: BuilderShown, look: Look) -> Text:
     rest = f" {pad(_age(builder, look.now), _AGE)} {pad(cut(work, git), git)} "
     if is_wide:
         rest += f"{pad(cut(builder.id, _ID), _ID)} "
-    task = printable(" ".join(builder.title.split()))
+    task = printable(_where(builder, look.now) + " ".join(builder.title.split()))
     line.append(cut(rest + task, max(0, look.width - line.cell_len)))
     if is_current:
         line.pad_right(max(0, look.width - line.cell_len))
         line.stylize("reverse")
     return line
+
+
+def _where(builder: BuilderShown, now: float) -> str:
+    """The machine that it is on, if not this one, and the age of what that said where it does not answer."""
+    if builder.host is None:
+        return ""
+    old = f" {age(now - builder.seen_at)} ago" if builder.seen_at else ""
+    return f"{builder.host}{old}: "
 
 
 def _age(builder: BuilderShown, now: float) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
 from agent_farm.errors import AgentFarmError
@@ -24,11 +27,37 @@ async def ask(root: Path, verb: str, **fields: Any) -> Any:
         answer: Answer = operation.answer_to(context, read_request(operation, fields))
         return answer
 
-    return await on_a_thread(root, answered, tolerant=operation.tolerant)
+    aside = _on_a_loose_thread if operation.effect == "reads" else asyncio.to_thread
+    return await aside(partial(_done, root, answered, operation.tolerant))
 
 
 async def on_a_thread(root: Path, act: Callable[[Context], T], *, tolerant: bool) -> T:
     return await asyncio.to_thread(_done, root, act, tolerant)
+
+
+async def _on_a_loose_thread(look: Callable[[], T]) -> T:
+    """Nobody waits for it at the end: a machine that hangs would keep the board from being left."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def tell(found: T | None, error: BaseException | None) -> None:
+        if answer.done():
+            return  # whoever asked has gone
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found)  # type: ignore[arg-type]
+
+    def work() -> None:
+        try:
+            found, error = look(), None
+        except BaseException as problem:
+            found, error = None, problem
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell, found, error)
+
+    Thread(target=work, daemon=True).start()
+    return await answer
 
 
 def _done(root: Path, act: Callable[[Context], T], tolerant: bool) -> T:

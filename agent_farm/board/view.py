@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -21,6 +22,7 @@ from agent_farm.printable import printable
 
 VIEWS = ("screen", "diff", "log", "conflicts")
 _SOON, _LATER = 0.3, 2.0  # between two looks at a screen: while it changes, and while it does not
+_SOON_ELSEWHERE = 1.0  # a look there is a call of a machine
 _MOST = 400_000
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -35,6 +37,7 @@ class View(VerticalScroll, can_focus=False):
         self._builder: BuilderShown | None = None
         self._text = Static("", id="view-text")
         self._wanted = asyncio.Event()
+        self._moved = asyncio.Event()
         self._drawn: tuple[tuple[str, str], Text] | None = None
 
     def compose(self) -> ComposeResult:
@@ -45,11 +48,14 @@ class View(VerticalScroll, can_focus=False):
 
     def of(self, builder: BuilderShown | None) -> None:
         before, self._builder = self._builder, builder
+        if builder is None or before is None or before.id != builder.id:
+            self._moved.set()
         if builder is None or before is None or before != builder:
             self._wanted.set()
 
     def next(self) -> None:
         self.shown = VIEWS[(VIEWS.index(self.shown) + 1) % len(VIEWS)]
+        self._moved.set()
         self.look_again()
 
     def look_again(self) -> None:
@@ -62,8 +68,10 @@ class View(VerticalScroll, can_focus=False):
                 async with asyncio.timeout(pause if self._is_live() else None):
                     await self._wanted.wait()
             self._wanted.clear()
+            self._moved.clear()
             changed = await self._look()
-            pause = _SOON if changed else min(_LATER, pause * 1.5)
+            soon = _SOON_ELSEWHERE if self._builder and self._builder.host else _SOON
+            pause = soon if changed else max(soon, min(_LATER, pause * 1.5))
 
     def _is_live(self) -> bool:
         is_seen = bool(self.size.height) and self.screen.is_current
@@ -74,12 +82,27 @@ class View(VerticalScroll, can_focus=False):
         if builder is None:
             return self._draw(("", ""), "", Text("No builder. c spawns one."))
         try:
-            text = await _READERS[view](self.root, builder)
+            text = await self._read(builder, view)
         except AgentFarmError as error:
             text = Text("\n".join(filter(None, (error.what, error.why, *error.evidence, error.hint))))
-        if builder is not self._builder or view != self.shown:
+        if text is None or builder is not self._builder or view != self.shown:
             return True  # the cursor has moved on; what it is at now is asked for next
         return self._draw((builder.id, view), f" {view}: {builder.id} ", text)
+
+    async def _read(self, builder: BuilderShown, view: str) -> Text | None:
+        """None where the cursor went on before another machine had answered."""
+        if builder.host is None:
+            return await _READERS[view](self.root, builder)
+        tasks = (
+            asyncio.create_task(_READERS[view](self.root, builder)),
+            asyncio.create_task(self._moved.wait()),
+        )
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return await tasks[0] if tasks[0].done() else None
+        finally:
+            for task in tasks:
+                task.cancel()
 
     def _draw(self, place: tuple[str, str], title: str, text: Text) -> bool:
         if (place, text) == self._drawn:
@@ -140,7 +163,7 @@ async def _conflicts(root: Path, builder: BuilderShown) -> Text:
     )
 
 
-_READERS: dict[str, Callable[[Path, BuilderShown], Awaitable[Text]]] = {
+_READERS: dict[str, Callable[[Path, BuilderShown], Coroutine[Any, Any, Text]]] = {
     "screen": _screen,
     "diff": _diff,
     "log": _log,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -12,11 +15,13 @@ from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import complete_machines, current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.farm.farm import open_farm
+from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
 from agent_farm.operations.fleet import Fleet, FleetLeft
 from agent_farm.operations.fleet_following import ask_on, follow_machines
-from agent_farm.operations.for_home import answered, place_of
+from agent_farm.operations.for_home import answered, place_of, view_pane
+from agent_farm.tmux.way_back import show_way_back
 
 
 def _show(found: Fleet) -> None:
@@ -63,14 +68,35 @@ def look(hosts: tuple[str, ...], follow: bool) -> None:
         ask_on(farm, hosts)
 
 
-@click.command(hidden=True)
-@click.argument("farm")
-@click.argument("id")
-@click.option("--directory", default="")
+def _at_home(function: Callable[..., None]) -> click.Command:
+    """What is run here for a terminal of the machine that this one belongs to."""
+    for put in (click.option("--directory", default=""), click.argument("id"), click.argument("farm")):
+        function = put(function)
+    return click.command(hidden=True)(function)
+
+
+@_at_home
 @click.option("--read-only", is_flag=True)
-def attach_here(farm: str, id: str, directory: str, read_only: bool) -> None:
+@click.option("--from-board", is_flag=True)
+@click.option("--viewer", is_flag=True)
+def attach_here(farm: str, id: str, directory: str, read_only: bool, from_board: bool, viewer: bool) -> None:
     """Attach this terminal to a builder that was put here."""
-    attach_to(open_farm(place_of(directory, farm)).require(id), read_only=read_only)
+    record = open_farm(place_of(directory, farm)).require(id)
+    if viewer:
+        sys.exit(view_pane(record, read_only=read_only))
+    if from_board:
+        server, pane = require_pane(record)
+        with show_way_back(server.socket, pane.session_id, switched=False):
+            sys.exit(subprocess.run(server.attach_argv(pane.session_id), check=False).returncode)
+    attach_to(record, read_only=read_only)
+
+
+@_at_home
+def shell_here(farm: str, id: str, directory: str) -> None:
+    """A shell in the worktree of a builder that was put here."""
+    os.chdir(open_farm(place_of(directory, farm)).require(id).worktree)
+    program = os.environ.get("SHELL") or "/bin/sh"
+    os.execvp(program, [program])
 
 
 fleet = click.Group(
@@ -101,5 +127,6 @@ fleet = click.Group(
         "answer": answer_home,
         "attach": attach_here,
         "look": look,
+        "shell": shell_here,
     },
 )

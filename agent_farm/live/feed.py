@@ -17,7 +17,9 @@ from agent_farm.errors import AgentFarmError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.live.asking_forge import refreshed
+from agent_farm.live.asking_machines import asked_machines
 from agent_farm.live.file_watch import EVERYTHING, Changes, Watch, open_watch
+from agent_farm.live.open_page import MOST_WAITING, Message, Page
 from agent_farm.live.rows import Board, Difference
 from agent_farm.server.address import load_address, server_files
 
@@ -29,35 +31,10 @@ GIT_SECONDS = 1.0
 GIT_AGAIN_SECONDS = 30.0
 FORGE_SECONDS = 120.0
 PING_SECONDS = 15.0
-_MOST_WAITING = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """`number` counts up. One without a name says nothing: that the stream goes on."""
-
-    event: str = ""
-    number: int = 0
-    data: bytes = b""
-
 
 _END, _READY, _PING = Message("end"), Message("ready"), Message()
 
 _log = logging.getLogger(__name__)
-
-
-class Page:
-    """One open stream. A page that reads too slowly gets a whole new snapshot instead of a long queue."""
-
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[Message] = asyncio.Queue(_MOST_WAITING)
-        self.is_behind = False
-
-    def tell(self, message: Message) -> None:
-        try:
-            self.queue.put_nowait(message)
-        except asyncio.QueueFull:
-            self.is_behind = True
 
 
 @dataclass(slots=True)
@@ -97,7 +74,7 @@ class Live:
                 if message is _END:
                     return
                 if message is _READY or page.is_behind:
-                    page.queue, page.is_behind = asyncio.Queue(_MOST_WAITING), False
+                    page.queue, page.is_behind = asyncio.Queue(MOST_WAITING), False
                     message = self._snapshot()
                 yield message
         finally:
@@ -136,6 +113,7 @@ class Live:
                 tasks.create_task(self._read_git(board))
                 tasks.create_task(self._ask_git_again(board))
                 tasks.create_task(self._ask_forge_again(board))
+                tasks.create_task(asked_machines(self.root, board.farm.paths.fleet))
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -175,6 +153,8 @@ class Live:
                 self._tell_all(_END)  # a server that is to end is not held up; the pages come again
             for part in changes.parts & {"sessions", "landing"}:
                 self._tell(part, {})
+            if "fleet" in changes.parts:
+                self._tell_difference(await self._look(board.look_elsewhere))
             if not (changes.builders or changes.parts & {"registry", EVERYTHING}):
                 continue
             ids = None if EVERYTHING in changes.parts else changes.builders

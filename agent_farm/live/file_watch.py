@@ -31,6 +31,7 @@ _PARTS = {
     "registry.json": "registry",
     "server.json": "server",
     "landing.json": "landing",
+    "fleet.json": "fleet",
     "butler.db": "sessions",
     "butler.db-wal": "sessions",
 }

@@ -53,6 +53,7 @@ class Board:
     _requests: dict[str, PullRequest | None] = field(default_factory=dict)
     _git: dict[str, GitState] = field(default_factory=dict)
     _panes: Mapping[str, tuple[str, bool]] | None = None
+    _elsewhere: Rows = field(default_factory=dict)
 
     def look(self, ids: Iterable[str] | None = None) -> Difference:
         """Read the registry, and the states of `ids` and of what the registry says anew; None: of all."""
@@ -62,6 +63,18 @@ class Board:
         new |= {record.id for record in in_order(self.records)}  # their places change with the others
         wanted = self.records.keys() if ids is None else (set(ids) | new) & self.records.keys()
         self._read_statuses(self.records[id] for id in self.records if id in wanted)
+        return self.look_elsewhere() if ids is None else self._difference()
+
+    def look_elsewhere(self) -> Difference:
+        """What is known of builders on other machines; they are asked by somebody else."""
+        before, self._elsewhere = self._elsewhere, {}
+        if self.farm.paths.fleet.exists():
+            from agent_farm.operations.fleet_look import known_rows
+
+            self._elsewhere = {one.record.id: _row(one) for one in known_rows(self.farm)}
+        for id, row in self._elsewhere.items():
+            if id in before and _without_time(before[id]) == _without_time(row):
+                self._elsewhere[id] = before[id]
         return self._difference()
 
     def look_at_panes(self) -> Difference:
@@ -118,7 +131,8 @@ class Board:
         )
 
     def _difference(self) -> Difference:
-        rows: Rows = {id: _row(self._builder(record)) for id, record in self.records.items()}
+        own = {id: _row(self._builder(record)) for id, record in self.records.items()}
+        rows: Rows = {**self._elsewhere, **own}
         before, self.rows = self.rows, rows
         changed = tuple(row for id, row in rows.items() if before.get(id) != row)
         removed = tuple(id for id in before if id not in rows)
@@ -135,6 +149,11 @@ def _row(builder: Builder) -> dict[str, Any]:
     """As `status` answers it."""
     row: dict[str, Any] = msgspec.to_builtins(BuilderShown.of(builder))
     return row
+
+
+def _without_time(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """That git was asked there again is no change."""
+    return {**row, "git": {**row["git"], "at": None}} if row["git"] else row
 
 
 def _kept(before: Status | None, now: Status) -> Status:

@@ -73,6 +73,18 @@ def elsewhere_of(farm: Farm, id: str) -> tuple[Book, str, str] | None:
     return (book, found, book.builders[found].host) if found else None
 
 
+def host_of(context: Context, request: Any) -> str | None:
+    """The machine that a request is about, the first one of several; None: this one."""
+    if not {"id", "ids"} & {*request.__struct_fields__}:
+        return None
+    book = read_book(context.farm)
+    try:
+        _, there = _whose(context, book, request, removed=False)
+    except AgentFarmError:
+        return None
+    return book.builders[there[0]].host if there else None
+
+
 def _whose(context: Context, book: Book, request: Any, *, removed: bool) -> tuple[list[str], list[str]]:
     """The ids of a request as they are here, and the whole ids of those elsewhere, each once."""
     named = getattr(request, "ids", None)

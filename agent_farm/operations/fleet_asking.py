@@ -19,6 +19,8 @@ from agent_farm.runtimes import get_adapter
 
 _WAITING_SECONDS = 24 * 3600.0
 _STARTING_SECONDS = 600.0
+_LOOK_SECONDS = 15.0
+_LATE_SECONDS = 5.0  # of a machine that has not answered before
 
 Verb = Operation[Any, Any]
 
@@ -57,7 +59,10 @@ def ask_machine(
 ) -> Any:
     """Its answer, which is about these builders and no other."""
     seconds = _STARTING_SECONDS
-    if verb.waits:
+    if verb.pool == "look":
+        machine = book.machine(host)
+        seconds = _LATE_SECONDS if machine.is_late or machine.problem else _LOOK_SECONDS
+    elif verb.waits:
         seconds = _WAITING_SECONDS if request.timeout is None else request.timeout + _STARTING_SECONDS
     environment = _keys_again(context, book, request.id) if verb.name == "resume" else {}
     document = call(

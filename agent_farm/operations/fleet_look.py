@@ -20,7 +20,7 @@ from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
-from agent_farm.fleet.book import Book, Machine, Placed, Row
+from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.fleet.calling import line_to
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import fetch_branch, fetched_commit, move_branch, push_commits
@@ -104,6 +104,11 @@ def fetch_work(farm: Farm, book: Book, id: str) -> None:
     before = fetched_commit(farm.repository, id)
     commit = fetch_branch(farm.repository, line_to(book.machine(placed.host)), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
+
+
+def known_rows(farm: Farm) -> tuple[Builder, ...]:
+    """As they were told of last; no machine is asked."""
+    return shown_rows(farm, read_book(farm))
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,12 @@ from msgspec import Struct, structs
 
 from agent_farm import __version__
 from agent_farm.builders.ids import Name
+from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName, is_branch_name
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
 from agent_farm.farm.farm import open_farm
+from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import Call
 from agent_farm.git.git_process import run_git
 from agent_farm.launch import is_no_option
@@ -32,6 +35,7 @@ from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.table import MODULES, load
 from agent_farm.own_files import require_own_directory
 from agent_farm.paths import is_builder_id, user_state_directory
+from agent_farm.tmux.viewing import give_back_size, viewer_argv, window_size
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What a machine decides for itself.
@@ -152,6 +156,18 @@ def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
         return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
     told += plan.notes
     return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
+
+
+def view_pane(record: BuilderRecord, *, read_only: bool) -> int:
+    """A browser's terminal, until it is closed; who only watches leaves others the size that they work at."""
+    server, pane = require_pane(record)
+    ignores_size = read_only and pane.attached > 0
+    argv = viewer_argv(server.socket, pane.session_id, read_only=read_only, ignores_size=ignores_size)
+    before = window_size(server.socket, pane.session_id)
+    status = subprocess.run(argv, check=False).returncode
+    if before is not None:
+        give_back_size(server.socket, pane.session_id, before)
+    return status
 
 
 def _check_out(place: Path, commit: ObjectName) -> None:

@@ -51,4 +51,5 @@ LANDING = reads(
     Landing,
     Foreseen,
     _foresee,
+    elsewhere="home",
 )

@@ -15,6 +15,7 @@ import msgspec
 from agent_farm.errors import TimedOut
 from agent_farm.farm.farm import open_farm
 from agent_farm.operations.operation import Answer, Context, Operation, document
+from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import Caller
 from agent_farm.sessions.running_butlers import RunningButlers
 
@@ -77,8 +78,23 @@ async def _wait(operation: Operation[Any, Any], context: Context, request: Any) 
 async def _in_thread(operation: Operation[Any, Any], context: Context, request: Any) -> Answer:
     work = functools.partial(operation.answer_to, context, request)
     loop = asyncio.get_running_loop()
-    found: Answer = await loop.run_in_executor(_threads(operation.pool or operation.name), work)
+    pool = operation.pool or operation.name
+    if _has_fleet(context):
+        host = await loop.run_in_executor(_threads("where"), _host, context, request)
+        pool = f"on {host}" if host else pool
+    found: Answer = await loop.run_in_executor(_threads(pool), work)
     return found
+
+
+def _has_fleet(context: Context) -> bool:
+    return context.butlers is not None and FarmPaths(context.butlers.root).fleet.exists()
+
+
+def _host(context: Context, request: Any) -> str | None:
+    """The machine that answers: one that hangs holds up what is asked of it, and nothing else."""
+    from agent_farm.operations.elsewhere import host_of
+
+    return host_of(context, request)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agent_farm.live.feed import Message
+from agent_farm.live.open_page import Message
 from agent_farm.server.auth import chosen_protocol
 
 _COME_AGAIN = 1012

@@ -22,6 +22,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
+from agent_farm.fleet.book import Book, read_book
+from agent_farm.fleet.calling import terminal_argv
 from agent_farm.server.auth import chosen_protocol
 from agent_farm.server.event_streams import first_of
 from agent_farm.server.pty_client import PtyClient, start_on_pty
@@ -160,7 +162,10 @@ def _parsed(text: str | None) -> Any:
 
 def _attachment(root: Path, id: str, typing: bool, wished: tuple[int, int]) -> Attachment:
     """A viewer does not change the size that somebody else works at. Only a whole id names a builder."""
-    records = open_farm(root).records()
+    farm = open_farm(root)
+    records = farm.records()
+    if id not in records and farm.paths.fleet.exists():
+        return _elsewhere(read_book(farm), id, typing, wished)
     if id not in records:
         raise NotFound(f"No builder {id}", hint="af status")
     server, pane = require_pane(records[id])
@@ -169,6 +174,16 @@ def _attachment(root: Path, id: str, typing: bool, wished: tuple[int, int]) -> A
     size = client_size(server.socket, pane.session_id) if ignores_size else None
     before = window_size(server.socket, pane.session_id)
     return Attachment(server.socket, pane.session_id, before, argv, ignores_size, *(size or wished))
+
+
+def _elsewhere(book: Book, id: str, typing: bool, wished: tuple[int, int]) -> Attachment:
+    """By its machine, which also gives the pane its size back."""
+    if id not in book.builders:
+        raise NotFound(f"No builder {id}", hint="af status")
+    host = book.builders[id].host
+    words = ("attach", "--viewer", *(() if typing else ("--read-only",)))
+    argv = tuple(terminal_argv(book, host, *words, id=id))
+    return Attachment(f"fleet {host}", id, None, argv, False, *wished)
 
 
 def _environment() -> dict[str, str]:

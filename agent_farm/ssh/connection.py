@@ -24,6 +24,7 @@ from agent_farm.ssh.ssh_url import Address
 
 MOST_BYTES = 32 * 1024 * 1024  # of what one call answers
 _CONNECT_SECONDS = 10
+_BEGIN_SECONDS = 30.0
 _KEEP_SECONDS = 600
 _SOCKET_NAME = 58  # characters: 40 of %C, and what ssh adds while it makes the socket
 _SOCKET_PATH = 107
@@ -69,7 +70,10 @@ def _control_directory() -> Path:
 
 
 def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: float) -> Iterator[bytes]:
-    """The lines of its standard output as they come; Unreachable where they do not end well."""
+    """The lines of its standard output as they come; Unreachable where they do not end well.
+
+    Overdue where it has not begun to answer soon, or not come to its end within `seconds`.
+    """
     said: list[bytes] = []
     with _started(ssh_argv(address, words), address) as process:
         assert process.stdin
@@ -79,24 +83,30 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
             threading.Thread(target=_write, args=(process.stdin, message), daemon=True),
             threading.Thread(target=_drain, args=(process.stderr, said), daemon=True),
         ]
-        late = threading.Event()
-        clock = threading.Timer(seconds, _end, args=(process, late))
-        for thread in (*threads, clock):
+        late = list[str]()
+        begins, clock = (
+            threading.Timer(limit, _end, args=(process, late, f"has not {what} within {limit:g} s"))
+            for limit, what in ((_BEGIN_SECONDS, "begun to answer"), (seconds, "answered"))
+        )
+        for thread in (*threads, begins, clock):
             thread.daemon = True
             thread.start()
         try:
             left = MOST_BYTES
             while line := process.stdout.readline(left + 1):
+                begins.cancel()
                 left -= len(line)
                 if left < 0:
                     raise Unreachable(f"{address.host} answered more than {MOST_BYTES} bytes")
                 yield line
             status = process.wait()
         finally:
+            begins.cancel()
             clock.cancel()
         threads[1].join(1)  # the connection that stays may hold it open
-    if late.is_set():
-        raise Overdue(f"{address.host} has not answered within {seconds:g} s", hint=_hint(address))
+    if late:
+        why = "It may still carry out what it was asked."
+        raise Overdue(f"{address.host} {late[0]}", why=why, hint=_hint(address))
     if status:
         raise _failed(address, status, b"".join(said))
 
@@ -124,8 +134,8 @@ def _started(argv: Sequence[str], address: Address) -> Iterator[subprocess.Popen
                 stream.close()
 
 
-def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
-    late.set()
+def _end(process: subprocess.Popen[bytes], late: list[str], why: str) -> None:
+    late.append(why)
     process.kill()
 
 

@@ -152,6 +152,7 @@ function matches(builder) {
     builder.status.reason,
     builder.protocol_name,
     builder.spec,
+    builder.host,
   ]
     .join("\n")
     .toLowerCase();

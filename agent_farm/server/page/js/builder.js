@@ -10,7 +10,7 @@ import { age, moment } from "./format.js";
 import { builders, farm, follow, hasLoaded } from "./live.js";
 import { errorBox } from "./messages.js";
 import { proofDetails } from "./proof.js";
-import { gitBadges, ports, usage } from "./row.js";
+import { gitBadges, machine, ports, usage } from "./row.js";
 import { sendBox } from "./send_box.js";
 import { pill } from "./states.js";
 import { terminalPanel } from "./terminal.js";
@@ -174,6 +174,7 @@ function facts(builder) {
     "dl.facts",
     fact("id", builder.id),
     fact("branch", builder.branch),
+    fact("machine", machine(builder)),
     fact("base", line(builder.base), true),
     fact("git", builder.git ? gitBadges(builder) : null),
     fact("proof", proofDetails(builder.proof)),

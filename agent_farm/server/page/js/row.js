@@ -32,6 +32,7 @@ export function builderRow(builder) {
       "span.runtime",
       h("b", builder.runtime),
       builder.model ? ` ${line(builder.model)}` : "",
+      machine(builder),
       builder.usage ? h("span.usage", usage(builder.usage)) : null,
     ),
     h("span.ports", ports(builder.ports)),
@@ -72,6 +73,14 @@ export function gitBadges({ git, proof, pull_request: request }) {
   ].filter(Boolean);
   place.append(...(badges.length ? badges : [h("span", { title: "nothing uncommitted, nothing ahead" }, "clean")]));
   return place;
+}
+
+/* Where it is, if not here; with the age of what its machine told, where that does not answer. */
+export function machine({ host, seen_at: seen }) {
+  if (!host) return null;
+  const old = seen ? [", ", h("span", { "data-at": seen }, age(seen)), " ago"] : null;
+  const title = seen ? `as it was when ${host} told of it; it has not answered since` : "a machine of the fleet";
+  return h("span.host", { title }, `on ${host}`, old);
 }
 
 /* Tokens in and out, and what they cost. */

@@ -16,7 +16,8 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.declared_checks import agree_to_checks
 from agent_farm.landing.proving import prove, require_checks
 from agent_farm.operations.builders import SomeBuilders, Yes, choose_each, each
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.own_files import read_own
 
 _TAIL = 30  # lines of the log of what is red
@@ -54,7 +55,17 @@ class AllChecked(OfSeveral):
         return max(int(red), super().exit_code)
 
 
-def _check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
+@in_parts(
+    "Prove what builders have committed: run the checks on it, merged into its target",
+    gathered(AllChecked, builders=Checked, failed=Failure),
+    effect="changes",
+    repeats=True,
+    pool="check",
+    details="Runs what [check] declares in a clean worktree with the work merged into its target, and"
+    " looks in the diff for changes that weaken the checks. Results are kept: the same tree is"
+    " not checked twice.",
+)
+def check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
     farm = context.farm
     chosen, unknown = choose_each(context, request.ids)
     yield from unknown
@@ -77,19 +88,3 @@ def _output(proof: Proof, *, whole: bool) -> Iterator[CheckOutput]:
 
 def _end(text: str) -> str:
     return "\n".join(line[:_LINE] for line in text.splitlines()[-_TAIL:])
-
-
-CHECK = Operation(
-    "check",
-    "Prove what builders have committed: run the checks on it, merged into its target",
-    CheckRequest,
-    AllChecked,
-    _check,
-    gathered(AllChecked, builders=Checked, failed=Failure),
-    effect="changes",
-    repeats=True,
-    pool="check",
-    details="Runs what [check] declares in a clean worktree with the work merged into its target, and"
-    " looks in the diff for changes that weaken the checks. Results are kept: the same tree is"
-    " not checked twice.",
-)

@@ -6,7 +6,8 @@ import os
 
 from agent_farm.builders.ids import Spec, list_specs
 from agent_farm.farm.farm import Farm
-from agent_farm.operations.operation import Answer, Context, Nothing, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Nothing
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.cli import PERMISSIONS
 from agent_farm.runtimes.origin import runtime_problem
@@ -36,7 +37,8 @@ class Offered(Answer):
     defaults: Defaults
 
 
-def _offer(context: Context, request: Nothing) -> Offered:
+@reads("List the specs, protocols, runtimes and permissions that a spawn can choose from", tolerant=False)
+def choices(context: Context, request: Nothing) -> Offered:
     farm = context.farm
     head = farm.repository.head(farm.root)
     specs = farm.repository.list_directory(head.commit, "codev/specs")
@@ -57,13 +59,3 @@ def _offer(context: Context, request: Nothing) -> Offered:
 
 def _runtime(farm: Farm, name: str) -> RuntimeChoice:
     return RuntimeChoice(name, runtime_problem(farm.root, farm.settings, name, os.environ))
-
-
-CHOICES = reads(
-    "choices",
-    "List the specs, protocols, runtimes and permissions that a spawn can choose from",
-    Nothing,
-    Offered,
-    _offer,
-    tolerant=False,
-)

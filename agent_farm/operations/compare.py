@@ -25,7 +25,8 @@ from agent_farm.landing.proving import prove, require_checks
 from agent_farm.landing.train.risk import Tally, load_record
 from agent_farm.landing.verdicts import Reuse
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 
 # Flags that say that tests may tell less than they seem to.
 _GRAVE = (
@@ -82,7 +83,15 @@ class Comparison(Answer):
         return 0 if self.builders[0].chance is not None else 1
 
 
-def _compare(context: Context, request: Compare) -> Comparison:
+@acts(
+    "Rank builders that had the same task, by each one's new tests run on the others' code",
+    repeats=True,
+    pool="check",
+    details="Each is proven as by `check`. Then each pair is checked in a clean worktree that holds the"
+    " code of one, the tests of the target and the new tests of the other. Results are kept: the same tree is"
+    " not checked twice. `keep` keeps one and removes the others.",
+)
+def compare(context: Context, request: Compare) -> Comparison:
     farm = context.farm
     records = choose_all(context, request.ids)
     _require_comparable(records)
@@ -183,17 +192,3 @@ def _size(farm: Farm, proof: Proof) -> Size:
 def _seconds(one: Builder) -> float | None:
     began = datetime.fromisoformat(one.record.created_at).timestamp()
     return None if one.status.at is None else max(0.0, round(one.status.at - began, 1))
-
-
-COMPARE = acts(
-    "compare",
-    "Rank builders that had the same task, by each one's new tests run on the others' code",
-    Compare,
-    Comparison,
-    _compare,
-    repeats=True,
-    pool="check",
-    details="Each is proven as by `check`. Then each pair is checked in a clean worktree that holds the"
-    " code of one, the tests of the target and the new tests of the other. Results are kept: the same tree is"
-    " not checked twice. `keep` keeps one and removes the others.",
-)

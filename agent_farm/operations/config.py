@@ -15,7 +15,8 @@ from agent_farm.farm.chosen_runtime import include_requests
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Nothing, Request, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Nothing, Request
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.origin import repository_program
 from agent_farm.sessions.agreement import schedule_request
@@ -42,7 +43,8 @@ class AllSettings(Answer):
     not_agreed: tuple[str, ...]
 
 
-def _list(context: Context, request: Nothing) -> AllSettings:
+@reads("List every setting with its value and the file it comes from")
+def config_list(context: Context, request: Nothing) -> AllSettings:
     root, settings = context.farm.root, context.farm.settings
     return AllSettings(
         settings={name: Setting(value, settings.source(name)) for name, value in settings.values.items()},
@@ -50,11 +52,6 @@ def _list(context: Context, request: Nothing) -> AllSettings:
             name for name in settings.values if consent.not_agreed(root, settings.requests([name]))
         ),
     )
-
-
-CONFIG_LIST = reads(
-    "config_list", "List every setting with its value and the file it comes from", Nothing, AllSettings, _list
-)
 
 
 class ConfigGet(Request):
@@ -67,7 +64,8 @@ class OneSetting(Answer):
     source: str
 
 
-def _get(context: Context, request: ConfigGet) -> OneSetting:
+@reads("Print the value of one setting", details="It is an error if there is none.")
+def config_get(context: Context, request: ConfigGet) -> OneSetting:
     find_key(request.name)
     settings = context.farm.settings
     value = settings.values.get(request.name)
@@ -75,16 +73,6 @@ def _get(context: Context, request: ConfigGet) -> OneSetting:
         hint = as_command("af", "config", "set", request.name, "VALUE")
         raise AgentFarmError(f"{request.name} is not set", hint=hint)
     return OneSetting(request.name, value, settings.source(request.name))
-
-
-CONFIG_GET = reads(
-    "config_get",
-    "Print the value of one setting",
-    ConfigGet,
-    OneSetting,
-    _get,
-    details="It is an error if there is none.",
-)
 
 
 class ConfigSet(Request):
@@ -104,7 +92,8 @@ class Stored(Answer):
     agreed: bool
 
 
-def _set(context: Context, request: ConfigSet) -> Stored:
+@acts("Set a value in agent-farm.toml, or in your own file", tolerant=True, repeats=True)
+def config_set(context: Context, request: ConfigSet) -> Stored:
     root = _place(context, user=request.user)
     if request.name == "spawn.runtime":
         _require_runtime(context, request.value)
@@ -125,17 +114,6 @@ def _require_runtime(context: Context, name: str) -> None:
         raise UsageError(f"No runtime {name}", why=there_are(name, known), hint="af runtimes")
 
 
-CONFIG_SET = acts(
-    "config_set",
-    "Set a value in agent-farm.toml, or in your own file",
-    ConfigSet,
-    Stored,
-    _set,
-    tolerant=True,
-    repeats=True,
-)
-
-
 class ConfigUnset(Request):
     name: SettingName
     user: OfUser = False
@@ -148,19 +126,9 @@ class TakenOut(Answer):
     was_set: bool
 
 
-def _unset(context: Context, request: ConfigUnset) -> TakenOut:
+@acts("Remove a setting from its file", tolerant=True, repeats=True)
+def config_unset(context: Context, request: ConfigUnset) -> TakenOut:
     return TakenOut(request.name, unset_value(_place(context, user=request.user), request.name))
-
-
-CONFIG_UNSET = acts(
-    "config_unset",
-    "Remove a setting from its file",
-    ConfigUnset,
-    TakenOut,
-    _unset,
-    tolerant=True,
-    repeats=True,
-)
 
 
 class ConfigAgree(Request):
@@ -179,7 +147,14 @@ class Agreed(Answer):
     agreed: tuple[Wish, ...]
 
 
-def _agree(context: Context, request: ConfigAgree) -> Agreed:
+@acts(
+    "Show what this repository wants and you have not approved yet, and ask about it",
+    tolerant=True,
+    repeats=True,
+    details="Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take"
+    " effect once you have approved them; after a change you are asked again.",
+)
+def config_agree(context: Context, request: ConfigAgree) -> Agreed:
     farm = context.farm
     new = consent.not_agreed(farm.root, all_requests(farm))
     try:
@@ -212,16 +187,3 @@ def _of_butlers(farm: Farm) -> Iterator[consent.Request]:
             butler = load_butler(farm.root, name)
             yield from butler.requests
             yield from (schedule_request(farm.root, name, entry) for entry in butler.schedules)
-
-
-CONFIG_AGREE = acts(
-    "config_agree",
-    "Show what this repository wants and you have not approved yet, and ask about it",
-    ConfigAgree,
-    Agreed,
-    _agree,
-    tolerant=True,
-    repeats=True,
-    details="Commands, arguments, permissions, variables, copies, schedules and scripts of a repository take"
-    " effect once you have approved them; after a change you are asked again.",
-)

@@ -17,7 +17,8 @@ from agent_farm.git.merge_trees import Hunk, MergeResult, conflict_hunks, merge_
 from agent_farm.git.snapshots import snapshot
 from agent_farm.landing.order import Order, landing_order
 from agent_farm.operations.builders import SomeOrAll, choose_all
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 
 _MOST_HUNKS = 50  # of one pair
 
@@ -76,7 +77,12 @@ class _Side(NamedTuple):
 _Pair = tuple[_Side, _Side]
 
 
-def _foresee(context: Context, request: Conflicts) -> ForeseenConflicts:
+@reads(
+    "Preview which builders' work conflicts, with each other and with their base",
+    pool="conflicts",
+    elsewhere="home",
+)
+def conflicts(context: Context, request: Conflicts) -> ForeseenConflicts:
     farm = context.farm
     named = {record.id: record for record in choose_all(context, request.ids)}
     records = [record for record in (named or farm.records()).values() if record.state != "queued"]
@@ -145,14 +151,3 @@ def _uncompared(farm: Farm, pairs: Sequence[_Pair]) -> Iterator[Uncompared]:
     for pair in pairs:
         gone = " and ".join(side.branch for side in pair if there[side.ref] is None)
         yield Uncompared(*_names(pair), f"there is no {gone}")
-
-
-CONFLICTS = reads(
-    "conflicts",
-    "Preview which builders' work conflicts, with each other and with their base",
-    Conflicts,
-    ForeseenConflicts,
-    _foresee,
-    pool="conflicts",
-    elsewhere="home",
-)

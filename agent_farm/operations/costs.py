@@ -13,7 +13,8 @@ from agent_farm.builders.spending import Spent, load_spending
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import git_states
 from agent_farm.farm.trash import list_kept
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 
 
 class CostsAsked(Request):
@@ -80,7 +81,12 @@ class _Known(NamedTuple):
     removed: bool
 
 
-def _sum_up(context: Context, request: CostsAsked) -> Costs:
+@reads(
+    "Sum up the tokens and the cost of builders",
+    details="The numbers are those that each runtime tells after a turn. Cost is only known of runtimes that"
+    " tell it.",
+)
+def costs(context: Context, request: CostsAsked) -> Costs:
     since = time.time() - request.days * 86400
     found = [_since(one, since) for one in (*_living(context.farm), *_removed(context.farm))]
     found = [one for one in found if one.spent]
@@ -149,14 +155,3 @@ def _share(total: Sum, number: int) -> Sum:
         round(total.cached_tokens / number),
         None if total.cost is None else total.cost / number,
     )
-
-
-COSTS = reads(
-    "costs",
-    "Sum up the tokens and the cost of builders",
-    CostsAsked,
-    Costs,
-    _sum_up,
-    details="The numbers are those that each runtime tells after a turn. Cost is only known of runtimes that"
-    " tell it.",
-)

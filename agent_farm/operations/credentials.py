@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agent_farm.operations.declare import acts, reads
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation, Request, single
+from agent_farm.operations.operation import Answer, Context, Nothing, Request
 from agent_farm.operations.served import database_of
 from agent_farm.sessions.credential_store import CredentialStore
 
@@ -41,22 +41,15 @@ class SetCredential(Answer):
     set: str
 
 
-def _set(context: Context, request: CredentialsSet) -> SetCredential:
-    _store(context).set(request.name, request.value)
-    return SetCredential(request.name)
-
-
-CREDENTIALS_SET = Operation(
-    "credentials_set",
+@acts(
     "Store a value",
-    CredentialsSet,
-    SetCredential,
-    single(_set),
-    effect="changes",
     tolerant=True,
     repeats=True,
     doors=frozenset({"terminal", "http"}),  # what a model is given to pass on, it and its vendor have read
 )
+def credentials_set(context: Context, request: CredentialsSet) -> SetCredential:
+    _store(context).set(request.name, request.value)
+    return SetCredential(request.name)
 
 
 class CredentialsUnset(Request):

@@ -1,14 +1,15 @@
-"""A verb that answers in one piece is declared where it is carried out.
+"""A verb is declared where it is carried out.
 
     @reads("Show one session whole", who=SESSIONS)
     def sessions_get(context: Context, request: SessionsGet) -> FoundSession: ...
 
-Its name is the function's, its request and its answer are those of the signature.
+Its name is the function's, its request and its answer are those of the signature. Where the answer is made of
+parts that come one by one, its type is that of what collects them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, get_type_hints
 
 from agent_farm.operations.operation import Answer, Context, Effect, Operation, Request, single
@@ -20,6 +21,10 @@ A = TypeVar("A", bound=Answer)
 
 class Declares(Protocol):
     def __call__(self, run: Callable[[Context, R], A], /) -> Operation[R, A]: ...
+
+
+class DeclaresParts(Protocol[A]):
+    def __call__(self, run: Callable[[Context, R], Iterator[Any]], /) -> Operation[R, A]: ...
 
 
 class Serves(Protocol):
@@ -34,6 +39,19 @@ def reads(summary: str, *, tolerant: bool = True, pool: str = "look", **more: An
 def acts(summary: str, *, effect: Effect = "changes", **more: Any) -> Declares:
     """It changes something."""
     return _declares(summary, effect=effect, **more)
+
+
+def in_parts(
+    summary: str, collect: Callable[[Sequence[Any]], A], *, effect: Effect, **more: Any
+) -> DeclaresParts[A]:
+    """Each part is told as it comes; `collect` makes the answer of all."""
+    answer = get_type_hints(collect)["return"]
+
+    def declare(run: Callable[[Context, R], Iterator[Any]]) -> Operation[R, A]:
+        request = get_type_hints(run)["request"]
+        return Operation(_name(run), summary, request, answer, run, collect, effect=effect, **more)
+
+    return declare
 
 
 def served(summary: str, *, prepare: Callable[[Context, Any], Any] | None = None, **more: Any) -> Serves:
@@ -55,9 +73,14 @@ def served(summary: str, *, prepare: Callable[[Context, Any], Any] | None = None
 
 def _declares(summary: str, **more: Any) -> Declares:
     def declare(run: Callable[[Context, R], A]) -> Operation[R, A]:
-        return Operation(run.__name__, summary, *_shapes(run), single(run), **more)
+        return Operation(_name(run), summary, *_shapes(run), single(run), **more)
 
     return declare
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """One that is a word of Python's own ends in an underscore there."""
+    return function.__name__.rstrip("_")
 
 
 def _shapes(function: Callable[..., Any]) -> tuple[type[Any], type[Any]]:

@@ -15,7 +15,8 @@ from agent_farm.git.remotes import find_base
 from agent_farm.git.showing import diff_commits, diff_worktree, start_of_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 
 # Far more than git needs; a FIFO that somebody named `.gitignore` would have it wait for ever.
 _SECONDS = 120.0
@@ -50,7 +51,14 @@ class Difference(Answer):
     deleted: int | None
 
 
-def _diff(context: Context, request: Diff) -> Difference:
+@reads(
+    "Show what a builder changed since it began, uncommitted and untracked files included",
+    pool="diff",
+    details="What it merged in from its base is left out. Without a worktree, the diff is that of the"
+    " builder's branch.",
+    elsewhere="there",
+)
+def diff(context: Context, request: Diff) -> Difference:
     farm = context.farm
     record = choose(context, request.id)
     record.require_begun()
@@ -108,16 +116,3 @@ def count_changes(diff: str) -> tuple[int, int, int]:
             added += line.startswith("+")
             deleted += line.startswith("-")
     return files, added, deleted
-
-
-DIFF = reads(
-    "diff",
-    "Show what a builder changed since it began, uncommitted and untracked files included",
-    Diff,
-    Difference,
-    _diff,
-    pool="diff",
-    details="What it merged in from its base is left out. Without a worktree, the diff is that of the"
-    " builder's branch.",
-    elsewhere="there",
-)

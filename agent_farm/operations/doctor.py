@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -21,7 +20,8 @@ from agent_farm.farm.checks import (
 from agent_farm.farm.checks.finding import Finding, Level
 from agent_farm.farm.farm import Farm
 from agent_farm.landing import cut_short_merges
-from agent_farm.operations.operation import Answer, Context, Nothing, Operation
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Nothing
 
 Check = Callable[[Farm], Iterator[Finding]]
 
@@ -91,9 +91,28 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def _examine(fix: bool, context: Context, request: Nothing) -> Iterator[Found]:
+def _collect(parts: Sequence[Found]) -> Examined:
+    return Examined(tuple(parts), sum(part.is_left for part in parts))
+
+
+@in_parts("Find and explain what is broken in the farm", _collect, effect="reads", tolerant=True)
+def doctor(context: Context, request: Nothing) -> Iterator[Found]:
+    return _examine(context.farm, fix=False)
+
+
+@in_parts(
+    "Heal what is broken in the farm and can be healed; nothing that a person made is removed",
+    _collect,
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+)
+def doctor_fix(context: Context, request: Nothing) -> Iterator[Found]:
+    return _examine(context.farm, fix=True)
+
+
+def _examine(farm: Farm, *, fix: bool) -> Iterator[Found]:
     """All findings, one by one; with `fix` each is healed before the next check looks."""
-    farm = context.farm
     for check in CHECKS:
         found = [_heal(one) if fix and one.heal else _told(one) for one in check(farm)]
         if any(one.healed for one in found):  # only what the same check no longer finds
@@ -128,30 +147,3 @@ def _is_readable(farm: Farm) -> bool:
     except DamagedFile:
         return False
     return True
-
-
-def _collect(parts: Sequence[Found]) -> Examined:
-    return Examined(tuple(parts), sum(part.is_left for part in parts))
-
-
-DOCTOR = Operation(
-    "doctor",
-    "Find and explain what is broken in the farm",
-    Nothing,
-    Examined,
-    partial(_examine, False),
-    _collect,
-    effect="reads",
-    tolerant=True,
-)
-DOCTOR_FIX = Operation(
-    "doctor_fix",
-    "Heal what is broken in the farm and can be healed; nothing that a person made is removed",
-    Nothing,
-    Examined,
-    partial(_examine, True),
-    _collect,
-    effect="changes",
-    tolerant=True,
-    repeats=True,
-)

@@ -23,7 +23,8 @@ from agent_farm.git.registrations import connect, linked_git_dir, registration_a
 from agent_farm.git.worktrees import belongs_here, branch_checked_out_at, move_worktree, require_free
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import SomeBuilders, choose_each, each
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.ports import release_ports
 
 
@@ -52,7 +53,14 @@ class AllEjected(OfSeveral):
 Part = Ejected | Failure
 
 
-def _run(context: Context, request: Eject) -> Iterator[Part]:
+@in_parts(
+    "Leave a builder's worktree and branch to you, and forget the builder",
+    gathered(AllEjected, ejected=Ejected, failed=Failure),
+    effect="destroys",
+    details="Nothing of the work is touched: commits, changes and untracked files stay as they are. The "
+    "conversation, the reserved ports and af restore are gone.",
+)
+def eject(context: Context, request: Eject) -> Iterator[Part]:
     records, unknown = choose_each(context, request.ids)
     yield from unknown
     here = context.directory or context.farm.root
@@ -117,16 +125,3 @@ def _forget(farm: Farm, record: BuilderRecord, place: Path) -> Ejected:
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     farm.paths.delivery_lock(record.id).unlink(missing_ok=True)
     return Ejected(record.id, record.branch, str(place), str(prompt) if prompt.exists() else None)
-
-
-EJECT = Operation(
-    "eject",
-    "Leave a builder's worktree and branch to you, and forget the builder",
-    Eject,
-    AllEjected,
-    _run,
-    gathered(AllEjected, ejected=Ejected, failed=Failure),
-    effect="destroys",
-    details="Nothing of the work is touched: commits, changes and untracked files stay as they are. The "
-    "conversation, the reserved ports and af restore are gone.",
-)

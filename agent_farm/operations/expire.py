@@ -8,9 +8,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.clock_jumps import require_steady_clock
-from agent_farm.farm.trash import expire, parse_age
+from agent_farm.farm import trash
 from agent_farm.farm.waiting import expire_forgotten
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, Request, gathered
 
 
 class Expire(Request):
@@ -43,23 +44,17 @@ class AllExpired(Answer):
 Part = Expired | Left | Failure
 
 
-def _run(context: Context, request: Expire) -> Iterator[Part]:
-    age = parse_age(request.age)
-    if age:
-        require_steady_clock(context.farm.paths, asked=True)
-    yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_forgotten(context.farm, age))
-    found = expire(context.farm, age)
-    yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)
-    yield from (Failure.of("", error) for error in found.busy)
-    yield from (Left(path=str(path)) for path in found.left)
-
-
-EXPIRE = Operation(
-    "expire",
+@in_parts(
     "Delete for good what was removed long ago",
-    Expire,
-    AllExpired,
-    _run,
     gathered(AllExpired, expired=Expired, left=(Left, "path"), refused=Failure),
     effect="destroys",
 )
+def expire(context: Context, request: Expire) -> Iterator[Part]:
+    age = trash.parse_age(request.age)
+    if age:
+        require_steady_clock(context.farm.paths, asked=True)
+    yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_forgotten(context.farm, age))
+    found = trash.expire(context.farm, age)
+    yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)
+    yield from (Failure.of("", error) for error in found.busy)
+    yield from (Left(path=str(path)) for path in found.left)

@@ -16,9 +16,10 @@ from agent_farm.fleet.calling import Call, call_program
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import run_git
 from agent_farm.git.ignoring import keep_apart
+from agent_farm.operations.declare import acts
 from agent_farm.operations.fleet_look import answer_of
 from agent_farm.operations.for_home import Hello, Welcome
-from agent_farm.operations.operation import Answer, Context, Door, Nothing, Operation, Request, acts, single
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 from agent_farm.ssh.connection import ask
 from agent_farm.ssh.ssh_url import Address, parse_address
 
@@ -59,7 +60,14 @@ class Fleet(Answer):
     machines: tuple[MachineShown, ...]
 
 
-def _add(context: Context, request: FleetAdd) -> Fleet:
+@acts(
+    "Add a machine that builders of this farm can work on",
+    outside=True,
+    doors=_PERSONS,
+    details="Asks over ssh whether git, tmux, Python and the same af are there, and makes an empty"
+    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Installs nothing.",
+)
+def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     farm, address = context.farm, parse_address(request.address)
     host = address.host
     if host == "local":
@@ -119,7 +127,8 @@ def _greet(farm: Farm, book: Book, address: Address, program: str, seconds: floa
     return answer_of(Welcome, call_program(address, program, asked, seconds=seconds), address.host)
 
 
-def _status(context: Context, request: Nothing) -> Fleet:
+@acts("Ask the machines of the fleet how they are", effect="reads", tolerant=True, doors=_PERSONS)
+def fleet_status(context: Context, request: Nothing) -> Fleet:
     farm = context.farm
     book = read_book(farm)
     questions = {
@@ -150,7 +159,13 @@ class FleetLeft(Answer):
     removed: tuple[str, ...] = ()
 
 
-def _remove(context: Context, request: FleetRemove) -> FleetLeft:
+@acts(
+    "Take a machine out of the fleet; refused while builders are there",
+    tolerant=True,
+    doors=_PERSONS,
+    details="What lies on the machine stays there.",
+)
+def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
     host = request.host
     with edit_book(context.farm) as held:
         book = held[0]
@@ -168,37 +183,3 @@ def _remove(context: Context, request: FleetRemove) -> FleetLeft:
             removed={id: one for id, one in book.removed.items() if one.host != host},
         )
     return FleetLeft(host, machine.place, removed)
-
-
-FLEET_ADD = Operation(
-    "fleet_add",
-    "Add a machine that builders of this farm can work on",
-    FleetAdd,
-    Fleet,
-    single(_add),
-    effect="changes",
-    outside=True,
-    doors=_PERSONS,
-    details="Asks over ssh whether git, tmux, Python and the same af are there, and makes an empty"
-    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Installs nothing.",
-)
-FLEET_STATUS = Operation(
-    "fleet_status",
-    "Ask the machines of the fleet how they are",
-    Nothing,
-    Fleet,
-    single(_status),
-    effect="reads",
-    tolerant=True,
-    doors=_PERSONS,
-)
-FLEET_REMOVE = acts(
-    "fleet_remove",
-    "Take a machine out of the fleet; refused while builders are there",
-    FleetRemove,
-    FleetLeft,
-    _remove,
-    tolerant=True,
-    doors=_PERSONS,
-    details="What lies on the machine stays there.",
-)

@@ -14,7 +14,8 @@ from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branc
 from agent_farm.operations.fleet_asking import ask_machine
 from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
 from agent_farm.operations.operation import Context, Failure
-from agent_farm.operations.prune import PRUNE, Prune, Pruned, Removal, WouldRemove
+from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
+from agent_farm.operations.prune import prune as prune_there
 from agent_farm.operations.restore import Restored
 
 
@@ -39,7 +40,7 @@ def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | W
     with edit_book(farm) as held:
         machine = structs.replace(held[0].machine(placed.host), pushed=pushed)
         held[0] = structs.replace(held[0], machines={**held[0].machines, placed.host: machine})
-    found: Pruned = ask_machine(PRUNE, context, book, request, placed.host, [id])
+    found: Pruned = ask_machine(prune_there, context, book, request, placed.host, [id])
     if found.refused:
         return found.refused[0]
     if found.would_remove:

@@ -19,7 +19,8 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.errors import DamagedFile, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import event_of
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.own_files import read_own
 from agent_farm.pane.journal import record_event
 from agent_farm.pane.notices import Notice, facts
@@ -39,7 +40,8 @@ class ReportKept(Answer):
     state: Reported
 
 
-def _report(context: Context, request: Report) -> ReportKept:
+@acts("Tell the architect how you are", who=frozenset({"builder"}), tolerant=True, repeats=True)
+def report(context: Context, request: Report) -> ReportKept:
     """The message is the reason that `af status` shows."""
     if request.phase is not None:
         _begin(context, request.phase)
@@ -59,18 +61,6 @@ def _begin(context: Context, phase: str) -> None:
             records[record.id] = replace(current, phase=known)
 
 
-REPORT = acts(
-    "report",
-    "Tell the architect how you are",
-    Report,
-    ReportKept,
-    _report,
-    who=frozenset({"builder"}),
-    tolerant=True,
-    repeats=True,
-)
-
-
 class AskArchitect(Request):
     question: Annotated[str, Meta(description="What is to be answered")]
 
@@ -80,25 +70,19 @@ class Asked(Answer):
     next: Annotated[str, Meta(description="What to do until the answer comes")] = _NEXT
 
 
-def _ask(context: Context, request: AskArchitect) -> Asked:
-    """The builder waits for an answer, which comes as a message (`af send`)."""
-    if not request.question.strip():
-        raise UsageError("The question is empty")
-    _record(context, QUESTION, "waiting", request.question)
-    return Asked(request.question)
-
-
-ASK_ARCHITECT = acts(
-    "ask_architect",
+@acts(
     "Ask the architect",
-    AskArchitect,
-    Asked,
-    _ask,
     who=frozenset({"builder"}),
     tolerant=True,
     pool="report",
     details="Returns at once; end your turn, the answer comes as your next message.",
 )
+def ask_architect(context: Context, request: AskArchitect) -> Asked:
+    """The builder waits for an answer, which comes as a message (`af send`)."""
+    if not request.question.strip():
+        raise UsageError("The question is empty")
+    _record(context, QUESTION, "waiting", request.question)
+    return Asked(request.question)
 
 
 def _record(context: Context, event: str, state: str, reason: str) -> None:

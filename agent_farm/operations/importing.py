@@ -24,7 +24,8 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.worktrees import Worktree, belongs_here, list_worktrees, move_worktree, require_free
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.ports import reserve_ports
 
 # By the names that these tools give to their sessions.
@@ -71,7 +72,15 @@ class AllImported(OfSeveral):
 Part = Candidate | Imported | Failure
 
 
-def _run(context: Context, request: Import) -> Iterator[Part]:
+@in_parts(
+    "Take worktrees that another tool made, or you did, as builders",
+    gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
+    effect="changes",
+    doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
+    details="A worktree is moved to .builders, with everything in it, and its branch stays yours: pruning "
+    "the builder keeps it. Nothing is started; af resume does.",
+)
+def import_(context: Context, request: Import) -> Iterator[Part]:
     farm = context.farm
     found = list(_chosen(context, request))
     if request.dry_run:
@@ -202,17 +211,3 @@ def _record(farm: Farm, place: Path, branch: str, chosen: Chosen, task: str | No
         new_branch=False,
         ephemeral=False,
     )
-
-
-IMPORT = Operation(
-    "import",
-    "Take worktrees that another tool made, or you did, as builders",
-    Import,
-    AllImported,
-    _run,
-    gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
-    effect="changes",
-    doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
-    details="A worktree is moved to .builders, with everything in it, and its branch stays yours: pruning "
-    "the builder keeps it. Nothing is started; af resume does.",
-)

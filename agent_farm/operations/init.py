@@ -16,7 +16,8 @@ from agent_farm.farm.from_codev import init_from_codev
 from agent_farm.farm.ignore_lines import IgnoreLine, ignore_lines
 from agent_farm.farm.scaffolding import SKILL_PLACES, init_farm
 from agent_farm.git.locate import locate
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.paths import SETTINGS_NAME
 
 
@@ -62,7 +63,13 @@ class Written(Answer):
         return not set(SKILL_PLACES).isdisjoint(self.created + self.kept)
 
 
-def _init(context: Context, request: Init) -> Written:
+@acts(
+    "Write codev/ and agent-farm.toml: roles, protocols, templates and settings to start from",
+    tolerant=True,
+    repeats=True,
+    details="Files that exist are kept as they are. Nothing is committed.",
+)
+def init(context: Context, request: Init) -> Written:
     here = context.directory or context.farm.root
     if request.from_codev:
         return _from_codev(here, request)
@@ -106,15 +113,3 @@ def _commit(top: Path, created: Sequence[str], kept: Sequence[str], here: Path) 
     files = shlex.join([*codev, SETTINGS_NAME, *skills])
     command = f'git add {files} && git commit -m "Set up agent-farm"'
     return command if here.resolve() == root else f"cd {shlex.quote(str(top))} && {command}"
-
-
-INIT = acts(
-    "init",
-    "Write codev/ and agent-farm.toml: roles, protocols, templates and settings to start from",
-    Init,
-    Written,
-    _init,
-    tolerant=True,
-    repeats=True,
-    details="Files that exist are kept as they are. Nothing is committed.",
-)

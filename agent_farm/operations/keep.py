@@ -20,11 +20,12 @@ from agent_farm.landing.train.risk import note_contest
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, Yes, choose, each, failures_of
-from agent_farm.operations.land import LAND, LAND_CONTINUE, Land, LandContinue
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.land import Land, LandContinue, land, land_continue
 from agent_farm.operations.land_steps import Part as LandPart
 from agent_farm.operations.landing_queue import LandingQueue
 from agent_farm.operations.merge import AT_WORK
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request, exit_code_of
+from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of
 from agent_farm.operations.prune import Removal, WouldRemove
 
 # What lies in the trash can be restored, so that neither commits nor files are a reason to stay.
@@ -64,7 +65,27 @@ class Winner(Answer):
 Part = Winner | LandPart | Removal | WouldRemove | Failure
 
 
-def _keep(context: Context, request: Keep) -> Iterator[Part]:
+def _collect(parts: Sequence[Part]) -> KeptOne:
+    (stays,) = (part for part in parts if isinstance(part, Winner))
+    landings = [part for part in parts if isinstance(part, LandingQueue)]
+    return KeptOne(
+        id=stays.id,
+        landing=landings[-1] if landings else None,
+        removed=tuple(part for part in parts if isinstance(part, Removal)),
+        would_remove=tuple(part.id for part in parts if isinstance(part, WouldRemove)),
+        refused=failures_of(parts),
+    )
+
+
+@in_parts(
+    "Keep one of the builders that were compared, and remove the others",
+    _collect,
+    effect="destroys",
+    outside=True,
+    details="The others are those of its newest comparison. They are removed with their commits and files;"
+    " `restore` brings each back. One that is at work, or has committed since, stays and is named.",
+)
+def keep(context: Context, request: Keep) -> Iterator[Part]:
     farm = context.farm
     record = choose(context, request.id)
     comparison = newest_with(farm.paths.comparisons, record.id)
@@ -91,9 +112,9 @@ def _landed(context: Context, record: BuilderRecord, *, yes: bool) -> Generator[
     cut_short = queue is not None and not queue.closed and not is_locked(farm.paths.landing_lock)
     last = None
     if cut_short and queue is not None and record.id in queue.entries:
-        parts = LAND_CONTINUE.run(context, LandContinue(yes=yes))
+        parts = land_continue.run(context, LandContinue(yes=yes))
     else:
-        parts = LAND.run(context, Land(ids=(record.id,), yes=yes))
+        parts = land.run(context, Land(ids=(record.id,), yes=yes))
     for part in parts:
         last = part if isinstance(part, LandingQueue) else last
         yield part
@@ -130,29 +151,3 @@ def _remove(
             raise refused[record.id]
         return WouldRemove(id=record.id)
     return Removal.of(prune(farm, record, _ALL_OF_IT))
-
-
-def _collect(parts: Sequence[Part]) -> KeptOne:
-    (stays,) = (part for part in parts if isinstance(part, Winner))
-    landings = [part for part in parts if isinstance(part, LandingQueue)]
-    return KeptOne(
-        id=stays.id,
-        landing=landings[-1] if landings else None,
-        removed=tuple(part for part in parts if isinstance(part, Removal)),
-        would_remove=tuple(part.id for part in parts if isinstance(part, WouldRemove)),
-        refused=failures_of(parts),
-    )
-
-
-KEEP = Operation(
-    "keep",
-    "Keep one of the builders that were compared, and remove the others",
-    Keep,
-    KeptOne,
-    _keep,
-    _collect,
-    effect="destroys",
-    outside=True,
-    details="The others are those of its newest comparison. They are removed with their commits and files;"
-    " `restore` brings each back. One that is at work, or has committed since, stays and is named.",
-)

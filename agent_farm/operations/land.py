@@ -34,6 +34,7 @@ from agent_farm.landing.train.landing_journal import Queue, Store, under_command
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
+from agent_farm.operations.declare import in_parts
 from agent_farm.operations.land_steps import (
     Part,
     is_left_to_another,
@@ -43,7 +44,7 @@ from agent_farm.operations.land_steps import (
 )
 from agent_farm.operations.landing_queue import LandingQueue, shown
 from agent_farm.operations.merge import Here, How
-from agent_farm.operations.operation import Context, Nothing, Operation, Request
+from agent_farm.operations.operation import Context, Nothing, Request
 
 InBackground = Annotated[
     bool, Meta(description="Return at once; another process works the queue off (see `af land --status`)")
@@ -74,7 +75,21 @@ class LandContinue(Request):
     yes: Yes = False
 
 
-def _run(context: Context, request: Land) -> Iterator[Part]:
+def _last(parts: Sequence[Part]) -> LandingQueue:
+    return [part for part in parts if isinstance(part, LandingQueue)][-1]
+
+
+@in_parts(
+    "Land builders' work in groups that pass the checks, on the branch checked out here",
+    _last,
+    effect="changes",
+    outside=True,
+    details="Each check runs on exactly the tree that lands. Work that conflicts, or fails a check by"
+    " itself, goes back to its builder as a message, and the queue moves on. A killed landing"
+    " continues with `land_continue`.",
+    elsewhere="home",
+)
+def land(context: Context, request: Land) -> Iterator[Part]:
     farm, strategy = context.farm, _strategy(context, request)
     checkout = landing_place(farm)
     head = checkout.head()
@@ -220,7 +235,8 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
     return found
 
 
-def _status(context: Context, request: Nothing) -> Iterator[Part]:
+@in_parts("Show the landing queue", _last, effect="reads", tolerant=True, pool="look", elsewhere="home")
+def land_status(context: Context, request: Nothing) -> Iterator[Part]:
     farm = context.farm
     queue = Store(farm.paths.landing).read()
     if queue is None:
@@ -230,7 +246,8 @@ def _status(context: Context, request: Nothing) -> Iterator[Part]:
     yield shown(queue, "running" if running else "done" if queue.closed else "stopped")
 
 
-def _continue(context: Context, request: LandContinue) -> Iterator[Part]:
+@in_parts("Continue an interrupted landing", _last, effect="changes", outside=True, elsewhere="home")
+def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
     farm = context.farm
     checks = require_checks(farm)
     with ExitStack() as held:
@@ -255,46 +272,3 @@ def _hold(held: ExitStack, farm: Farm) -> None:
         held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
     except LockTaken as error:
         raise LockTaken("A landing is under way", hint="af land --status") from error
-
-
-def _last(parts: Sequence[Part]) -> LandingQueue:
-    return [part for part in parts if isinstance(part, LandingQueue)][-1]
-
-
-LAND = Operation(
-    "land",
-    "Land builders' work in groups that pass the checks, on the branch checked out here",
-    Land,
-    LandingQueue,
-    _run,
-    _last,
-    effect="changes",
-    outside=True,
-    details="Each check runs on exactly the tree that lands. Work that conflicts, or fails a check by"
-    " itself, goes back to its builder as a message, and the queue moves on. A killed landing"
-    " continues with `land_continue`.",
-    elsewhere="home",
-)
-LAND_STATUS = Operation(
-    "land_status",
-    "Show the landing queue",
-    Nothing,
-    LandingQueue,
-    _status,
-    _last,
-    effect="reads",
-    tolerant=True,
-    pool="look",
-    elsewhere="home",
-)
-LAND_CONTINUE = Operation(
-    "land_continue",
-    "Continue an interrupted landing",
-    LandContinue,
-    LandingQueue,
-    _continue,
-    _last,
-    effect="changes",
-    outside=True,
-    elsewhere="home",
-)

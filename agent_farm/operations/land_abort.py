@@ -14,13 +14,15 @@ from agent_farm.git.settling import settle_interrupted
 from agent_farm.landing.place import landing_lock
 from agent_farm.landing.train.joining import checkout_of
 from agent_farm.landing.train.landing_journal import Move, Queue, Store
+from agent_farm.operations.declare import acts
 from agent_farm.operations.landing_queue import LandingQueue, shown
-from agent_farm.operations.operation import Context, Nothing, acts
+from agent_farm.operations.operation import Context, Nothing
 
 _SECONDS = 20.0
 
 
-def _abort(context: Context, request: Nothing) -> LandingQueue:
+@acts("Empty the landing queue: what has landed stays, nothing else lands", elsewhere="home")
+def land_abort(context: Context, request: Nothing) -> LandingQueue:
     """What has landed has landed; where another af works the queue off, that ends at its next step."""
     farm = context.farm
     store = Store(farm.paths.landing)
@@ -53,13 +55,3 @@ def _has_moved(context: Context, queue: Queue, move: Move) -> bool:
                 have_landed(farm.repository, [move.after], [checkout.head().commit], timeout=_SECONDS) is True
             )
     return False
-
-
-LAND_ABORT = acts(
-    "land_abort",
-    "Empty the landing queue: what has landed stays, nothing else lands",
-    Nothing,
-    LandingQueue,
-    _abort,
-    elsewhere="home",
-)

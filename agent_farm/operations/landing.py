@@ -11,7 +11,8 @@ from agent_farm.git.landed import Commit, unlanded_commits
 from agent_farm.landing.place import landing_place
 from agent_farm.landing.work import find_work
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 
 
 class Landing(Request):
@@ -29,7 +30,8 @@ class Foreseen(Answer):
     checks: Annotated[tuple[str, ...], Meta(description="Commands that it has to pass in the landing queue")]
 
 
-def _foresee(context: Context, request: Landing) -> Foreseen:
+@reads("Show what a merge would land, where, and what it would leave behind", elsewhere="home")
+def landing(context: Context, request: Landing) -> Foreseen:
     farm = context.farm
     record = choose(context, request.id)
     found = find_work(farm, record)
@@ -43,13 +45,3 @@ def _foresee(context: Context, request: Landing) -> Foreseen:
         left_behind=tuple(found.left_behind),
         checks=tuple(check.command for check in declared_checks(farm)),
     )
-
-
-LANDING = reads(
-    "landing",
-    "Show what a merge would land, where, and what it would leave behind",
-    Landing,
-    Foreseen,
-    _foresee,
-    elsewhere="home",
-)

@@ -11,7 +11,8 @@ from agent_farm.builders.events import Event, Said, load_events
 from agent_farm.documents import load_if_whole
 from agent_farm.farm.panes import require_pane
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.own_files import read_own
 from agent_farm.tmux.screen import options_of
 
@@ -30,16 +31,12 @@ class Captured(Answer):
     ]
 
 
-def _capture(context: Context, request: Capture) -> Captured:
+@reads("Print what a builder's screen shows now", elsewhere="there")
+def capture(context: Context, request: Capture) -> Captured:
     record = choose(context, request.id)
     server, pane = require_pane(record)
     screen = server.capture(pane.pane_id, history=request.history, escapes=request.escapes)
     return Captured(id=record.id, screen=screen, options=options_of(screen))
-
-
-CAPTURE = reads(
-    "capture", "Print what a builder's screen shows now", Capture, Captured, _capture, elsewhere="there"
-)
 
 
 class Logs(Request):
@@ -56,21 +53,12 @@ class Logged(Answer):
     ] = None
 
 
-def _logs(context: Context, request: Logs) -> Logged:
+@reads("Print what happened to a builder: events of its launcher and its runtime", elsewhere="there")
+def logs(context: Context, request: Logs) -> Logged:
     record = choose(context, request.id)
     run = context.farm.run(record.id)
     events = load_events(run.events)
     return Logged(record.id, tuple(events[-request.limit :]), load_if_whole(run.answer, Said))
-
-
-LOGS = reads(
-    "logs",
-    "Print what happened to a builder: events of its launcher and its runtime",
-    Logs,
-    Logged,
-    _logs,
-    elsewhere="there",
-)
 
 
 class OneBuilder(Request):
@@ -82,12 +70,10 @@ class Place(Answer):
     path: str
 
 
-def _path(context: Context, request: OneBuilder) -> Place:
+@reads("Print the absolute path of a builder's worktree")
+def path(context: Context, request: OneBuilder) -> Place:
     record = choose(context, request.id)
     return Place(id=record.id, path=record.worktree)
-
-
-PATH = reads("path", "Print the absolute path of a builder's worktree", OneBuilder, Place, _path)
 
 
 class Told(Answer):
@@ -98,7 +84,8 @@ class Told(Answer):
     role: str | None
 
 
-def _prompt(context: Context, request: OneBuilder) -> Told:
+@reads("Show the prompt and the role that a builder was started with", elsewhere="there")
+def prompt(context: Context, request: OneBuilder) -> Told:
     record = choose(context, request.id)
     run = context.farm.run(record.id)
     return Told(id=record.id, prompt=_text_of(run.prompt), role=_text_of(run.role))
@@ -109,13 +96,3 @@ def _text_of(file: Path) -> str | None:
         return read_own(file).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
-
-
-PROMPT = reads(
-    "prompt",
-    "Show the prompt and the role that a builder was started with",
-    OneBuilder,
-    Told,
-    _prompt,
-    elsewhere="there",
-)

@@ -19,7 +19,8 @@ from agent_farm.git.merging import Strategy
 from agent_farm.landing.single_merge import Merged, land
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
-from agent_farm.operations.operation import Answer, Context, Failure, Operation, Request
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, Request
 from agent_farm.operations.prune import Removal
 from agent_farm.shield import Shield
 
@@ -74,7 +75,30 @@ class AllMerged(Answer):
 Part = Chosen | Merged | Removal | Kept | Failure
 
 
-def _run(context: Context, request: Merge) -> Iterator[Part]:
+def _collect(parts: Sequence[Part]) -> AllMerged:
+    chosen = [id for part in parts if isinstance(part, Chosen) for id in part.ids]
+    merged = tuple(part for part in parts if isinstance(part, Merged))
+    failed = next((part for part in parts if isinstance(part, Failure)), None)
+    told = {*(one.id for one in merged), failed.id if failed else ""}
+    return AllMerged(
+        merged=merged,
+        failed=failed,
+        not_tried=tuple(id for id in chosen if id not in told),
+        removed=tuple(part for part in parts if isinstance(part, Removal)),
+        kept=tuple(part for part in parts if isinstance(part, Kept)),
+    )
+
+
+@in_parts(
+    "Land what builders have checked out on the branch checked out here, in the order given",
+    _collect,
+    effect="changes",
+    details="Here is the main checkout, or your own linked worktree if you are in one. The merge is refused,"
+    " and nothing changes, if it would conflict or touch files with uncommitted changes, or if a check"
+    " ([merge] check, else those of [check]) or a hook of the repository fails.",
+    elsewhere="home",
+)
+def merge(context: Context, request: Merge) -> Iterator[Part]:
     chosen = {record.id: record for record in choose_all(context, request.ids)}
     yield Chosen(tuple(chosen))
     farm = context.farm
@@ -151,32 +175,3 @@ def _remove(farm: Farm, landed: Merged) -> Removal | Kept:
 
 def _commit(id: str) -> str:
     return as_command("af", "send", id, "Commit your work")
-
-
-def _collect(parts: Sequence[Part]) -> AllMerged:
-    chosen = [id for part in parts if isinstance(part, Chosen) for id in part.ids]
-    merged = tuple(part for part in parts if isinstance(part, Merged))
-    failed = next((part for part in parts if isinstance(part, Failure)), None)
-    told = {*(one.id for one in merged), failed.id if failed else ""}
-    return AllMerged(
-        merged=merged,
-        failed=failed,
-        not_tried=tuple(id for id in chosen if id not in told),
-        removed=tuple(part for part in parts if isinstance(part, Removal)),
-        kept=tuple(part for part in parts if isinstance(part, Kept)),
-    )
-
-
-MERGE = Operation(
-    "merge",
-    "Land what builders have checked out on the branch checked out here, in the order given",
-    Merge,
-    AllMerged,
-    _run,
-    _collect,
-    effect="changes",
-    details="Here is the main checkout, or your own linked worktree if you are in one. The merge is refused,"
-    " and nothing changes, if it would conflict or touch files with uncommitted changes, or if a check"
-    " ([merge] check, else those of [check]) or a hook of the repository fails.",
-    elsewhere="home",
-)

@@ -12,7 +12,8 @@ from agent_farm.consent import require_consent
 from agent_farm.errors import NotFound
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes
-from agent_farm.operations.operation import Answer, Context, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Request, gathered
 from agent_farm.pane.tell import NotTold, shown_target, tell
 
 
@@ -36,7 +37,13 @@ class AllTold(Answer):
         return 1 if any(one.problem for one in self.targets) else 0
 
 
-def _run(context: Context, request: Notify) -> Iterator[Told]:
+@in_parts(
+    "Tell all targets of notify.to something, to see that it arrives",
+    gathered(AllTold, targets=Told),
+    effect="changes",
+    outside=True,
+)
+def notify(context: Context, request: Notify) -> Iterator[Told]:
     farm = context.farm
     wanted = farm.settings.requests(("notify.to",))
     require_consent(farm.root, wanted, yes=request.yes, ask=context.ask)
@@ -52,15 +59,3 @@ def _run(context: Context, request: Notify) -> Iterator[Told]:
             yield Told(shown_target(target), str(error))
         else:
             yield Told(shown_target(target))
-
-
-NOTIFY = Operation(
-    "notify",
-    "Tell all targets of notify.to something, to see that it arrives",
-    Notify,
-    AllTold,
-    _run,
-    gathered(AllTold, targets=Told),
-    effect="changes",
-    outside=True,
-)

@@ -157,6 +157,7 @@ def gathered(answer: type[A], **parts: type | tuple[type, str]) -> Callable[[Seq
             fields[place] = tuple(getattr(part, name) if name else part for part in some)
         return answer(**fields)
 
+    collect.__annotations__["return"] = answer
     return collect
 
 
@@ -213,37 +214,6 @@ class Operation(Generic[R, A]):
     def answer_to(self, context: Context, request: R) -> A:
         """All of it at once."""
         return self.collect(list(self.parts(context, request)))
-
-
-def reads(
-    name: str,
-    summary: str,
-    request: type[R],
-    answer: type[A],
-    look: Callable[[Context, R], A],
-    *,
-    tolerant: bool = True,
-    pool: str = "look",
-    **more: Any,
-) -> Operation[R, A]:
-    """A verb that only looks, and answers in one piece."""
-    return Operation(
-        name, summary, request, answer, single(look), effect="reads", tolerant=tolerant, pool=pool, **more
-    )
-
-
-def acts(
-    name: str,
-    summary: str,
-    request: type[R],
-    answer: type[A],
-    act: Callable[[Context, R], A],
-    *,
-    effect: Effect = "changes",
-    **more: Any,
-) -> Operation[R, A]:
-    """A verb that does something, and answers in one piece."""
-    return Operation(name, summary, request, answer, single(act), effect=effect, **more)
 
 
 def document(answer: Answer) -> dict[str, Any]:

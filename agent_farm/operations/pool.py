@@ -5,7 +5,8 @@ from __future__ import annotations
 from agent_farm.errors import UsageError
 from agent_farm.farm.checkout_cost import pool_of
 from agent_farm.farm.ready_worktrees import count_ready, drain, fill, planned, pool_directory
-from agent_farm.operations.operation import Answer, Context, Nothing, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Nothing
 
 
 class Ready(Answer):
@@ -22,32 +23,22 @@ class PoolStatus(Answer):
     reason: str
 
 
-def _status(context: Context, request: Nothing) -> PoolStatus:
+@reads("Say how many worktrees are ready, and why so many")
+def pool_status(context: Context, request: Nothing) -> PoolStatus:
     pool = planned(context.farm)
     return PoolStatus(count_ready(context.farm), pool.size, pool.reason)
 
 
-POOL_STATUS = reads(
-    "pool_status", "Say how many worktrees are ready, and why so many", Nothing, PoolStatus, _status
+@acts(
+    "Prepare as many worktrees as are to be ready, at the main checkout's commit, and remove others",
+    repeats=True,
 )
-
-
-def _fill(context: Context, request: Nothing) -> Ready:
+def pool_fill(context: Context, request: Nothing) -> Ready:
     farm = context.farm
     pool = pool_of(farm)
     if not (pool.size or pool_directory(farm).is_dir()):
         raise UsageError("The pool is off", why=f"{pool.reason}.", hint="af config set pool.size 2")
     return Ready(fill(farm))
-
-
-POOL_FILL = acts(
-    "pool_fill",
-    "Prepare as many worktrees as are to be ready, at the main checkout's commit, and remove others",
-    Nothing,
-    Ready,
-    _fill,
-    repeats=True,
-)
 
 
 class Drained(Answer):
@@ -56,15 +47,6 @@ class Drained(Answer):
     removed: int
 
 
-def _drain(context: Context, request: Nothing) -> Drained:
+@acts("Remove all ready worktrees; nobody has worked in them", repeats=True)
+def pool_drain(context: Context, request: Nothing) -> Drained:
     return Drained(drain(context.farm))
-
-
-POOL_DRAIN = acts(
-    "pool_drain",
-    "Remove all ready worktrees; nobody has worked in them",
-    Nothing,
-    Drained,
-    _drain,
-    repeats=True,
-)

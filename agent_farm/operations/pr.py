@@ -28,7 +28,8 @@ from agent_farm.git.remotes import find_base, forge_url, home_remote, upstreams_
 from agent_farm.landing.work import FoundWork, find_work, require_none_of_afs
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, SomeBuilders, choose_each, choose_each_or_all, each
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.operations.pr_text import body_of
 
 
@@ -57,7 +58,20 @@ class AllAsked(OfSeveral):
     pull_requests: tuple[Asked, ...]
 
 
-def _pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
+_collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
+
+
+@in_parts(
+    "Push what builders have committed, and open or update pull requests for it on GitHub or GitLab",
+    _collect,
+    effect="changes",
+    repeats=True,
+    outside=True,
+    pool="pr",
+    details="Through `gh` or `glab`, with the task, the commits and the proof as its text. What somebody else"
+    " pushed to the branch is never overwritten.",
+)
+def pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
     chosen, unknown = choose_each(context, request.ids)
     yield from unknown
     act = partial(_ask, context, request)
@@ -186,7 +200,16 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
     return now
 
 
-def _refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
+@in_parts(
+    "Ask the forge what became of builders' pull requests; without ids, of all",
+    _collect,
+    effect="changes",
+    repeats=True,
+    outside=True,
+    pool="pr",
+    details="What was merged there counts as landed, also squashed, if no commit was made since.",
+)
+def pr_refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
     farm = context.farm
     records, unknown = choose_each_or_all(context, request.ids)
     yield from unknown
@@ -202,35 +225,3 @@ def _look(farm: Farm, known: dict[str, PullRequest | None], record: BuilderRecor
     found = request_numbered(_forge_of(farm, before.base), before.number)
     with hold(farm, record.id):
         return Asked(record.id, "looked", _kept(farm, record, before, found))
-
-
-_collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
-
-
-PR = Operation(
-    "pr",
-    "Push what builders have committed, and open or update pull requests for it on GitHub or GitLab",
-    Pr,
-    AllAsked,
-    _pr,
-    _collect,
-    effect="changes",
-    repeats=True,
-    outside=True,
-    pool="pr",
-    details="Through `gh` or `glab`, with the task, the commits and the proof as its text. What somebody else"
-    " pushed to the branch is never overwritten.",
-)
-PR_REFRESH = Operation(
-    "pr_refresh",
-    "Ask the forge what became of builders' pull requests; without ids, of all",
-    PrRefresh,
-    AllAsked,
-    _refresh,
-    _collect,
-    effect="changes",
-    repeats=True,
-    outside=True,
-    pool="pr",
-    details="What was merged there counts as landed, also squashed, if no commit was made since.",
-)

@@ -19,11 +19,11 @@ from agent_farm.git.changes import TreeState
 from agent_farm.landing.arrival import arrived_base
 from agent_farm.landing.marks import left_claimed, mark_landed
 from agent_farm.operations.builders import choose_each, each, told
+from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import (
     Answer,
     Context,
     Failure,
-    Operation,
     Request,
     exit_code_of,
     gathered,
@@ -110,7 +110,21 @@ _LOOKED_AT = ("idle", "unknown")
 Part = Removal | WouldRemove | Forgotten | Stays | Running | Failure
 
 
-def _run(context: Context, request: Prune) -> Iterator[Part]:
+@in_parts(
+    "Remove builders; without ids, all that are finished and have landed",
+    gathered(
+        Pruned,
+        removed=Removal,
+        would_remove=(WouldRemove, "id"),
+        refused=Failure,
+        stay=Stays,
+        running=(Running, "id"),
+        forgotten=Forgotten,
+    ),
+    effect="destroys",
+    elsewhere="there",
+)
+def prune(context: Context, request: Prune) -> Iterator[Part]:
     farm = context.farm
     unknown: tuple[Failure, ...] = ()
     seen: dict[str, TreeState] = {}
@@ -186,23 +200,3 @@ def _has_landed(farm: Farm, record: BuilderRecord) -> bool:
 
 def _exactly(context: Context, id: str) -> BuilderRecord:
     return context.farm.require_exact(id)
-
-
-PRUNE = Operation(
-    "prune",
-    "Remove builders; without ids, all that are finished and have landed",
-    Prune,
-    Pruned,
-    _run,
-    gathered(
-        Pruned,
-        removed=Removal,
-        would_remove=(WouldRemove, "id"),
-        refused=Failure,
-        stay=Stays,
-        running=(Running, "id"),
-        forgotten=Forgotten,
-    ),
-    effect="destroys",
-    elsewhere="there",
-)

@@ -29,7 +29,8 @@ from agent_farm.farm.waiting import (
 )
 from agent_farm.forge.issues import Issue
 from agent_farm.landing.arrival import arrived_base
-from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, Operation, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import preflight
 from agent_farm.operations.spawn_request import Spawn
@@ -60,7 +61,16 @@ class Queue(OfSeveral):
 Part = BuilderShown | Failure | Waiting
 
 
-def _run(context: Context, request: Nothing) -> Iterator[Part]:
+@in_parts(
+    "Start waiting builders if there is room for them, and list those that keep waiting",
+    gathered(Queue, started=(BuilderShown, "id"), waiting=Waiting, failed=Failure),
+    effect="changes",
+    repeats=True,
+    outside=True,
+    pool="start",
+    details="This also happens by itself when a builder ends or is stopped, and with the next command.",
+)
+def queue(context: Context, request: Nothing) -> Iterator[Part]:
     farm = context.farm
     somebody_waits = queue_directory(farm.paths).is_dir()
     if somebody_waits:
@@ -176,18 +186,3 @@ def _note(farm: Farm, record: BuilderRecord, why: str) -> bool:
     with suppress(OSError):
         (queue_directory(farm.paths) / f"{record.id}.json").touch()
     return True
-
-
-QUEUE = Operation(
-    "queue",
-    "Start waiting builders if there is room for them, and list those that keep waiting",
-    Nothing,
-    Queue,
-    _run,
-    gathered(Queue, started=(BuilderShown, "id"), waiting=Waiting, failed=Failure),
-    effect="changes",
-    repeats=True,
-    outside=True,
-    pool="start",
-    details="This also happens by itself when a builder ends or is stopped, and with the next command.",
-)

@@ -10,7 +10,8 @@ from msgspec import Meta
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.listing import read_statuses
 from agent_farm.operations.builders import Yes, failures_of, told
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request
 from agent_farm.operations.resume import require_said, start_again
 
 
@@ -50,7 +51,26 @@ class Recovered(OfSeveral):
 Part = LostBuilder | Back | Failure
 
 
-def _recover(context: Context, request: Recover) -> Iterator[Part]:
+def _collect(parts: Sequence[Part]) -> Recovered:
+    back = [part for part in parts if isinstance(part, Back)]
+    return Recovered(
+        resumed=tuple(one.id for one in back),
+        failed=failures_of(parts),
+        interrupted=tuple(one.id for one in back if one.interrupted),
+        would_resume=tuple(part for part in parts if isinstance(part, LostBuilder)),
+    )
+
+
+@in_parts(
+    "Bring back all lost builders after a reboot or a dead tmux server",
+    _collect,
+    effect="changes",
+    outside=True,
+    pool="start",
+    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
+    " continue.",
+)
+def recover(context: Context, request: Recover) -> Iterator[Part]:
     require_said(request.say)
     records = context.farm.records()
     statuses = read_statuses(context.farm, records.values())
@@ -71,28 +91,3 @@ def _recover(context: Context, request: Recover) -> Iterator[Part]:
                 yield id, Back(id, id in cut_short and id not in say and found.continues)
 
     yield from told(answers(), alone=False)
-
-
-def _collect(parts: Sequence[Part]) -> Recovered:
-    back = [part for part in parts if isinstance(part, Back)]
-    return Recovered(
-        resumed=tuple(one.id for one in back),
-        failed=failures_of(parts),
-        interrupted=tuple(one.id for one in back if one.interrupted),
-        would_resume=tuple(part for part in parts if isinstance(part, LostBuilder)),
-    )
-
-
-RECOVER = Operation(
-    "recover",
-    "Bring back all lost builders after a reboot or a dead tmux server",
-    Recover,
-    Recovered,
-    _recover,
-    _collect,
-    effect="changes",
-    outside=True,
-    pool="start",
-    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
-    " continue.",
-)

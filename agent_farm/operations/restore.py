@@ -8,11 +8,12 @@ from msgspec import Meta
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.errors import NotFound, nearest
+from agent_farm.farm import restoring
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.restoring import restore
 from agent_farm.farm.trash import Kept, list_kept
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Answer, Context, Request, acts, reads
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.prune import Removal
 from agent_farm.operations.shown import BuilderShown, show_builder
 
@@ -30,9 +31,14 @@ class Restored(Answer):
     builder: BuilderShown
 
 
-def _restore(context: Context, request: Restore) -> Restored:
+@acts(
+    "Bring a removed builder back: branch, worktree, uncommitted state and record",
+    details="It comes back stopped; af resume continues its conversation.",
+    elsewhere="there",
+)
+def restore(context: Context, request: Restore) -> Restored:
     farm = context.farm
-    record = restore(farm, _find(farm, request.id, request.epoch))
+    record = restoring.restore(farm, _find(farm, request.id, request.epoch))
     return Restored(show_builder(farm, record.id))
 
 
@@ -60,17 +66,6 @@ def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
     )
 
 
-RESTORE = acts(
-    "restore",
-    "Bring a removed builder back: branch, worktree, uncommitted state and record",
-    Restore,
-    Restored,
-    _restore,
-    details="It comes back stopped; af resume continues its conversation.",
-    elsewhere="there",
-)
-
-
 class Removed(Request):
     id: Annotated[RemovedId | None, Meta(description="Only removals of this builder")] = None
 
@@ -86,20 +81,11 @@ class AllRemoved(Answer):
     removed: tuple[RemovalListed, ...]
 
 
-def _list(context: Context, request: Removed) -> AllRemoved:
+@reads("List removed builders that can be restored, newest first", elsewhere="there")
+def removed(context: Context, request: Removed) -> AllRemoved:
     return AllRemoved(
         tuple(
             RemovalListed.of(kept, title=kept.record.title, type=kept.record.type)
             for kept in list_kept(context.farm, request.id)
         )
     )
-
-
-REMOVED = reads(
-    "removed",
-    "List removed builders that can be restored, newest first",
-    Removed,
-    AllRemoved,
-    _list,
-    elsewhere="there",
-)

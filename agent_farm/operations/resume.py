@@ -27,7 +27,8 @@ from agent_farm.farm.preparation import setup_command
 from agent_farm.farm.runtime_start import STARTS_AT_ONCE, draw_run, require_room, start_runtime
 from agent_farm.git.asking import side_by_side
 from agent_farm.operations.builders import BuilderId, Yes, choose
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.shown import BuilderShown, show_started
 from agent_farm.own_files import read_own
 from agent_farm.pane.launchfile import Copy
@@ -48,7 +49,14 @@ class Resumed(Answer):
     ]
 
 
-def _resume(context: Context, request: Resume) -> Resumed:
+@acts(
+    "Start a builder's runtime again, with the same conversation and the same role",
+    outside=True,
+    pool="start",
+    details="A builder whose turn was cut short is `interrupted` until it is told to continue.",
+    elsewhere="there",
+)
+def resume(context: Context, request: Resume) -> Resumed:
     require_said(request.say)
     id = choose(context, request.id).id
     ((_, found),) = start_again(
@@ -57,19 +65,6 @@ def _resume(context: Context, request: Resume) -> Resumed:
     if isinstance(found, AgentFarmError):
         raise found
     return Resumed(show_started(context.farm, found.record), found.continues)
-
-
-RESUME = acts(
-    "resume",
-    "Start a builder's runtime again, with the same conversation and the same role",
-    Resume,
-    Resumed,
-    _resume,
-    outside=True,
-    pool="start",
-    details="A builder whose turn was cut short is `interrupted` until it is told to continue.",
-    elsewhere="there",
-)
 
 
 def require_said(text: str | None) -> None:

@@ -19,7 +19,8 @@ from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.operations.builders import BuilderIds, choose_each
-from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Failure, Request, exit_code_of
 from agent_farm.operations.review_show import (
     REVIEW_SECONDS,
     Reviewed,
@@ -107,7 +108,12 @@ def queue_and_first(
     return look.queue, shown_result(files, facts)
 
 
-def _review(context: Context, request: Review) -> ReviewQueue:
+@reads(
+    "List results to review, riskiest first",
+    details="Without ids: all that is committed and has not landed. What was read, approved or rejected"
+    " comes last.",
+)
+def review(context: Context, request: Review) -> ReviewQueue:
     return _looked(context, request).queue
 
 
@@ -196,14 +202,3 @@ def _item(
         reasons=reasons,
         overlaps=overlaps,
     )
-
-
-REVIEW = reads(
-    "review",
-    "List results to review, riskiest first",
-    Review,
-    ReviewQueue,
-    _review,
-    details="Without ids: all that is committed and has not landed. What was read, approved or rejected"
-    " comes last.",
-)

@@ -13,7 +13,8 @@ from agent_farm.documents import store
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
 from agent_farm.operations.send import Delivered, deliver_all
 from agent_farm.review.diff_as_read import files_read
@@ -37,7 +38,8 @@ class ReviewComment(Request):
     number: Annotated[int | None, Meta(description="The comment that is written anew, or taken away")] = None
 
 
-def _comment(context: Context, request: ReviewComment) -> ReviewKept:
+@acts("Draft a comment on lines of a result, or on all of it", tolerant=True, pool="look")
+def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
     if len(request.text) > _MOST_COMMENT:
         raise UsageError(f"A comment has up to {_MOST_COMMENT} characters")
 
@@ -101,7 +103,8 @@ class ReviewSent(Answer):
         return self.delivery.exit_code if self.delivery else 0
 
 
-def _send(context: Context, request: ReviewSend) -> ReviewSent:
+@acts("Send the drafted comments to the builder, as one message", tolerant=True, outside=True, pool="send")
+def review_send(context: Context, request: ReviewSend) -> ReviewSent:
     return send_drafts(context.farm, choose(context, request.id))
 
 
@@ -150,26 +153,3 @@ def message_of(comments: Sequence[Comment]) -> str:
 def _plain(text: str) -> str:
     """A builder's own lines may hold what no terminal is to be sent."""
     return "".join(char if char.isprintable() or char == "\t" else "�" for char in text)
-
-
-REVIEW_COMMENT = acts(
-    "review_comment",
-    "Draft a comment on lines of a result, or on all of it",
-    ReviewComment,
-    ReviewKept,
-    _comment,
-    tolerant=True,
-    pool="look",
-)
-
-
-REVIEW_SEND = acts(
-    "review_send",
-    "Send the drafted comments to the builder, as one message",
-    ReviewSend,
-    ReviewSent,
-    _send,
-    tolerant=True,
-    outside=True,
-    pool="send",
-)

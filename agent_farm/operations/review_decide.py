@@ -15,10 +15,11 @@ from agent_farm.landing.train.landing_journal import Store, withdrawn
 from agent_farm.landing.work import find_work
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, Yes, choose
-from agent_farm.operations.land import LAND, Land
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.land import Land, land
 from agent_farm.operations.land_steps import Part
 from agent_farm.operations.landing_queue import LandingQueue
-from agent_farm.operations.operation import Answer, Context, Operation, Request
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_comment import ReviewSent, send_drafts
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept
 from agent_farm.review.diff_as_read import files_read
@@ -51,7 +52,19 @@ class ReviewDecided(Answer):
         return self.landing.exit_code if self.landing else self.sent.exit_code if self.sent else 0
 
 
-def _decide(context: Context, request: ReviewDecide) -> Iterator[Part | ReviewDecided]:
+def _collect(parts: Sequence[Part | ReviewDecided]) -> ReviewDecided:
+    return [part for part in parts if isinstance(part, ReviewDecided)][-1]
+
+
+@in_parts(
+    "Approve a result, which lands it, or reject it with a reason, or undo the last step of its review",
+    _collect,
+    effect="changes",
+    outside=True,
+    details="An approval goes into the landing queue, which another process works off."
+    " The undo takes back what was marked, approved or rejected, one step each time.",
+)
+def review_decide(context: Context, request: ReviewDecide) -> Iterator[Part | ReviewDecided]:
     record = choose(context, request.id)
     if request.decision == "undo":
         yield _undone(context.farm, record)
@@ -101,7 +114,7 @@ def _approved(
     kept = _decided(farm, record, structs.replace(request, tip=now), "approved")
     landing = None
     try:
-        for part in LAND.run(context, Land(ids=(record.id,), yes=request.yes, background=True)):
+        for part in land.run(context, Land(ids=(record.id,), yes=request.yes, background=True)):
             landing = part if isinstance(part, LandingQueue) else landing
             yield part
     except AgentFarmError:
@@ -133,21 +146,3 @@ def _withdraw(farm: Farm, record: BuilderRecord) -> None:
     store = Store(farm.paths.landing)
     if store.read() is not None:
         store.update(lambda queue: withdrawn(queue, record.id))
-
-
-def _collect(parts: Sequence[Part | ReviewDecided]) -> ReviewDecided:
-    return [part for part in parts if isinstance(part, ReviewDecided)][-1]
-
-
-REVIEW_DECIDE = Operation(
-    "review_decide",
-    "Approve a result, which lands it, or reject it with a reason, or undo the last step of its review",
-    ReviewDecide,
-    ReviewDecided,
-    _decide,
-    _collect,
-    effect="changes",
-    outside=True,
-    details="An approval goes into the landing queue, which another process works off."
-    " The undo takes back what was marked, approved or rejected, one step each time.",
-)

@@ -8,7 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_mark import Tip, no_such_file
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import shown_text
@@ -39,7 +40,8 @@ class ReviewImage(Answer):
     data: Annotated[str | None, Meta(description="Its bytes in base64")]
 
 
-def _image(context: Context, request: ReviewImageRequest) -> ReviewImage:
+@reads("Show an image that a result changes, as it is or as it was")
+def review_image(context: Context, request: ReviewImageRequest) -> ReviewImage:
     farm = context.farm
     result = require_result(farm, choose(context, request.id), request.tip)
     new = request.side == "new"
@@ -51,12 +53,3 @@ def _image(context: Context, request: ReviewImageRequest) -> ReviewImage:
     kind = next((kind for start, kind in _KINDS.items() if content.startswith(start)), None)
     fits = kind is not None and len(content) <= _MOST_BYTES
     return ReviewImage(kind, len(content), base64.b64encode(content).decode() if fits else None)
-
-
-REVIEW_IMAGE = reads(
-    "review_image",
-    "Show an image that a result changes, as it is or as it was",
-    ReviewImageRequest,
-    ReviewImage,
-    _image,
-)

@@ -15,7 +15,8 @@ from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_show import require_result
 from agent_farm.review.diff_as_read import FileRead, counted, files_read
 from agent_farm.review.kept import Comment, Decision, Kept
@@ -47,7 +48,8 @@ class ReviewKept(Answer):
     undoable: str | None
 
 
-def _mark(context: Context, request: ReviewMark) -> ReviewKept:
+@acts("Mark a result, a file or a hunk of it as read", tolerant=True, repeats=True, pool="look")
+def review_mark(context: Context, request: ReviewMark) -> ReviewKept:
     if request.hunk and not request.file:
         raise UsageError("A hunk is one of a file", why="Name the file as well.")
 
@@ -104,15 +106,3 @@ def shown_kept(result: Result, kept: Kept) -> ReviewKept:
         decision=kept.decision if current else None,
         undoable=kept.past[-1].done if kept.past else None,
     )
-
-
-REVIEW_MARK = acts(
-    "review_mark",
-    "Mark a result, a file or a hunk of it as read",
-    ReviewMark,
-    ReviewKept,
-    _mark,
-    tolerant=True,
-    repeats=True,
-    pool="look",
-)

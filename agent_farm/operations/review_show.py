@@ -17,7 +17,8 @@ from agent_farm.git.changes import tree_state
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.git_process import git_deadline
 from agent_farm.operations.builders import BuilderId, choose
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.review.diff_as_read import FileRead, files_read, only_unread
 from agent_farm.review.kept import Comment, Decision
 from agent_farm.review.rounds import Result, Trouble, heads_of, results_of
@@ -97,7 +98,11 @@ class ReviewShown(Reviewed, kw_only=True):
     left_behind: Annotated[tuple[str, ...], Meta(description="Uncommitted files, which are not in it")]
 
 
-def _show(context: Context, request: ReviewShow) -> ReviewShown:
+@reads(
+    "Show what is new in a result since it was read",
+    details="A line that was read stays read through later commits, amends and rebases, until it changes.",
+)
+def review_show(context: Context, request: ReviewShow) -> ReviewShown:
     farm = context.farm
     record = choose(context, request.id)
     with git_deadline(REVIEW_SECONDS):
@@ -155,13 +160,3 @@ def left_behind(farm: Farm, record: BuilderRecord) -> tuple[str, ...]:
     except AgentFarmError:
         return ()
     return (*state.dirty, *state.untracked) if state else ()
-
-
-REVIEW_SHOW = reads(
-    "review_show",
-    "Show what is new in a result since it was read",
-    ReviewShow,
-    ReviewShown,
-    _show,
-    details="A line that was read stays read through later commits, amends and rebases, until it changes.",
-)

@@ -21,7 +21,8 @@ from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import Found, find_panes
 from agent_farm.farm.submissions import has_come
 from agent_farm.operations.builders import BuilderId, SomeBuilders, choose, choose_all
-from agent_farm.operations.operation import Answer, Context, Operation, Request, acts, gathered
+from agent_farm.operations.declare import acts, in_parts
+from agent_farm.operations.operation import Answer, Context, Request, gathered
 from agent_farm.own_files import read_own
 from agent_farm.pane.journal import digest_of_prompt
 from agent_farm.processes import load_runtime_pid
@@ -79,22 +80,16 @@ class Send(Request):
     text: Message
 
 
-def _send(context: Context, request: Send) -> Iterator[Delivered]:
-    return deliver_all(context.farm, choose_all(context, request.ids), request.text)
-
-
-SEND = Operation(
-    "send",
+@in_parts(
     "Send a message to running builders",
-    Send,
-    Deliveries,
-    _send,
     _collect,
     effect="changes",
     tolerant=True,
     outside=True,
     elsewhere="there",
 )
+def send(context: Context, request: Send) -> Iterator[Delivered]:
+    return deliver_all(context.farm, choose_all(context, request.ids), request.text)
 
 
 class MessageBuilder(Request):
@@ -102,25 +97,19 @@ class MessageBuilder(Request):
     text: Message
 
 
-def _message(context: Context, request: MessageBuilder) -> Delivered:
-    signature = f"Message from builder {context.caller_id}: " if context.caller == "builder" else ""
-    record = choose(context, request.id)
-    (delivered,) = deliver_all(context.farm, [record], signature + request.text)
-    return delivered
-
-
-MESSAGE_BUILDER = acts(
-    "message_builder",
+@acts(
     "Type a message into a builder's session; that of another builder is signed with its id",
-    MessageBuilder,
-    Delivered,
-    _message,
     who=frozenset({"architect", "builder"}),
     tolerant=True,
     outside=True,
     pool="send",
     elsewhere="there",
 )
+def message_builder(context: Context, request: MessageBuilder) -> Delivered:
+    signature = f"Message from builder {context.caller_id}: " if context.caller == "builder" else ""
+    record = choose(context, request.id)
+    (delivered,) = deliver_all(context.farm, [record], signature + request.text)
+    return delivered
 
 
 class SendKeys(Request):
@@ -128,18 +117,8 @@ class SendKeys(Request):
     keys: Annotated[str, Meta(description=f"Keys, separated by spaces: {' '.join(NAMED)}, or one character")]
 
 
-def _send_keys(context: Context, request: SendKeys) -> Iterator[Delivered]:
-    """A dialog may be open."""
-    keys = parse_keys(request.keys)
-    return _each(context.farm, choose_all(context, request.ids), partial(_press, context.farm, keys))
-
-
-SEND_KEYS = Operation(
-    "send_keys",
+@in_parts(
     "Press keys in running builders, to answer a dialog",
-    SendKeys,
-    Deliveries,
-    _send_keys,
     _collect,
     effect="destroys",  # it answers for a person
     tolerant=True,
@@ -148,6 +127,10 @@ SEND_KEYS = Operation(
     details="Look at the screen by `capture` before and after: what the keys do, nobody else can tell.",
     elsewhere="there",
 )
+def send_keys(context: Context, request: SendKeys) -> Iterator[Delivered]:
+    """A dialog may be open."""
+    keys = parse_keys(request.keys)
+    return _each(context.farm, choose_all(context, request.ids), partial(_press, context.farm, keys))
 
 
 def deliver_all(farm: Farm, records: Collection[BuilderRecord], text: str) -> Iterator[Delivered]:

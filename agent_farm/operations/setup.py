@@ -21,7 +21,8 @@ from agent_farm.farm.preparation import hide_links, preparation_of
 from agent_farm.farm.runtime_start import builder_environment
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import Yes, choose
-from agent_farm.operations.operation import Answer, Context, Request, acts
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.pane.copies import copy_files
 from agent_farm.printable import printable
 
@@ -42,7 +43,14 @@ class SetUp(Answer):
     output: Annotated[str, Meta(description="The last lines that it printed")]
 
 
-def _setup(context: Context, request: Setup) -> SetUp:
+@acts(
+    "Prepare a builder's worktree once more, as at its spawn",
+    repeats=True,
+    pool="start",
+    details="Copies, carried output and links that are missing are made, submodules filled and "
+    "worktree.setup run, while the builder may be at work. Files that are there stay as they are.",
+)
+def setup(context: Context, request: Setup) -> SetUp:
     farm, record = context.farm, choose(context, request.id)
     record.require_begun()
     farm.tree(record)  # that it is there, and the builder's
@@ -98,16 +106,3 @@ def _carried_out(context: Context, farm: Farm, record: BuilderRecord, setup: str
         how = f"was ended by {ended.signal}" if ended.signal else f"exited {ended.exit_code}"
         raise AgentFarmError(f"The setup of {record.id} {how}", why=ended.cannot_start, evidence=list(last))
     return "\n".join(last)
-
-
-SETUP = acts(
-    "setup",
-    "Prepare a builder's worktree once more, as at its spawn",
-    Setup,
-    SetUp,
-    _setup,
-    repeats=True,
-    pool="start",
-    details="Copies, carried output and links that are missing are made, submodules filled and "
-    "worktree.setup run, while the builder may be at work. Files that are there stay as they are.",
-)

@@ -12,7 +12,7 @@ from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.sources_manager import Source, SourcesManager
 from agent_farm.ask.targets import Kind
 from agent_farm.errors import AgentFarmError, UsageError
-from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.declare import acts, in_parts, reads
 from agent_farm.operations.operation import (
     SESSIONS,
     Answer,
@@ -21,7 +21,6 @@ from agent_farm.operations.operation import (
     Failure,
     Nothing,
     OfSeveral,
-    Operation,
     Request,
     gathered,
 )
@@ -199,7 +198,16 @@ class UpdatedSources(OfSeveral):
     sources: tuple[SourceShown, ...]
 
 
-def _update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | Failure]:
+@in_parts(
+    "Update git sources from their remotes; without names, all of them",
+    gathered(UpdatedSources, sources=SourceShown, failed=Failure),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    outside=True,
+    doors=_PERSONS,
+)
+def sources_update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | Failure]:
     known = manager(context)
     for name in request.names or [source.name for source in known.list() if source.kind == "git"]:
         try:
@@ -208,18 +216,3 @@ def _update(context: Context, request: SourcesUpdate) -> Iterator[SourceShown | 
             if len(request.names) == 1:
                 raise
             yield Failure.of(name, error)
-
-
-SOURCES_UPDATE = Operation(
-    "sources_update",
-    "Update git sources from their remotes; without names, all of them",
-    SourcesUpdate,
-    UpdatedSources,
-    _update,
-    gathered(UpdatedSources, sources=SourceShown, failed=Failure),
-    effect="changes",
-    tolerant=True,
-    repeats=True,
-    outside=True,
-    doors=_PERSONS,
-)

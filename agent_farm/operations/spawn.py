@@ -18,7 +18,8 @@ from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.farm.waiting import start_later
 from agent_farm.git.asking import as_asked
 from agent_farm.operations.builders import failures_of
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn
@@ -76,7 +77,29 @@ class OneOfSeveral(Answer):
 Part = Spawned | OneOfSeveral | Failure
 
 
-def _run(context: Context, request: Spawn) -> Iterator[Part]:
+def _collect(parts: Sequence[Part]) -> Spawned:
+    if len(parts) == 1 and isinstance(parts[0], Spawned):
+        return parts[0]
+    several = [part.spawned for part in parts if isinstance(part, OneOfSeveral)]
+    return Spawned(
+        notes=tuple(dict.fromkeys(note for one in several for note in one.notes)),
+        builders=tuple(one.builder for one in several if one.builder),
+        plans=tuple(one.plan for one in several if one.plan),
+        failed=failures_of(parts),
+    )
+
+
+@in_parts(
+    "Start a builder in its own worktree, branch and tmux session",
+    _collect,
+    effect="changes",
+    outside=True,
+    pool="start",
+    details="From a task, an issue, a project (a spec), a protocol or, as a shell, nothing; a project or an "
+    "issue can be combined with a protocol. With tasks, copies or runtimes, starts several. If "
+    "limits.max_builders are running already, a builder is `queued`, and starts when another one ends.",
+)
+def spawn(context: Context, request: Spawn) -> Iterator[Part]:
     """Every one of several is known to be possible before the first is made."""
     if (host := request.on or context.farm.settings.text("spawn.on")) not in (None, "local"):
         from agent_farm.operations.spawn_elsewhere import spawn_elsewhere
@@ -151,31 +174,3 @@ def _carry_out(context: Context, plan: Plan, turn: Turn | None = None) -> Spawne
 def _tell(context: Context, plans: Iterable[Plan]) -> None:
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         context.tell(note)
-
-
-def _collect(parts: Sequence[Part]) -> Spawned:
-    if len(parts) == 1 and isinstance(parts[0], Spawned):
-        return parts[0]
-    several = [part.spawned for part in parts if isinstance(part, OneOfSeveral)]
-    return Spawned(
-        notes=tuple(dict.fromkeys(note for one in several for note in one.notes)),
-        builders=tuple(one.builder for one in several if one.builder),
-        plans=tuple(one.plan for one in several if one.plan),
-        failed=failures_of(parts),
-    )
-
-
-SPAWN = Operation(
-    "spawn",
-    "Start a builder in its own worktree, branch and tmux session",
-    Spawn,
-    Spawned,
-    _run,
-    _collect,
-    effect="changes",
-    outside=True,
-    pool="start",
-    details="From a task, an issue, a project (a spec), a protocol or, as a shell, nothing; a project or an "
-    "issue can be combined with a protocol. With tasks, copies or runtimes, starts several. If "
-    "limits.max_builders are running already, a builder is `queued`, and starts when another one ends.",
-)

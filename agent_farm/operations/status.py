@@ -9,8 +9,10 @@ from msgspec import Meta, Struct
 
 from agent_farm.builders.config import BuilderType
 from agent_farm.builders.status import State
-from agent_farm.farm.listing import Builder, list_builders
+from agent_farm.farm import listing
+from agent_farm.farm.listing import Builder
 from agent_farm.operations.builders import SomeOrAll, choose_each, failures_of
+from agent_farm.operations.declare import in_parts, reads
 from agent_farm.operations.operation import (
     EVERYBODY,
     Answer,
@@ -18,9 +20,7 @@ from agent_farm.operations.operation import (
     Failure,
     Nothing,
     OfSeveral,
-    Operation,
     Request,
-    reads,
 )
 from agent_farm.operations.shown import BuilderShown, show_all
 
@@ -39,32 +39,26 @@ class Builders(OfSeveral):
 Found = tuple[Builder, ...]
 
 
-def _look(context: Context, request: StatusRequest) -> Iterator[Found | Failure]:
-    ids = None
-    if request.ids:
-        chosen, unknown = choose_each(context, request.ids)
-        ids = [record.id for record in chosen]
-        yield from unknown
-    yield tuple(list_builders(context.farm, ids, fresh=request.fresh))
-
-
 def _collect(parts: Sequence[Found | Failure]) -> Builders:
     found = (builder for part in parts if isinstance(part, tuple) for builder in part)
     return Builders(show_all(found), failed=failures_of(parts))
 
 
-STATUS = Operation(
-    "status",
+@in_parts(
     "List builders and their state: first those that need you, then the others by type",
-    StatusRequest,
-    Builders,
-    _look,
     _collect,
     effect="reads",
     tolerant=True,
     pool="look",
     elsewhere="there",
 )
+def status(context: Context, request: StatusRequest) -> Iterator[Found | Failure]:
+    ids = None
+    if request.ids:
+        chosen, unknown = choose_each(context, request.ids)
+        ids = [record.id for record in chosen]
+        yield from unknown
+    yield tuple(listing.list_builders(context.farm, ids, fresh=request.fresh))
 
 
 class Colleague(Struct, frozen=True):
@@ -94,15 +88,6 @@ class Colleagues(Answer):
     builders: tuple[Colleague, ...]
 
 
-def _list(context: Context, request: Nothing) -> Colleagues:
-    return Colleagues(tuple(map(Colleague.of, list_builders(context.farm, with_git=False))))
-
-
-LIST_BUILDERS = reads(
-    "list_builders",
-    "List the builders of this farm: what each works on, and how it is",
-    Nothing,
-    Colleagues,
-    _list,
-    who=EVERYBODY,
-)
+@reads("List the builders of this farm: what each works on, and how it is", who=EVERYBODY)
+def list_builders(context: Context, request: Nothing) -> Colleagues:
+    return Colleagues(tuple(map(Colleague.of, listing.list_builders(context.farm, with_git=False))))

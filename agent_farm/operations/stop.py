@@ -19,7 +19,8 @@ from agent_farm.farm.own_events import note
 from agent_farm.farm.panes import find_panes, not_asked
 from agent_farm.farm.waiting import forget_queued, in_order, start_later
 from agent_farm.operations.builders import BuilderIds, choose_each, each, told
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 
 
 class Stop(Request):
@@ -42,7 +43,16 @@ class Stopped(OfSeveral):
 Part = str | Forgotten | Failure
 
 
-def _run(context: Context, request: Stop) -> Iterator[Part]:
+@in_parts(
+    "End runtimes; worktree, branch and conversation stay",
+    gathered(Stopped, stopped=str, forgotten=Forgotten, failed=Failure),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    details="One that waits in the queue is taken out of it.",
+    elsewhere="there",
+)
+def stop(context: Context, request: Stop) -> Iterator[Part]:
     if bool(request.ids) == request.all:
         raise UsageError("Name the builders to stop, or all of them", hint="af stop --help")
     records, unknown = (_running(context), ()) if request.all else choose_each(context, request.ids)
@@ -126,18 +136,3 @@ def _running(context: Context) -> list[BuilderRecord]:
     statuses = read_statuses(context.farm, records.values())
     may_run = ("queued", *ALIVE, "unknown")  # what could not be asked is not gone
     return [record for record in records.values() if statuses[record.id].state in may_run]
-
-
-STOP = Operation(
-    "stop",
-    "End runtimes; worktree, branch and conversation stay",
-    Stop,
-    Stopped,
-    _run,
-    gathered(Stopped, stopped=str, forgotten=Forgotten, failed=Failure),
-    effect="changes",
-    tolerant=True,
-    repeats=True,
-    details="One that waits in the queue is taken out of it.",
-    elsewhere="there",
-)

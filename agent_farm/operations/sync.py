@@ -17,7 +17,8 @@ from agent_farm.git.merging import MergeConflicts
 from agent_farm.landing.stacking import Ground, find_ground, move_onto
 from agent_farm.launch import as_command
 from agent_farm.operations.builders import SomeBuilders, choose_each, each
-from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request, gathered
 from agent_farm.operations.send import deliver_all
 
 
@@ -41,7 +42,16 @@ class AllSynced(OfSeveral):
     synced: tuple[Synced, ...]
 
 
-def _run(context: Context, request: Sync) -> Iterator[Synced | Failure]:
+@in_parts(
+    "Move builders' own commits onto what they are to land on",
+    gathered(AllSynced, synced=Synced, failed=Failure),
+    effect="changes",
+    repeats=True,
+    outside=True,
+    details="A stacked builder moves to where the work below it has landed, any other one to its base as it "
+    "is now. Only while it is idle, with every file committed; conflicts leave it as it was, and it is told.",
+)
+def sync(context: Context, request: Sync) -> Iterator[Synced | Failure]:
     records, unknown = choose_each(context, request.ids)
     yield from unknown
     yield from each(records, lambda record: _sync(context.farm, record), alone=not unknown)
@@ -81,18 +91,3 @@ def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: Merg
     text += f"Nothing was changed. Rebase them ({command}), resolve the conflicts and run the tests."
     with suppress(AgentFarmError, OSError):
         list(deliver_all(farm, [record], text))
-
-
-SYNC = Operation(
-    "sync",
-    "Move builders' own commits onto what they are to land on",
-    Sync,
-    AllSynced,
-    _run,
-    gathered(AllSynced, synced=Synced, failed=Failure),
-    effect="changes",
-    repeats=True,
-    outside=True,
-    details="A stacked builder moves to where the work below it has landed, any other one to its base as it "
-    "is now. Only while it is idle, with every file committed; conflicts leave it as it was, and it is told.",
-)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 from agent_farm.operations.operation import CallerKind, Door, Operation
 
-# name -> module below operations/, which holds it under the same name, or that in capitals
+# name -> module below operations/, which holds it under the same name
 MODULES = {
     "spawn": "spawn",
     "queue": "queue",
@@ -110,7 +111,7 @@ MODULES = {
 
 def load(name: str) -> Operation[Any, Any]:
     module = import_module(f"agent_farm.operations.{MODULES[name]}")
-    operation = getattr(module, name.upper(), None) or getattr(module, name)
+    operation = getattr(module, f"{name}_" if iskeyword(name) else name)
     assert isinstance(operation, Operation)
     assert operation.name == name
     return operation

@@ -186,7 +186,7 @@ def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> No
 def _run(context: Context, request: Trigger) -> Iterator[Triggered]:
     request = _prepare(context, request)
     try:
-        yield ask(context, TRIGGER.name, request, Triggered)
+        yield ask(context, trigger.name, request, Triggered)
     except KeyboardInterrupt:
         if request.attached and request.new_id:
             _await_end(context, request.new_id)
@@ -199,7 +199,7 @@ def _await_end(context: Context, session_id: str) -> None:
         ask(context, sessions_stop.name, SessionsStop((session_id,)), SessionsStopped)
 
 
-TRIGGER = Operation(
+trigger = Operation(
     "trigger",
     "Run a prompt as a headless session, and wait for its result or only start it",
     Trigger,

@@ -20,7 +20,8 @@ from agent_farm.git.keeping import drop_all_refs
 from agent_farm.git.sparse import leave_sparse
 from agent_farm.git.worktrees import list_worktrees
 from agent_farm.launch import as_command
-from agent_farm.operations.operation import Answer, Context, Operation, Request, gathered
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.operation import Answer, Context, Request, gathered
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.server.stopping import stop_server
 
@@ -47,7 +48,14 @@ class LeftThere(Answer):
 Part = Step | LeftThere
 
 
-def _run(context: Context, request: Uninstall) -> Iterator[Part]:
+@in_parts(
+    "Remove what af keeps in this repository; refused while there are builders",
+    gathered(Uninstalled, steps=(Step, "what"), left=(LeftThere, "what")),
+    effect="destroys",
+    tolerant=True,
+    doors=frozenset({"terminal"}),
+)
+def uninstall(context: Context, request: Uninstall) -> Iterator[Part]:
     farm = context.farm
     _require_no_builders(farm)
     _require_no_worktrees(farm)
@@ -106,16 +114,3 @@ def _remove(farm: Farm) -> Iterator[LeftThere]:
     if farm.paths.state.is_dir():
         for path in delete_tree(farm.paths.state):
             yield LeftThere(f"{path}: it holds files of another user")
-
-
-UNINSTALL = Operation(
-    "uninstall",
-    "Remove what af keeps in this repository; refused while there are builders",
-    Uninstall,
-    Uninstalled,
-    _run,
-    gathered(Uninstalled, steps=(Step, "what"), left=(LeftThere, "what")),
-    effect="destroys",
-    tolerant=True,
-    doors=frozenset({"terminal"}),
-)

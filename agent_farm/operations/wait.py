@@ -14,7 +14,8 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import list_builders, read_statuses
 from agent_farm.farm.panes import find_panes
 from agent_farm.operations.builders import SomeBuilders, choose_all
-from agent_farm.operations.operation import Answer, Context, Request, reads
+from agent_farm.operations.declare import reads
+from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.shown import BuilderShown, show_all
 
 DEFAULT_STATES: tuple[State, ...] = ("idle", "waiting", "exited", "stopped")
@@ -46,7 +47,14 @@ class Waited(Answer):
     builders: tuple[BuilderShown, ...]
 
 
-def _run(context: Context, request: Wait) -> Waited:
+@reads(
+    "Wait until builders are idle, waiting for a person, or ended",
+    pool="wait",
+    waits=True,
+    details="A builder that fails or vanishes ends the wait at once with an error.",
+    elsewhere="there",
+)
+def wait(context: Context, request: Wait) -> Waited:
     ids = [record.id for record in choose_all(context, request.ids)]
     wanted = request.states or DEFAULT_STATES
     _wait(context.farm, ids, wanted, any_is_enough=request.any_is_enough, timeout=request.timeout)
@@ -93,16 +101,3 @@ def _require_hope(statuses: dict[str, Status], wanted: Collection[str]) -> None:
 
 def _listed(states: Collection[str]) -> str:
     return " or ".join(sorted(states))
-
-
-WAIT = reads(
-    "wait",
-    "Wait until builders are idle, waiting for a person, or ended",
-    Wait,
-    Waited,
-    _run,
-    pool="wait",
-    waits=True,
-    details="A builder that fails or vanishes ends the wait at once with an error.",
-    elsewhere="there",
-)

@@ -14,7 +14,7 @@ import pytest
 
 from agent_farm.farm.farm import open_farm
 from agent_farm.landing.order import landing_order
-from agent_farm.operations.conflicts import CONFLICTS, Conflicts, ForeseenConflicts
+from agent_farm.operations.conflicts import Conflicts, ForeseenConflicts, conflicts
 from agent_farm.operations.operation import Context
 from tests.builders.test_registry import a_record
 from tests.conftest import Af
@@ -41,7 +41,7 @@ def builders(repo: Path, changes: list[dict[str, str]]) -> list[str]:
 
 
 def foreseen(repo: Path, **asked: object) -> ForeseenConflicts:
-    return CONFLICTS.answer_to(Context(open_farm(repo)), Conflicts(**asked))  # type: ignore[arg-type]
+    return conflicts.answer_to(Context(open_farm(repo)), Conflicts(**asked))  # type: ignore[arg-type]
 
 
 def test_the_lines_that_conflict_are_shown_on_request(repo: Path, af: Af) -> None:

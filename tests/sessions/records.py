@@ -10,7 +10,7 @@ import msgspec
 
 from agent_farm.farm.farm import open_farm
 from agent_farm.operations.operation import Context
-from agent_farm.operations.trigger import TRIGGER, Trigger, Triggered
+from agent_farm.operations.trigger import Trigger, Triggered, trigger
 from agent_farm.sessions import stores
 from agent_farm.sessions.records import SessionLog
 
@@ -31,7 +31,7 @@ def open_sessions(root: Path) -> Records:
 
 
 def triggered(root: Path, prompt: str, *, wait: bool = False) -> Triggered:
-    return TRIGGER.answer_to(Context(lambda: open_farm(root)), Trigger(prompt=prompt, wait=wait))
+    return trigger.answer_to(Context(lambda: open_farm(root)), Trigger(prompt=prompt, wait=wait))
 
 
 def started(root: Path, prompt: str) -> str:

@@ -5,7 +5,6 @@ Asked once, for an exact text and the bytes of the files in the repository that 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -45,11 +44,13 @@ class Request(Struct, frozen=True):
     files: tuple[Path, ...] = ()
 
     def fingerprint(self, root: Path) -> str:
+        from hashlib import sha256  # OpenSSL takes 2 ms, and most repositories want nothing
+
         parts = (os.fsencode(root), _bytes(self.origin), _bytes(self.content))
-        total = hashlib.sha256(b"\0".join(parts))
+        total = sha256(b"\0".join(parts))
         for file in self.files:
-            name = hashlib.sha256(_bytes(os.path.relpath(file, root))).digest()
-            total = hashlib.sha256(total.digest() + name + _digest(file))
+            name = sha256(_bytes(os.path.relpath(file, root))).digest()
+            total = sha256(total.digest() + name + _digest(file))
         return total.hexdigest()
 
     @property
@@ -140,7 +141,9 @@ def _is_inside(path: Path, home: Path) -> bool:
 
 
 def _digest(file: Path) -> bytes:
-    total = hashlib.sha256()
+    from hashlib import sha256
+
+    total = sha256()
     try:
         with file.open("rb") as content:
             while chunk := content.read(_CHUNK):

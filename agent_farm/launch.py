@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class LaunchFile:
+
+class LaunchFile(Struct, frozen=True):
     """A file that has to be there before the start."""
 
     path: Path
@@ -18,8 +18,7 @@ class LaunchFile:
     mode: int = 0o600
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """`scratch` is a directory that is emptied when what was started has ended."""
 
     argv: tuple[str, ...]

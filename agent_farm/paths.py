@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
+from binascii import crc32
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from agent_farm.errors import DamagedFile
 
@@ -59,8 +60,7 @@ class _Inside:
         return path
 
 
-@dataclass(frozen=True)
-class FarmPaths:
+class FarmPaths(Struct, frozen=True, dict=True):
     """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
 
     root: Path
@@ -134,7 +134,7 @@ class FarmPaths:
     def farm_name(self) -> str:
         """Safe in a tmux target and distinct for two checkouts of the same name."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:24].rstrip("-") or "farm"
-        return f"{slug}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:4]}"
+        return f"{slug}-{crc32(os.fsencode(self.root)) & 0xFFFF:04x}"
 
     def session(self, builder_id: str) -> str:
         return f"af-{self.farm_name}-{builder_id}"
@@ -144,8 +144,7 @@ class FarmPaths:
         return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
 
 
-@dataclass(frozen=True)
-class RunPaths:
+class RunPaths(Struct, frozen=True, dict=True):
     """`af`'s own files for one builder; nothing of them lies in its worktree."""
 
     directory: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -97,6 +96,8 @@ def _file() -> Path:
 
 
 def _start(root: Path, builder_id: str, count: int) -> int:
+    import hashlib  # it loads OpenSSL, and few commands reserve ports
+
     digest = hashlib.sha256(f"{root}\0{builder_id}".encode(errors="surrogateescape")).digest()
     slots = (LAST_PORT - FIRST_PORT) // count
     return FIRST_PORT + int.from_bytes(digest[:4], "big") % slots * count

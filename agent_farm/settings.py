@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_farm.consent import Request, named_files, not_agreed, require_consent
 from agent_farm.errors import AgentFarmError
@@ -23,8 +24,7 @@ from agent_farm.settings_keys import KEYS, Key, SettingsError, known_key
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeSettings:
+class RuntimeSettings(Struct, frozen=True):
     command: str | None = None
     args: tuple[str, ...] = ()
     model: str | None = None
@@ -32,8 +32,7 @@ class RuntimeSettings:
     unlock: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """`values` are as written; `beneath` is what would hold without the repository's file.
 
     With a `root` each value that asks for consent is guarded by it.
@@ -41,9 +40,9 @@ class Settings:
 
     values: Mapping[str, Any]
     sources: Mapping[str, str]
-    runtimes: Mapping[str, RuntimeSettings] = field(default_factory=dict)
-    beneath: Mapping[str, Any] = field(default_factory=dict)
-    root: Path | None = field(default=None, compare=False)
+    runtimes: Mapping[str, RuntimeSettings] = {}
+    beneath: Mapping[str, Any] = {}
+    root: Path | None = None
     problems: tuple[SettingsError, ...] = ()
 
     def text(self, name: str) -> str | None:

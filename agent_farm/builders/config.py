@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 BuilderType = Literal["spec", "task", "protocol", "shell"]
 BUILDER_TYPES: tuple[BuilderType, ...] = ("spec", "task", "protocol", "shell")
 
 
-@dataclass(frozen=True, slots=True)
-class BuilderConfig:
+class BuilderConfig(Struct, frozen=True):
     """`role` is the file the system prompt is read from; `prompt` is None for a shell."""
 
     type: BuilderType

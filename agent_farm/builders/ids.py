@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import unicodedata
@@ -64,6 +63,8 @@ def spec_name(spec: Spec) -> Name:
 
 
 def task_names(text: str, draw: Draw = draw_suffix) -> Iterator[Name]:
+    import hashlib  # OpenSSL takes 2 ms, and few commands make an id
+
     return _drawn(f"task-{hashlib.sha256(text.encode()).hexdigest()[:4]}", draw)
 
 

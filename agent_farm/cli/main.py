@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -99,7 +102,7 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     _start_fast()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.exit(run(arguments))
+    _leave(run(arguments))
 
 
 def _start_fast() -> None:
@@ -113,6 +116,16 @@ def _start_fast() -> None:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an ImportError
         import_module("msgspec")
         del sys.modules["typing_extensions"]
+
+
+def _leave(code: int) -> NoReturn:
+    """Without Python taking its modules apart, a seventh of a short command, where nothing waits for that."""
+    if threading.active_count() == 1 and not atexit._ncallbacks():
+        with suppress(OSError, ValueError):  # told as Python does it
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

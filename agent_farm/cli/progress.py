@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import TextIO
+
+from msgspec import Struct, field
 
 from agent_farm.cli.output import narrate, printable
 
@@ -17,8 +18,7 @@ _LINE_SECONDS = 10.0
 _ERASE = "\r\x1b[K"
 
 
-@dataclass
-class Progress:
+class Progress(Struct):
     """Of one command. `step` may be called from any thread; `clear` comes before anything else is printed."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)

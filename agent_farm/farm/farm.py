@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
@@ -19,14 +20,13 @@ from agent_farm.tmux.server import TmuxServer
 Step = Callable[[str, int, int], None]  # what is being done, how many are done with it, and of how many
 
 
-@dataclass(frozen=True, slots=True)
-class Farm:
+class Farm(Struct, frozen=True):
     repository: Repository
     paths: FarmPaths
     settings: Settings
     registry: Registry
-    tell: Callable[[str], None] = field(default=lambda text: None, compare=False)
-    step: Step = field(default=lambda what, done, total: None, compare=False)
+    tell: Callable[[str], None] = lambda text: None
+    step: Step = lambda what, done, total: None
 
     @property
     def root(self) -> Path:

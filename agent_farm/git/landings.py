@@ -6,7 +6,6 @@ and is asked again only when the builder's or a target's are others.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,7 +35,7 @@ class Question(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return hashlib.sha256(" ".join((*self.tips, "-", *self.targets)).encode()).hexdigest()[:16]
+        return " ".join((*self.tips, "-", *self.targets))
 
 
 def read_landings(

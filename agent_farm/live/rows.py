@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -116,7 +116,7 @@ class Board:
 
     def _read_proofs(self, records: Iterable[BuilderRecord]) -> None:
         # checks may have been declared since the server began to look
-        self.farm = replace(self.farm, settings=open_settings(self.farm.root))
+        self.farm = msgspec.structs.replace(self.farm, settings=open_settings(self.farm.root))
         self._proofs |= read_proofs(self.farm, records, self._git)
 
     def _builder(self, record: BuilderRecord) -> Builder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
@@ -199,7 +198,8 @@ def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> 
 def _with_view(context: Context, book: Book, ids: Collection[str]) -> Context:
     farm = context.farm
     known = {id: record_here(farm, id, book.builders[id]) for id in ids}
-    return replace(context, place=replace(farm, registry=RegistryWithFleet(farm.registry.paths, known)))
+    registry = RegistryWithFleet(farm.registry.paths, known)
+    return structs.replace(context, place=structs.replace(farm, registry=registry))
 
 
 class RegistryWithFleet(Registry, frozen=True):

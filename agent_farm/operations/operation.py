@@ -8,7 +8,6 @@ MCP a tool's parameters, HTTP a body. `run` yields parts as they come (one for e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -92,8 +91,7 @@ A = TypeVar("A", bound=Answer)
 _NAMING = {"id", "ids"}
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, **_FROZEN):
     """Who asks, and for which farm: `place` is it, or opens it once it is needed.
 
     `directory` is where the caller stands, if not in the farm's main checkout. `ask` puts the question of
@@ -110,12 +108,16 @@ class Context:
     ask: Ask | None = None
     naming_agrees: bool = False
     whole_ids: bool = False
-    tell: Callable[[str], None] = field(default=lambda text: None)
+    tell: Callable[[str], None] = lambda text: None
     directory: Path | None = None
     butlers: RunningButlers | None = None
     butler: str | None = None
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environ: Mapping[str, str] = {}
     inside: str | None = None
+
+    def __repr__(self) -> str:
+        """Without the variables, which hold keys."""
+        return f"Context({self.caller_id!r})"
 
     @property
     def farm(self) -> Farm:
@@ -161,8 +163,18 @@ def gathered(answer: type[A], **parts: type | tuple[type, str]) -> Callable[[Seq
     return collect
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Generic[R, A]):
+class _Verb(msgspec.Struct, Generic[R, A], **_FROZEN):
+    """What of an operation is given without its name."""
+
+    name: str
+    summary: str
+    request: type[R]
+    answer: type[A]
+    run: Callable[[Context, R], Iterator[Any]]
+    collect: Callable[[Sequence[Any]], A] = only
+
+
+class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
     """`summary` is one sentence, `details` what else whoever calls it should know.
 
     `tolerant`: it works with settings that hold a mistake. `repeats`: twice is as good as once.
@@ -178,13 +190,6 @@ class Operation(Generic[R, A]):
     the work fetched first, or refused by name.
     """
 
-    name: str
-    summary: str
-    request: type[R]
-    answer: type[A]
-    run: Callable[[Context, R], Iterator[Any]]
-    collect: Callable[[Sequence[Any]], A] = only
-    _: KW_ONLY
     effect: Effect
     who: frozenset[CallerKind] = ARCHITECT
     tolerant: bool = False

@@ -287,11 +287,11 @@ def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str
     assert sorted(name for name in loaded if name.startswith(rooms)) == []
 
 
-def test_status_makes_few_dataclasses(repo: Path) -> None:
+def test_status_makes_no_dataclass(repo: Path) -> None:
     """Each takes forty times as long to make as a Struct, at every start."""
     loaded_by("spawn", "--runtime", "demo", "Fix", cwd=repo)
     made = [line for line in loaded_by("status", cwd=repo) if "dataclass:agent_farm" in line]
-    assert 0 < len(made) < 16, made
+    assert made == []
 
 
 def test_importing_the_package_does_nothing(tmp_path: Path) -> None:

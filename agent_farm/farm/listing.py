@@ -141,12 +141,12 @@ def _corrected(
     statuses: Mapping[str, Status],
     now: float,
 ) -> dict[str, Status]:
-    if not any(status.state in ("working", "waiting") for status in statuses.values()):
+    stale = [record for record in records if found[record.id].may_be_stale(statuses[record.id], now)]
+    if not stale:
         return {}
-    from agent_farm.farm.stale_status import correct_stale, may_be_stale  # patterns that few calls need
+    from agent_farm.farm.stale_status import correct_stale  # all runtimes, and patterns for their screens
 
-    stale = [record for record in records if may_be_stale(statuses[record.id], found[record.id], now)]
-    return correct_stale(farm, stale, statuses, found, now) if stale else {}
+    return correct_stale(farm, stale, statuses, found, now)
 
 
 def _unless_elsewhere(farm: Farm, record: BuilderRecord, status: Status) -> Status:

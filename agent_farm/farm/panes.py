@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import PaneView
+from agent_farm.builders.status import PaneView, Status
 from agent_farm.errors import AgentFarmError
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.tmux.snapshot import PaneFacts, Snapshot
+
+# A CLI at work writes to its pane all the time, if only to turn a spinner.
+STALE_SECONDS = 4.0
 
 
 class Found(Struct, frozen=True):
@@ -26,6 +29,12 @@ class Found(Struct, frozen=True):
         return PaneView(
             self.known, self.pane is not None, self.pane is not None and self.pane.dead, self.reason
         )
+
+    def may_be_stale(self, status: Status, now: float) -> bool:
+        """A turn is said to run, or a hook told of a dialog, and nothing was reported for a while."""
+        if self.pane is None or self.pane.dead or now - (status.at or now) < STALE_SECONDS:
+            return False
+        return status.state == "working" or (status.state == "waiting" and status.source == "hook")
 
 
 def find_panes(records: Iterable[BuilderRecord], *, seconds: float | None = None) -> dict[str, Found]:

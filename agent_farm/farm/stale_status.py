@@ -13,7 +13,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.panes import Found
+from agent_farm.farm.panes import STALE_SECONDS, Found
 from agent_farm.runtimes import get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.cli import Cli, Screen
@@ -21,16 +21,7 @@ from agent_farm.tmux.screen import ScreenRules, last_match, plain, read_screen
 from agent_farm.tmux.server import TmuxServer
 from agent_farm.usage_limits import limit_in
 
-# A CLI at work writes to its pane all the time, if only to turn a spinner.
-STALE_SECONDS = 4.0
 _LONGEST = 300
-
-
-def may_be_stale(status: Status, found: Found, now: float) -> bool:
-    """A turn is said to run, or a hook told of a dialog, and nothing was reported for a while."""
-    if found.pane is None or found.pane.dead or now - (status.at or now) < STALE_SECONDS:
-        return False
-    return status.state == "working" or (status.state == "waiting" and status.source == "hook")
 
 
 def correct_stale(

@@ -187,6 +187,19 @@ def test_a_standard_output_that_is_closed_is_no_traceback(repo: Path) -> None:
     assert done.returncode in (0, 1)
 
 
+WAITS = "threading.Thread(target=lambda: ended.wait(1) or print('last')).start()"
+
+
+@pytest.mark.parametrize("waits", ["atexit.register(print, 'last')", WAITS], ids=["atexit", "thread"])
+def test_what_waits_for_the_end_of_a_command_comes_to_its_own(waits: str) -> None:
+    code = (
+        "import atexit, threading; from agent_farm.cli.main import main; ended = threading.Event()\n"
+        f"{waits}\nmain(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "last"
+
+
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
 def test_no_colour_where_there_is_no_terminal_or_it_is_not_wanted(af: Af, variables: dict[str, str]) -> None:
     af("spawn", "--runtime", "demo", "Fix")

@@ -51,7 +51,7 @@ def stale_temporaries(directory: Path) -> list[Path]:
     return found
 
 
-def read_plain(path: Path, *, limit: int) -> bytes:
+def read_plain(path: str | Path, *, limit: int) -> bytes:
     """A file that somebody else may have put there: OSError when it is no regular one, or holds more.
 
     A link is not followed, and a FIFO or a device waited for by nobody.

@@ -127,6 +127,16 @@ class FarmPaths(Struct, frozen=True, dict=True):
     def run(self, builder_id: str) -> Path:
         return self.runs / _checked(builder_id)
 
+    def run_paths(self, builder_id: str) -> RunPaths:
+        known = self._run_paths.get(builder_id)
+        if known is None:
+            known = self._run_paths[builder_id] = RunPaths(self.run(builder_id))
+        return known
+
+    @cached_property
+    def _run_paths(self) -> dict[str, RunPaths]:
+        return {}
+
     def worktree(self, builder_id: str) -> Path:
         return self.worktrees / _checked(builder_id)
 

@@ -37,7 +37,7 @@ class Farm(Struct, frozen=True):
         return TmuxServer(self.settings.agreed("tmux.socket"))
 
     def run(self, builder_id: str) -> RunPaths:
-        return RunPaths(self.paths.run(builder_id))
+        return self.paths.run_paths(builder_id)
 
     def tree(self, record: BuilderRecord) -> BuilderTree:
         """For git in the builder's worktree; WorktreeMismatch when that is not what the record says."""

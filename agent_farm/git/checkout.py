@@ -212,26 +212,33 @@ def builder_tree(repository: Repository, id: str, path: Path) -> BuilderTree:
 
 
 def linked_tree(repository: Repository, path: Path) -> BuilderTree:
-    """A linked worktree wherever it lies; WorktreeMismatch unless it and the repository name each other."""
-    common = Path(os.path.realpath(repository.common_dir))
-    target = _only_line(path / ".git", path)
+    """A linked worktree wherever it lies; WorktreeMismatch unless it and the repository name each other.
+
+    In plain strings: a status asks for hundreds. What is written as git writes it leads where it says, as
+    the files are no links and `git_dir` is a real path.
+    """
+    common = os.path.realpath(repository.common_dir)
+    file = f"{path}/.git"
+    target = _only_line(file, path)
     if not target.startswith("gitdir: "):
-        raise _mismatch(path, f"{path / '.git'} does not name a git directory.")
-    git_dir = Path(os.path.realpath(path / target.removeprefix("gitdir: ")))
-    if git_dir.parent != common / "worktrees":
-        raise _mismatch(
-            path, f"{path / '.git'} names {git_dir}, which is not one of {common / 'worktrees'}.", repair=True
-        )
-    back = _only_line(git_dir / "gitdir", path)
-    if os.path.realpath(git_dir / back) != os.path.join(os.path.realpath(path), ".git"):
-        raise _mismatch(path, f"{path / '.git'} names {git_dir}, and that belongs to {back}.", repair=True)
-    shared = os.path.realpath(git_dir / _only_line(git_dir / "commondir", path))
-    if shared != str(common):
-        raise _mismatch(path, f"{git_dir} belongs to the repository {shared}.")
-    return BuilderTree(path, git_dir, common)
+        raise _mismatch(path, f"{file} does not name a git directory.")
+    git_dir = os.path.realpath(os.path.join(path, target.removeprefix("gitdir: ")))
+    if os.path.dirname(git_dir) != f"{common}/worktrees":
+        raise _mismatch(path, f"{file} names {git_dir}, which is not one of {common}/worktrees.", repair=True)
+    back = _only_line(f"{git_dir}/gitdir", path)
+    if not _is_git_file(os.path.join(git_dir, back), path):
+        raise _mismatch(path, f"{file} names {git_dir}, and that belongs to {back}.", repair=True)
+    shared = _only_line(f"{git_dir}/commondir", path)
+    if shared != "../.." and (real := os.path.realpath(os.path.join(git_dir, shared))) != common:
+        raise _mismatch(path, f"{git_dir} belongs to the repository {real}.")
+    return BuilderTree(path, Path(git_dir), Path(common))
 
 
-def _only_line(file: Path, worktree: Path) -> str:
+def _is_git_file(place: str, worktree: Path) -> bool:
+    return place == f"{worktree}/.git" or os.path.realpath(place) == f"{os.path.realpath(worktree)}/.git"
+
+
+def _only_line(file: str, worktree: Path) -> str:
     try:
         return os.fsdecode(read_plain(file, limit=_LONGEST)).rstrip("\r\n")
     except OSError as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import subprocess
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def traces(repo: Path) -> Traces:
 def farm_name(repo: Path) -> str:
     """Written down here as design has it, not taken from the product."""
     slug = re.sub(r"[^a-z0-9]+", "-", repo.name.lower()).strip("-")[:24].rstrip("-") or "farm"
-    return f"{slug}-{hashlib.sha256(os.fsencode(repo)).hexdigest()[:4]}"
+    return f"{slug}-{zlib.crc32(os.fsencode(repo)) % 0x10000:04x}"
 
 
 def all_sessions() -> list[str]:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -56,16 +55,18 @@ class Leave(Exception):
         self.code = code
 
 
-@dataclass(slots=True)
 class Turn:
-    door: Door
-    arguments: Arguments
-    conversation: Conversation
-    commits: bool
-    message: str
-    answer: str | None = None
-    cwd: Path = field(default_factory=Path.cwd)
-    _written: list[Path] = field(default_factory=list)
+    def __init__(
+        self, door: Door, arguments: Arguments, conversation: Conversation, commits: bool, message: str
+    ) -> None:
+        self.door = door
+        self.arguments = arguments
+        self.conversation = conversation
+        self.commits = commits
+        self.message = message
+        self.answer: str | None = None
+        self.cwd = Path.cwd()
+        self._written = list[Path]()
 
     def run(self, prompt: str, *, default_file: str | None) -> str:
         """Carry out `prompt` and give the answer; a prompt that asks for no file writes `default_file`."""
@@ -99,13 +100,13 @@ class Turn:
 
         def content(target: Path) -> str:
             nonlocal total
-            lines = lines_of(target, wanted.count, wanted.topic)
+            lines = lines_of(target, wanted.number, wanted.topic)
             total = len(lines)
             return "\n".join([*lines, ""])
 
         if self._edit(file, content) and self.answer is None:
-            plural = "" if wanted.count == 1 else "s"
-            self.answer = f"wrote {wanted.count} line{plural} into {file}, which has {total}"
+            plural = "" if wanted.number == 1 else "s"
+            self.answer = f"wrote {wanted.number} line{plural} into {file}, which has {total}"
 
     def _write(self, value: str) -> None:
         self._edit(value, lambda target: f"{self.message}\n")

@@ -7,7 +7,7 @@ lines about git worktrees into worktrees.md", "Add a fourth line".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 WORDS = {
     "sleep": "work for that many seconds",
@@ -39,17 +39,15 @@ _TOPIC = re.compile(r"\s+about\s+([^.!?;:]{1,80})")
 _SPEC = re.compile(r"\bspecified in (\S+\.md)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(NamedTuple):
     word: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class LinesWanted:
+class LinesWanted(NamedTuple):
     """Without `file`, more of the file that was written last; without `topic`, more of the same."""
 
-    count: int
+    number: int
     topic: str | None
     file: str | None
 

@@ -6,11 +6,10 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from msgspec import Struct
 
-
-class LaunchFile(Struct, frozen=True):
+class LaunchFile(NamedTuple):
     """A file that has to be there before the start."""
 
     path: Path
@@ -18,7 +17,7 @@ class LaunchFile(Struct, frozen=True):
     mode: int = 0o600
 
 
-class Launch(Struct, frozen=True):
+class Launch(NamedTuple):
     """`scratch` is a directory that is emptied when what was started has ended."""
 
     argv: tuple[str, ...]

@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct
-
 from agent_farm.errors import DamagedFile
 
 SETTINGS_NAME = "agent-farm.toml"
@@ -60,12 +58,16 @@ class _Inside:
         return path
 
 
-class FarmPaths(Struct, frozen=True, dict=True):
+class FarmPaths:
     """The files of the farm whose main checkout is `root`; `former` are its names from before it moved."""
 
-    root: Path
-    former: tuple[str, ...] = ()
-    called: str = ""
+    def __init__(self, root: Path, former: tuple[str, ...] = (), called: str = "") -> None:
+        self.root = root
+        self.former = former
+        self.called = called
+
+    def once_called(self, *former: str) -> FarmPaths:
+        return FarmPaths(self.root, former, self.called)
 
     @property
     def name(self) -> str:
@@ -154,10 +156,11 @@ class FarmPaths(Struct, frozen=True, dict=True):
         return (self.session(builder_id), *(f"af-{name}-{builder_id}" for name in self.former))
 
 
-class RunPaths(Struct, frozen=True, dict=True):
+class RunPaths:
     """`af`'s own files for one builder; nothing of them lies in its worktree."""
 
-    directory: Path
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
 
     @property
     def place(self) -> Path:

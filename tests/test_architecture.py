@@ -39,7 +39,10 @@ HEAVY = (
     "starlette", "sqlite3", "textual", "rich",
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
-STDLIB_ONLY = ("pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.guard")
+STDLIB_ONLY = (
+    "pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.external_driver",
+    "runtimes.guard",
+)  # fmt: skip
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",

@@ -74,13 +74,13 @@ def settle_home(repository: Repository, *, was_moved: bool = False) -> Place:
     if home is None:
         return _settle_in(repository, paths)
     if home.is_settled_in(repository.root):
-        return Place(repository, structs.replace(paths, former=home.former))
+        return Place(repository, paths.once_called(*home.former))
     if home.root != repository.root and _is_same(home.root / STATE_NAME, paths.state):
         return settle_home(_seen_from(repository, home.root))
     with file_lock(paths.locks / "home.lock", wait=_LOCK_SECONDS):
         home = load_home(paths) or home
         if home.is_settled_in(repository.root):  # another process was first
-            return Place(repository, structs.replace(paths, former=home.former))
+            return Place(repository, paths.once_called(*home.former))
         return _change_home(repository, paths, home, was_moved)
 
 
@@ -153,7 +153,7 @@ def _follow(repository: Repository, paths: FarmPaths, home: Home) -> Place:
             rename_farm(place, repository.root)
     names = (FarmPaths(place, called=repository.name_in(place)).farm_name for place in places)
     former = tuple(dict.fromkeys((*names, *home.former)))
-    now = structs.replace(paths, former=former)
+    now = paths.once_called(*former)
     running = [record for record in Registry(now).read().values() if record.state == "running"]
     store(now.home, Home(repository.root, home.farm, _namespace(), former))
     told = [f"The farm was moved from {next(iter(places), home.root)}; {_worktrees(len(trees))} followed."]

@@ -14,18 +14,17 @@ from starlette.types import ASGIApp
 from agent_farm.server.activity import Activity
 from agent_farm.server.answers import refuse
 from agent_farm.server.auth import HEALTH_PATH, Auth
-from agent_farm.server.mcp_door import mcp_routes, mcp_server
+from agent_farm.server.mcp_paths import McpPaths
 from agent_farm.server.page_routes import open_page
 from agent_farm.sessions.running_butlers import RunningButlers
 
 
 def build_app(butlers: RunningButlers, activity: Activity | None = None) -> ASGIApp:
-    server, page = mcp_server(butlers), open_page(butlers)
-    mcp = mcp_routes(server)
+    mcp, page = McpPaths(butlers), open_page(butlers)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with server.session_manager.run():
+        async with mcp.open():
             yield
         page.close()
 
@@ -33,7 +32,7 @@ def build_app(butlers: RunningButlers, activity: Activity | None = None) -> ASGI
         return JSONResponse({"butler": butlers.own.name, "accepting": butlers.accepting})
 
     app = Starlette(
-        routes=[Route(HEALTH_PATH, say_health), *mcp, *page.routes],
+        routes=[Route(HEALTH_PATH, say_health), *mcp.routes, *page.routes],
         lifespan=lifespan,
         exception_handlers={404: _say_not_found, 405: _say_not_found},
     )

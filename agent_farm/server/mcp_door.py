@@ -24,7 +24,8 @@ from mcp_types import (
 )
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import ASGIApp
 
 from agent_farm import __version__
 from agent_farm.errors import AgentFarmError
@@ -55,7 +56,7 @@ RequestContext = ServerRequestContext[Any, Request]
 T = TypeVar("T")
 
 
-def mcp_server(butlers: RunningButlers) -> Server[Any]:
+def _mcp_server(butlers: RunningButlers) -> Server[Any]:
     """What sessions, builders and the architect reach; `af mcp` passes on to it what it hears."""
 
     async def list_tools(asked: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -156,7 +157,16 @@ def _note_told(butlers: RunningButlers, builder: str) -> None:
         note(farm, farm.require_exact(builder), TOOLS_TOLD, "the server told its tools")
 
 
-def mcp_routes(server: Server[Any]) -> list[BaseRoute]:
+@asynccontextmanager
+async def speaking(butlers: RunningButlers) -> AsyncIterator[ASGIApp]:
+    """The application behind MCP's paths."""
+    server = _mcp_server(butlers)
+    app = Router(_mcp_routes(server))
+    async with server.session_manager.run():
+        yield app
+
+
+def _mcp_routes(server: Server[Any]) -> list[BaseRoute]:
     """As event streams: the headers of an answer come at once, and pings after them, however long a tool
     takes. Without, some give up on it after a minute."""
     mcp = server.streamable_http_app(

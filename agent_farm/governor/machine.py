@@ -5,33 +5,32 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-_MEMINFO = Path("/proc/meminfo")
-_PRESSURE = Path("/proc/pressure/memory")
+_PROC = Path("/proc")
 _FOR_BUILDS = 0.8  # of all memory: the rest is for agents, editors and whoever sits there
 _PRESSED = 10.0  # percent of the last ten seconds in which somebody waited for memory
 
 
-def has_room(wanted: int, others: int) -> bool:
+def has_room(wanted: int, others: int, proc: Path = _PROC) -> bool:
     """Whether a build of `wanted` bytes may begin beside `others` like it."""
-    if memory_pressure() >= _PRESSED:
+    if _pressure(proc) >= _PRESSED:
         return False
     if not wanted:
         return True
-    total, available = _memory("MemTotal"), _memory("MemAvailable")
+    total, available = _memory(proc, "MemTotal"), _memory(proc, "MemAvailable")
     if total is not None and wanted * (others + 1) > total * _FOR_BUILDS:
         return False
     return available is None or wanted <= available
 
 
-def memory_pressure() -> float:
+def _pressure(proc: Path) -> float:
     with suppress(OSError, ValueError, IndexError):
-        return float(_PRESSURE.read_text().split("avg10=", 1)[1].split()[0])
+        return float((proc / "pressure" / "memory").read_text().split("avg10=", 1)[1].split()[0])
     return 0.0
 
 
-def _memory(name: str) -> int | None:
+def _memory(proc: Path, name: str) -> int | None:
     with suppress(OSError, ValueError):
-        for line in _MEMINFO.read_text().splitlines():
+        for line in (proc / "meminfo").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
     return None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.governor import build_shim, machine
+from agent_farm.governor import build_shim
 from agent_farm.governor.slots import Limits, NoSlots, make_places, slot, waiting_runs
 from tests.waiting import wait_until
 
@@ -205,19 +205,7 @@ def test_where_the_slots_cannot_be_reached_nothing_waits(place: Path, start: Sta
     assert start(directory).wait(timeout=60) == 0
 
 
-def test_one_that_would_not_fit_beside_the_others_waits_and_one_alone_does_not(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meminfo = place / "meminfo"
-    meminfo.write_text("MemTotal: 4096000 kB\nMemFree: 1 kB\nMemAvailable: 2048000 kB\n")
-    monkeypatch.setattr(machine, "_MEMINFO", meminfo)
-    monkeypatch.setattr(machine, "_PRESSURE", place / "none")
-    assert machine.has_room(1500 << 20, 1)
-    assert not machine.has_room(1500 << 20, 2)  # three would be more than four fifths of it
-    assert not machine.has_room(2100 << 20, 0)  # is not there now
-    (place / "some").write_text("some avg10=37.02 avg60=1.00 avg300=0 total=1\nfull avg10=0.00\n")
-    monkeypatch.setattr(machine, "_PRESSURE", place / "some")
-    assert not machine.has_room(0, 1)
+def test_one_that_would_not_fit_beside_others_runs_alone(place: Path) -> None:
     limits = Limits(place / "builds", 2, 1_000_000)
     make_places(limits)
     with slot(limits, "alone") as alone:

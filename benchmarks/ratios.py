@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -27,16 +27,28 @@ RECORDED = Path(__file__).with_name("recorded.json")
 PLOT = Path(__file__).parents[1] / "docs/benchmarks.svg"
 ROUNDS = 7
 _COMPLETION = {"_AF_COMPLETE": "bash_complete", "COMP_WORDS": "af st", "COMP_CWORD": "1"}
+# A process of its own, since what a process took before it became another program is counted as that one's.
+_PEAK = (sys.executable, "-I", "-S", "-c", """
+import os, sys
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+print(f"\\n{usage.ru_maxrss * 1024 / 1e6:.1f}")
+sys.exit(os.waitstatus_to_exitcode(status))
+""")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """`median`, `low` and `high` are multiples of the yardstick's median; `seconds` are by the clock."""
+    """`median`, `low` and `high` are multiples of the yardstick's median; `seconds` are by the clock.
+
+    `peak` is the memory (RSS, in MB) of the largest of its processes, where that was measured.
+    """
 
     median: float
     low: float
     high: float
     seconds: float
+    peak: float = 0.0
 
 
 def main() -> None:
@@ -45,12 +57,16 @@ def main() -> None:
     for count in counts:
         with stage() as on:
             found |= measure(on, count)
-    rows = {name: (one.median, one.low, one.high, one.seconds) for name, one in found.items()}
-    show([(name, "{:6.1f}   {:.1f} to {:.1f}, {:.2f} s".format(*row)) for name, row in rows.items()])
+    show([(name, _row(one)) for name, one in found.items()])
     if os.environ.get("BENCH_RECORD"):
         record("machine", machine())
         record("ratios", {name: asdict(one) for name, one in found.items()})
         PLOT.write_text(chart("Processor time, in multiples of python -c 'import click'", found))
+
+
+def _row(one: Ratio) -> str:
+    peak = f", {one.peak:.0f} MB" if one.peak else ""
+    return f"{one.median:6.1f}   {one.low:.1f} to {one.high:.1f}, {one.seconds:.2f} s{peak}"
 
 
 def record(part: str, found: Mapping[str, object]) -> None:
@@ -123,11 +139,13 @@ class Timer:
 
     def many(self, argv: tuple[str | Path, ...], rounds: int, env: Mapping[str, str] | None = None) -> Ratio:
         on = Stage(self._on.directory, {**self._on.env, **(env or {})})
-        on.run(*argv)
-        return self.each([lambda: on.run(*argv)] * rounds)
+        peak = float(on.run(*_PEAK, *argv).splitlines()[-1])
+        return replace(self.each([lambda: on.run(*argv)] * rounds), peak=peak)
 
     def once(self, argv: tuple[str | Path, ...], parts: int) -> Ratio:
-        return self.each([lambda: self._on.run(*argv)], parts)
+        told: list[str] = []
+        found = self.each([lambda: told.append(self._on.run(*_PEAK, *argv))], parts)
+        return replace(found, peak=float(told[0].splitlines()[-1]))
 
     def each(self, actions: list[Callable[[], object]], parts: int = 1) -> Ratio:
         yardstick, spent, clock = [], [], []

@@ -290,6 +290,15 @@ def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str
     assert sorted(name for name in loaded if name.startswith(rooms)) == []
 
 
+def test_the_server_begins_without_the_library_of_mcp() -> None:
+    """It takes as much memory as all else, and most servers serve a page alone for hours."""
+    code = "import sys, agent_farm.server.serving, agent_farm.server.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "starlette" in loaded
+    assert {"mcp", "mcp_types", "pydantic", "cryptography", "httpx2"} & loaded == set()
+
+
 def test_status_makes_no_dataclass(repo: Path) -> None:
     """Each takes forty times as long to make as a Struct, at every start."""
     loaded_by("spawn", "--runtime", "demo", "Fix", cwd=repo)

@@ -34,7 +34,7 @@ PARTS: dict[str, dict[str, str]] = {
         "review": "*",
         "live": "*",
         "operations": "review*",
-        "cli": "review board tmux_lines",
+        "cli": "review board",
         "tmux": "way_back",
     },
     "ready worktrees, builds in turn, costs": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_farm.cli.command_table import COMMANDS
 from agent_farm.operations.operation import Operation
-from agent_farm.operations.schemas import answer_schema
+from agent_farm.operations.requests import answer_schema
 from agent_farm.operations.table import load_all
 
 Schema = Mapping[str, Any]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.text import Text
@@ -13,10 +14,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent_farm.board.review_rows import Row
-from agent_farm.board.syntax_colours import SyntaxColours
 from agent_farm.operations.review_show import ReviewShown
 from agent_farm.printable import printable
-from agent_farm.review.diff_as_read import LineRead
+from agent_farm.review.diff_as_read import FileRead, HunkRead, LineRead
+
+if TYPE_CHECKING:
+    from agent_farm.review.syntax import Tokens
 
 _SIGN_STYLES = {"+": "green", "-": "red"}
 _KIND_STYLES = {
@@ -166,3 +169,22 @@ def _plain(text: str) -> tuple[str, list[int]]:
         length += len(part)
         places.append(length)
     return "".join(parts), places
+
+
+class SyntaxColours:
+    """Of code: found when a result is first shown, and after it is, since the lexers take long to load."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Mapping[int, Tokens]] = {}
+
+    def tokens(self, file: FileRead, hunk: HunkRead, line: LineRead) -> Tokens:
+        """None yet, where the hunk has not been read."""
+        return self._known.get((file.path, hunk.id), {}).get(id(line), ())
+
+    def read(self, files: Sequence[FileRead]) -> None:
+        from agent_farm.review.syntax import tokens_of_hunk
+
+        for file in files:
+            for hunk in file.hunks:
+                found = tokens_of_hunk(file, hunk)
+                self._known[file.path, hunk.id] = {id(hunk.lines[at]): some for at, some in found.items()}

@@ -77,7 +77,7 @@ COMMANDS = {
     "fleet": Entry("fleet", "fleet", "Farm", "Add, look at and remove machines that builders work on"),
     "pool": Entry("upkeep", "pool", "Farm", "Keep worktrees ready for the next spawns"),
     "notify": Entry("upkeep", "notify", "Farm", "Try the targets of notify.to"),
-    "tmux": Entry("tmux_lines", "tmux_lines", "Farm", "Print lines for tmux.conf: a key and a segment"),
+    "tmux": Entry("board", "tmux_lines", "Farm", "Print lines for tmux.conf: a key and a segment"),
     "man": Entry("man", "man", "Farm", "Write manual pages"),
     "completion": Entry("completion", "completion", "Farm", "Print the completion script of a shell"),
 }

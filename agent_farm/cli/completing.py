@@ -56,33 +56,40 @@ def _answer(farm: Farm, verb: str, **request: Any) -> Any:
     return operation.answer_to(Context(farm), read_request(operation, request))
 
 
-def _butlers(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_butlers(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from agent_farm.sessions.butlers import butler_names
 
     return butler_names(farm.root)
 
 
-def _sessions(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_sessions(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (one.id for one in _answer(farm, "sessions_list", limit=50).sessions)
 
 
-def _session_sources(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
-    return (*PLAIN_SOURCES, *(SCHEDULE_PREFIX + name for name in _schedules(farm, ctx, word)))
+@offered
+def complete_session_sources(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+    return (*PLAIN_SOURCES, *(SCHEDULE_PREFIX + one.name for one in _answer(farm, "schedule_list").schedules))
 
 
-def _schedules(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_schedules(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (one.name for one in _answer(farm, "schedule_list").schedules)
 
 
-def _credentials(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_credentials(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (one.name for one in _answer(farm, "credentials_list").credentials)
 
 
-def _worktrees(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_worktrees(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (one.branch for one in _answer(farm, "import", dry_run=True).found if one.branch)
 
 
-def _items(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_items(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from agent_farm.operations.spawn_items import read_spec
 
     spec = ctx.params.get("spec")
@@ -91,35 +98,42 @@ def _items(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return ("all", *(item.key for item in read_spec(farm, spec, farm.repository.head().commit).items))
 
 
-def _protocols(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_protocols(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return (path.parent.name for path in farm.root.glob("codev/protocols/*/protocol.md"))
 
 
-def _projects(farm: Farm, ctx: click.Context, word: str) -> Iterable[CompletionItem]:
+@offered
+def complete_projects(farm: Farm, ctx: click.Context, word: str) -> Iterable[CompletionItem]:
     names = (path.stem.partition("-") for path in sorted(farm.root.glob("codev/specs/*-*.md")))
     return (CompletionItem(id, help=name) for id, _, name in names)
 
 
-def _runtimes(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_runtimes(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return adapter_names(farm.root)
 
 
-def _branches(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_branches(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     names = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
     _, found, _ = ask_git(farm.root, *names)
     return found.decode("utf-8", "replace").splitlines()
 
 
-def _removed(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_removed(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from agent_farm.farm.trash import list_kept
 
     return dict.fromkeys(one.record.id for one in list_kept(farm))
 
 
+@offered
 def _tracked(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return _named_by_git(farm, word, "ls-files", "-z")
 
 
+@offered
 def _directories(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return _named_by_git(farm, word, "ls-tree", "-r", "-d", "-z", "--name-only", "HEAD")
 
@@ -130,34 +144,28 @@ def _named_by_git(farm: Farm, word: str, *question: str) -> Iterable[str]:
     return [name for name in names if name and name.startswith(word)][:_MOST]
 
 
+@offered
 def _states(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     return STATES
 
 
-def _keys(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_keys(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from agent_farm.tmux.keys import NAMED
 
     return NAMED
 
 
-def _timezones(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
+@offered
+def complete_timezones(farm: Farm, ctx: click.Context, word: str) -> Iterable[str]:
     from zoneinfo import available_timezones
 
     return sorted(available_timezones())
 
 
-complete_protocols = offered(_protocols)
-complete_projects = offered(_projects)
-complete_runtimes = offered(_runtimes)
-complete_branches = offered(_branches)
-complete_removed = offered(_removed)
-complete_schedules = offered(_schedules)
-complete_credentials = offered(_credentials)
-complete_sessions = offered(_sessions)
-complete_worktrees = offered(_worktrees)
-complete_states = in_a_list(offered(_states))
-complete_files = in_a_list(offered(_tracked))
-complete_directories = in_a_list(offered(_directories))
+complete_states = in_a_list(_states)
+complete_files = in_a_list(_tracked)
+complete_directories = in_a_list(_directories)
 complete_after = in_a_list(complete_ids)
 complete_runtimes_of_several = in_a_list(complete_runtimes)
 complete_path = click.Path().shell_complete
@@ -165,12 +173,12 @@ complete_path = click.Path().shell_complete
 BY_FIELD: Mapping[str, Complete] = {
     "id": complete_ids,
     "ids": complete_ids,
-    "butler": offered(_butlers),
+    "butler": complete_butlers,
     "runtime": complete_runtimes,
-    "source": offered(_session_sources),
-    "item": offered(_items),
-    "keys": offered(_keys),
-    "timezone": offered(_timezones),
+    "source": complete_session_sources,
+    "item": complete_items,
+    "keys": complete_keys,
+    "timezone": complete_timezones,
     "session_id": complete_sessions,
     "resume": complete_sessions,
 }

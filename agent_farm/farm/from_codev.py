@@ -15,8 +15,7 @@ from agent_farm.builders.absent_tools import absent_tools
 from agent_farm.builders.protocol_file import parse_protocol_file
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.codev_config import CHECK_NAME, Equal, Left, translate
-from agent_farm.farm.scaffolding import create_missing
-from agent_farm.farm.starter_settings import starter_settings
+from agent_farm.farm.scaffolding import create_missing, starter_settings
 from agent_farm.inside import read_plain, require_inside
 from agent_farm.paths import SETTINGS_NAME
 from agent_farm.settings_file import add_values

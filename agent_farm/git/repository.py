@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -13,8 +14,10 @@ from agent_farm.errors import NotFound, nearest
 from agent_farm.git.checkout import Checkout, Head, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.locate import locate
-from agent_farm.git.objects import open_repo
 from agent_farm.git.own_places import require_own_places
+
+if TYPE_CHECKING:
+    from git import Repo
 
 EntryKind = Literal["blob", "tree"]
 
@@ -173,3 +176,23 @@ def find_repository(cwd: Path) -> Repository:
     place = locate(cwd)
     require_own_places(place.root, place.git_dir)
     return Repository(place.root, place.common_dir, place.checkout, place.prefix, place.git_dir)
+
+
+@contextmanager
+def open_repo(root: Path, common_dir: Path) -> Iterator[Repo]:
+    """The repository for as long as the block lasts, whatever GIT_* variables were inherited."""
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # it asks git's version when it is imported
+    from git import Repo  # 80 ms that only rare commands have to pay
+
+    with Repo(root, expand_vars=False) as repo:  # a `$` in a path is a character
+        if os.path.realpath(repo.common_dir) != os.path.realpath(common_dir):
+            raise GitError(
+                f"The environment names another repository than {root}", hint="unset GIT_COMMON_DIR"
+            )
+        repo.git.update_environment(
+            GIT_DIR=os.fspath(repo.git_dir),
+            GIT_COMMON_DIR=os.fspath(common_dir),
+            GIT_WORK_TREE=os.fspath(root),
+            GIT_OBJECT_DIRECTORY=os.fspath(common_dir / "objects"),
+        )
+        yield repo

@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks import (
-    butler_files,
     damaged_registry,
     half_states,
-    left_processes,
     leftovers,
     lost_parts,
     needed_tools,
@@ -62,7 +60,7 @@ CHECKS: tuple[Check, ...] = (
     needed_tools.check_tmux,
     needed_tools.check_runtimes,
     needed_tools.check_environment,
-    butler_files.check_butlers,
+    needed_tools.check_butlers,
     cut_short_merges.check_interrupted_merges,
     cut_short_merges.check_cut_short_landing,
     cut_short_merges.check_left_of_merges,
@@ -74,7 +72,7 @@ CHECKS: tuple[Check, ...] = (
     lost_parts.check_worktrees,
     lost_parts.check_unknown_worktrees,
     lost_parts.check_unknown_sessions,
-    left_processes.check_left_processes,
+    leftovers.check_left_processes,
     lost_parts.check_writes_outside,
     leftovers.check_registrations,
     leftovers.check_branches,

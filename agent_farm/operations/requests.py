@@ -1,9 +1,9 @@
-"""Requests from outside: what a program or a page says, or an error that names the field."""
+"""Requests from outside, read or refused with an error that names the field; and how they are described."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -92,3 +92,24 @@ def _is_list(of: msgspec.inspect.Type) -> bool:
     if isinstance(of, msgspec.inspect.UnionType):
         return any(map(_is_list, of.types))
     return isinstance(of, (msgspec.inspect.VarTupleType, msgspec.inspect.ListType))
+
+
+def request_schema(request: type[Request], *, without: Collection[str] = ()) -> dict[str, Any]:
+    """An object's schema; `without` fields that a door does not offer."""
+    schema = _object(request)
+    schema["properties"] = {name: of for name, of in schema["properties"].items() if name not in without}
+    return {**schema, "additionalProperties": False}
+
+
+def answer_schema(answer: type[Answer]) -> dict[str, Any]:
+    schema = _object(answer)
+    schema["properties"] = {"version": {"const": 1}, **schema["properties"]}
+    return {**schema, "required": ["version", *schema.get("required", ())]}
+
+
+def _object(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Its own schema first, those that it names under `$defs`."""
+    (reference,), components = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
+    own = dict(components.pop(reference["$ref"].rpartition("/")[2]))
+    own.pop("title", None)
+    return {**own, "$defs": components} if components else own

@@ -14,10 +14,16 @@ from agent_farm.descendants import end_children
 from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
-from agent_farm.pane.last_words import AT_ONCE_SECONDS, last_words
 from agent_farm.pane.launchfile import Plan, forget_environment
 from agent_farm.pane.notices import facts, start_detached
-from agent_farm.pane.pane_terminal import restore_terminal, saved_modes, say, terminal_is_gone
+from agent_farm.pane.pane_terminal import (
+    AT_ONCE_SECONDS,
+    last_words,
+    restore_terminal,
+    saved_modes,
+    say,
+    terminal_is_gone,
+)
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.signals import HungUp, take_signals
 

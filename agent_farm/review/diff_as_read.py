@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm.landing.flags.of_files import is_made
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk
-from agent_farm.review.kept import Gone, Marks, lines_in
+from agent_farm.review.kept import Gone, Marks, lines_in, runs
 from agent_farm.review.moved import moved_lines, only_spaces
 from agent_farm.review.next_round import head_of, key_of
 from agent_farm.review.word_marks import word_marks
@@ -124,7 +124,8 @@ def _file(
     removed = set(lines_in(marks.removed.get(file.former, ())))
     seen = Counter[str]()
     hunks = [_hunk(file, hunk, added, removed, gone, moved, seen) for hunk in file.hunks]
-    hunks += [_gone_hunk(file, run, seen) for run in _runs(gone)]
+    left = runs(sorted(gone, key=lambda one: one.line), lambda one: one.line)
+    hunks += [_identified(file, "", list(map(_gone, run)), seen) for run in left]
     head = head_of(file)
     head_read = _head_is_read(file, marks)
     kind: Literal["changed", "new", "deleted", "renamed"] = "changed"
@@ -182,10 +183,6 @@ def _hunk(
     return _identified(file, hunk.heading, lines, seen)
 
 
-def _gone_hunk(file: FileChange, run: list[Gone], seen: Counter[str]) -> HunkRead:
-    return _identified(file, "", [_gone(one) for one in run], seen)
-
-
 def _identified(file: FileChange, heading: str, lines: list[LineRead], seen: Counter[str]) -> HunkRead:
     told = "\n".join(f"{line.sign}{line.gone:d}{line.text}" for line in lines if line.sign in "+-")
     id = sha256(f"{file.path}\n{told}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
@@ -197,17 +194,6 @@ def _identified(file: FileChange, heading: str, lines: list[LineRead], seen: Cou
 def _gone(one: Gone) -> LineRead:
     number = one.line if one.sign == "-" or one.there else None
     return LineRead(one.sign, shown_text(one.text), new=number, gone=True)
-
-
-def _runs(gone: list[Gone]) -> Iterator[list[Gone]]:
-    run: list[Gone] = []
-    for one in sorted(gone, key=lambda one: one.line):
-        if run and one.line > run[-1].line + 1:
-            yield run
-            run = []
-        run.append(one)
-    if run:
-        yield run
 
 
 def shown_text(text: str) -> str:

@@ -6,15 +6,16 @@ next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta, Struct, structs
 
 from agent_farm.documents import damaged, load
 from agent_farm.paths import is_below
 
+T = TypeVar("T")
 MOST_PAST = 20
 _MOST_LINES = 20_000_000
 
@@ -145,10 +146,16 @@ def lines_in(ranges: Ranges) -> Iterator[int]:
 
 
 def ranges_of(lines: Iterable[int]) -> Ranges:
-    found: list[tuple[int, int]] = []
-    for line in sorted(set(lines)):
-        if found and found[-1][1] == line - 1:
-            found[-1] = (found[-1][0], line)
-        else:
-            found.append((line, line))
-    return tuple(found)
+    return tuple((run[0], run[-1]) for run in runs(sorted(set(lines)), int))
+
+
+def runs(items: Iterable[T], line_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Those together whose lines follow each other."""
+    run: list[T] = []
+    for one in items:
+        if run and line_of(one) > line_of(run[-1]) + 1:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agent_farm.landing.flags.parsed_diff import FileChange, Hunk, Line
+from agent_farm.review.kept import runs
 
 _LEAST_LINES, _LEAST_LETTERS = 3, 30  # as small as that, lines are alike by chance
 _MOST_LINES = 50_000
@@ -49,16 +50,8 @@ def moved_lines(files: Sequence[FileChange]) -> dict[Place, str]:
 
 
 def _runs(file: FileChange, sign: str) -> Iterator[tuple[str, list[Line]]]:
-    path, run = file.former if sign == "-" else file.path, list[Line]()
-    for line in file.lines:
-        if line.sign != sign:
-            continue
-        if run and line.number != run[-1].number + 1:
-            yield path, run
-            run = []
-        run.append(line)
-    if run:
-        yield path, run
+    path, lines = (file.former, file.removed) if sign == "-" else (file.path, file.added)
+    return ((path, run) for run in runs(lines, lambda line: line.number))
 
 
 def _match(lines: list[Line], at: int, path: str, other: list[Line], there: int) -> tuple[int, str, int]:
@@ -91,15 +84,8 @@ def only_spaces(path: str, hunk: Hunk) -> set[int]:
 
 def changed_runs(hunk: Hunk) -> Iterator[tuple[int, int]]:
     """Begin and end of each run of changed lines."""
-    begin = None
-    for at, line in enumerate(hunk.lines):
-        if line.sign == " " and begin is not None:
-            yield begin, at
-            begin = None
-        elif line.sign != " " and begin is None:
-            begin = at
-    if begin is not None:
-        yield begin, len(hunk.lines)
+    changed = (at for at, line in enumerate(hunk.lines) if line.sign != " ")
+    return ((run[0], run[-1] + 1) for run in runs(changed, int))
 
 
 def _plain(path: str, text: str) -> str:

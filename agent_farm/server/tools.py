@@ -13,8 +13,7 @@ from agent_farm.consent import HINT
 from agent_farm.errors import AgentFarmError, ConsentNeeded
 from agent_farm.launch import as_command
 from agent_farm.operations.operation import CallerKind, Operation
-from agent_farm.operations.requests import read_request
-from agent_farm.operations.schemas import answer_schema, request_schema
+from agent_farm.operations.requests import answer_schema, read_request, request_schema
 from agent_farm.operations.table import offered
 from agent_farm.server.answering import OpenContext, answer_to
 from agent_farm.server.answers import expected

@@ -14,8 +14,7 @@ import pytest
 from agent_farm.builders.roles import PACKAGED_ROLE
 from agent_farm.cli.command_table import COMMANDS
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.scaffolding import create_file, init_farm, scaffold_files
-from agent_farm.farm.starter_settings import starter_settings
+from agent_farm.farm.scaffolding import create_file, init_farm, scaffold_files, starter_settings
 from agent_farm.settings import load_settings
 from agent_farm.settings_keys import KEYS, RUNTIME_KEYS
 from tests.conftest import Af

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.farm.starter_settings import starter_settings
+from agent_farm.farm.scaffolding import starter_settings
 from agent_farm.settings import load_settings
 from agent_farm.settings_file import set_value, unset_value
 from agent_farm.settings_keys import KEYS

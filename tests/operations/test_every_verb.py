@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 from agent_farm.cli.main import cli
 from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Operation
-from agent_farm.operations.requests import read_request
-from agent_farm.operations.schemas import answer_schema, request_schema
+from agent_farm.operations.requests import answer_schema, read_request, request_schema
 from agent_farm.operations.table import load, load_all
 from agent_farm.server.tools import tools_for
 from tests.conftest import Af

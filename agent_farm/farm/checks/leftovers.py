@@ -12,18 +12,23 @@ from functools import partial
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
 from agent_farm.disk import file_lock, is_locked, stale_temporaries
 from agent_farm.errors import AgentFarmError, DamagedFile
 from agent_farm.farm.checks.finding import Finding, partly_written, unlink
 from agent_farm.farm.checks.lost_parts import last_record
 from agent_farm.farm.deletion import delete
+from agent_farm.farm.ending import end_left
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.locks import hold
 from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, not_understood, set_aside
 from agent_farm.git.keeping import LOCKED, unlock
 from agent_farm.git.landed import landing_targets, unlanded_commits
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_registration, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory
+from agent_farm.processes import processes_of_runs
 from agent_farm.server.launching import has_crashed
 
 _PREFIX = "builder/"
@@ -222,3 +227,41 @@ def _delete(path: Path) -> str:
             hint=as_command("sudo", "rm", "-rf", path),
         )
     return f"{path.name} is deleted"
+
+
+def check_left_processes(farm: Farm) -> Iterator[Finding]:
+    """Launcher and keeper were killed together, or a process outlived `af stop`.
+
+    One that exited or failed is no such case: the person's shell is left of it, with whatever runs there.
+    """
+    for record, pids in _left(farm).values():
+        yield Finding(
+            "problem",
+            f"{record.id} is gone, but left {_named(pids)} running",
+            heal=partial(_end, farm, record),
+        )
+
+
+def _left(farm: Farm) -> dict[str, tuple[BuilderRecord, list[int]]]:
+    records = farm.registry.read()
+    found = processes_of_runs(record.run for record in records.values())  # before tmux is asked: a builder
+    some = [record for record in records.values() if record.run in found]  # that starts now has no process
+    statuses = read_statuses(farm, some) if some else {}
+    return {record.id: (record, found[record.run]) for record in some if _is_gone(statuses[record.id])}
+
+
+def _is_gone(status: Status) -> bool:
+    return status.state in ("lost", "stopped")
+
+
+def _end(farm: Farm, record: BuilderRecord) -> str:
+    with hold(farm, record.id) as current:
+        if record.id not in _left(farm):
+            return f"{record.id} has none left"
+        if left := end_left([current]):
+            raise left[current.id]
+    return "they are ended"
+
+
+def _named(pids: list[int]) -> str:
+    return f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, sorted(pids)))}"

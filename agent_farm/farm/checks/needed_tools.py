@@ -1,16 +1,25 @@
-"""The programs and the environment a farm depends on."""
+"""The programs, the environment and the butlers' files a farm depends on."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 
+from agent_farm.errors import AgentFarmError
 from agent_farm.farm.checks.finding import Finding
 from agent_farm.farm.farm import Farm
 from agent_farm.git.git_process import run_git
 from agent_farm.runtimes import adapter_names
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import runtime_problem
+from agent_farm.sessions.butlers import (
+    FILE_NAME,
+    butler_names,
+    load_butler,
+    own_butler_name,
+    roster_directory,
+)
 
 _OLDEST_GIT = (2, 39)
 _GIT_SECONDS = 10.0  # one that does not even say its version answers nothing that follows
@@ -92,3 +101,18 @@ def _has_ssh_remote(farm: Farm) -> bool:
     output = run_git(farm.root, "config", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
     urls = [line.partition(" ")[2] for line in output.splitlines()]
     return any(url.startswith("ssh://") or ("@" in url and "://" not in url) for url in urls)
+
+
+def check_butlers(farm: Farm) -> Iterator[Finding]:
+    """What would keep a butler's server from starting."""
+    good = []
+    for name in dict.fromkeys([own_butler_name(farm.root), *butler_names(farm.root)]):
+        try:
+            good.append(load_butler(farm.root, name).name)
+        except AgentFarmError as error:
+            file = roster_directory(farm.root) / name / FILE_NAME
+            edit = f"$EDITOR {shlex.quote(str(file.relative_to(farm.root)))}"
+            remedy = edit if file.exists() else error.hint
+            yield Finding("problem", f"{error.what}: {error.why}" if error.why else error.what, remedy)
+    if good:
+        yield Finding("ok", f"butlers: {', '.join(good)}")

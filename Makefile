@@ -21,7 +21,7 @@ PYTEST = $(BIN)/python -m pytest -q
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # every process of a test would compile all it imports
 
-.PHONY: demo test test-all test-runtimes lint format bench docs clean setup-run setup-dev
+.PHONY: demo test test-all test-runtimes lint format bench docs clean setup-run setup-dev setup-all
 .NOTPARALLEL:
 
 demo: setup-run
@@ -30,7 +30,7 @@ demo: setup-run
 test: setup-dev
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not runtimes and not slow" $(ARGS)
 
-test-all: setup-dev
+test-all: setup-all
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not runtimes" $(ARGS)
 
 test-runtimes: setup-dev
@@ -64,3 +64,6 @@ setup-run:
 
 setup-dev:
 	@sh tools/setup.sh dev
+
+setup-all:
+	@sh tools/setup.sh all

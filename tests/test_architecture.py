@@ -23,7 +23,7 @@ ROOMS_OF_FLOOR = {
         "server.address", "server.client", "server.launching", "server.stopping",
         "server.tokens", "server.variables",
     },
-    "edge": {"git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
+    "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "builders", "clock_jumps", "consent", "descendants", "disk", "documents", "errors", "inside",
         "launch", "loopback", "own_files", "paths", "ports", "printable", "processes", "settings",
@@ -33,10 +33,17 @@ ROOMS_OF_FLOOR = {
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
 
 # What belongs to one room, wherever else it would be handy.
-ONLY_IN = {"git": "git", "gitdb": "git", "libtmux": "tmux", "sqlite3": "sessions", "starlette": None}
+ONLY_IN = {
+    "git": "git",
+    "gitdb": "git",
+    "libtmux": "tmux",
+    "ray": "engine",
+    "sqlite3": "sessions",
+    "starlette": None,
+}
 HEAVY = (
     "libtmux", "git", "asyncio", "logging", "importlib.metadata", "pydantic", "mcp", "claude_agent_sdk",
-    "starlette", "sqlite3", "textual", "rich",
+    "starlette", "sqlite3", "textual", "rich", "ray",
 )  # fmt: skip
 # Started as files under `python -I -S`: nothing of site-packages is there.
 STDLIB_ONLY = (
@@ -282,6 +289,7 @@ def test_status_with_builders_stays_light(repo: Path) -> None:
 def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str]) -> None:
     loaded = loaded_by(*arguments, cwd=repo)
     rooms = (
+        "agent_farm.engine",
         "agent_farm.fleet",
         "agent_farm.ssh",
         "agent_farm.operations.fleet",

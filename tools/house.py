@@ -46,6 +46,7 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "builders on other machines": {
         "fleet": "*",
+        "engine": "*",
         "ssh": "*",
         "operations": "fleet* elsewhere spawn_elsewhere for_home",
         "cli": "fleet",

@@ -3,11 +3,12 @@
 #
 #   sh tools/setup.sh run     the package
 #   sh tools/setup.sh dev     the package and the tools that check it
+#   sh tools/setup.sh all     these, and what clusters need (Ray: 300 MB)
 #
 # Quick when there is nothing to do. PYTHON=/path/to/python chooses the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
-kind=${1:?run or dev}
+kind=${1:?run, dev or all}
 unset PYTHONPATH PYTHONHOME
 export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -92,8 +93,11 @@ make_environment() {
 }
 
 install_package() {
-    extra=""
-    [ "$kind" = run ] || extra="[$kind]"
+    case $kind in
+        run) extra="" ;;
+        all) extra="[dev,fleet]" ;;
+        *) extra="[$kind]" ;;
+    esac
     say "Installing agent-farm$extra into .venv (the first time about 200 MB are fetched)"
     rm -f .venv/installed-*
     .venv/bin/python -m pip install --quiet -e ".$extra" </dev/null || stop "pip could not install agent-farm." \
@@ -104,8 +108,13 @@ install_package() {
 python=$(find_python)
 require_tools
 wanted=$(fingerprint)
-if is_installed dev || { [ "$kind" = run ] && is_installed run; }; then
-    exit 0
-fi
+case $kind in  # each is part of the next one
+    run) enough="run dev all" ;;
+    dev) enough="dev all" ;;
+    *) enough="all" ;;
+esac
+for one in $enough; do
+    ! is_installed "$one" || exit 0
+done
 make_environment
 install_package

@@ -6,22 +6,27 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from agent_farm.cli.attach import attach_to
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import complete_machines, current_farm
+from agent_farm.cli.options import complete_machines, current_farm, text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
+from agent_farm.engine.contract import Room
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
-from agent_farm.operations.fleet import Fleet, FleetLeft
+from agent_farm.operations.fleet import ClusterShown, Fleet, FleetLeft
+from agent_farm.operations.fleet_engine import ClusterUp, FleetDown, Joined
 from agent_farm.operations.fleet_following import ask_on, follow_machines
 from agent_farm.operations.for_home import answered, place_of, view_pane
 from agent_farm.tmux.way_back import show_way_back
+
+_LONGEST_TOKEN = 10_000
 
 
 def _show(found: Fleet) -> None:
@@ -30,9 +35,48 @@ def _show(found: Fleet) -> None:
         how = f"cannot be asked: {one.problem}" if one.problem else f"{one.git}, Python {one.python}"
         answer(printable(f"{one.host:<16} {count:<12} {how}"))
         narrate(printable(f"  {one.address}, in {one.place}"))
-    if not found.machines:
+    if found.cluster is not None:
+        _show_cluster(found.cluster)
+    elif not found.machines:
         narrate("The fleet has no machines.")
         narrate_hint("af fleet add ssh://HOST")
+
+
+def _show_cluster(cluster: ClusterShown) -> None:
+    how = printable(f"cannot be asked: {cluster.problem}" if cluster.problem else "Ray")
+    answer(f"{cluster.address:<16} {how}{', with TLS' * cluster.tls}")
+    _show_rooms(cluster.machines)
+    for id in cluster.lost:
+        answer(printable(f"  {id} was on a machine that is gone"))
+
+
+def _show_rooms(rooms: Sequence[Room]) -> None:
+    for room in rooms:
+        answer(printable(f"  {room.host:<16} {room.taken} of {room.slots} slots taken"))
+
+
+def _show_up(up: ClusterUp) -> None:
+    answer(f"{up.cluster:<16} Ray{', with TLS' * up.tls}")
+    _show_rooms(up.machines)
+    if up.join:
+        narrate("A machine with the same af and Ray joins by:")
+        answer(up.join)
+
+
+def _show_joined(joined: Joined) -> None:
+    answer(f"{joined.name} is in the cluster at {joined.cluster}, with {joined.slots} slots")
+
+
+def _show_down(down: FleetDown) -> None:
+    answer(f"{down.cluster} {'has ended here' if down.ended else 'is used no more'}")
+
+
+def _with_token(values: dict[str, Any]) -> dict[str, Any]:
+    """From standard input, so that it is in no argument; none where a person would have to type it."""
+    if values.get("cluster") is None or sys.stdin.isatty():
+        return {}
+    token = text_of(sys.stdin.buffer.read(_LONGEST_TOKEN), "Standard input").strip()
+    return {"token": token} if token else {}
 
 
 def _show_added(found: Fleet) -> None:
@@ -45,10 +89,6 @@ def _show_left(found: FleetLeft) -> None:
     narrate(printable(f"{found.place} stays there; what it holds is no more known here."))
     for id in found.removed:
         narrate(f"{id} can be restored there alone.")
-    for id in found.forgotten:
-        narrate(f"{id} is no more known here.")
-    for branch in found.branches:
-        narrate(f"{branch} stays.")
 
 
 @click.command(hidden=True)
@@ -128,6 +168,19 @@ fleet = click.Group(
             name="remove",
             complete={"host": complete_machines},
         ),
+        "up": command_of(
+            Way("fleet_up", _show_up, build=_with_token),
+            name="up",
+            params={"token": None},
+            metavars={"host": "ADDRESS", "cluster": "HOST:PORT", "tls": "DIRECTORY"},
+        ),
+        "join": command_of(
+            Way("fleet_join", _show_joined, build=_with_token),
+            name="join",
+            params={"token": None},
+            metavars={"cluster": "HOST:PORT", "host": "ADDRESS", "tls": "DIRECTORY", "name": "NAME"},
+        ),
+        "down": command_of(Way("fleet_down", _show_down), name="down"),
         "answer": answer_home,
         "attach": attach_here,
         "look": look,

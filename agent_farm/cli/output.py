@@ -91,18 +91,13 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
     if as_json:
         answer_json({"error": error_json(error)})
         return
-    narrate(f"{style('error:', 'red', sys.stderr)} {_set_in(error.what)}")
+    narrate(f"{style('error:', 'red', sys.stderr)} {printable(error.what)}")
     if error.why:
-        narrate(f"  {_set_in(error.why)}")
+        narrate(f"  {printable(error.why)}")
     for line in error.evidence:
-        narrate(f"  {_set_in(line)}")
+        narrate(f"  {printable(line)}")
     if error.hint:
-        narrate_hint(_set_in(error.hint))
-
-
-def _set_in(text: str) -> str:
-    """No line of what others wrote begins as one of ours does: with `hint:`, say."""
-    return printable(text).replace("\n", "\n  ")
+        narrate_hint(printable(error.hint))
 
 
 def error_json(error: AgentFarmError) -> dict[str, Any]:

@@ -58,7 +58,6 @@ class Placed(Struct, frozen=True):
     """A builder of this farm that is on another machine; without a `row` nobody has seen it there yet.
 
     `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none.
-    `runtime` is the one that was named here: what its machine says it runs brings it no key.
     """
 
     host: Word
@@ -69,8 +68,14 @@ class Placed(Struct, frozen=True):
     created_at: str
     is_known: bool = False
     gone: bool = False
-    runtime: str | None = None
     row: Row | None = None
+
+
+class Cluster(Struct, frozen=True):
+    """The Ray cluster of a farm: HOST:PORT, and the directory of its certificates or ""."""
+
+    address: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}\Z")]
+    tls: str = ""
 
 
 class Book(Struct, frozen=True):
@@ -80,6 +85,7 @@ class Book(Struct, frozen=True):
     machines: dict[Word, Machine] = field(default_factory=dict)
     builders: dict[str, Placed] = field(default_factory=dict)
     removed: dict[str, Placed] = field(default_factory=dict)
+    cluster: Cluster | None = None
 
     def machine(self, host: str) -> Machine:
         if host not in self.machines:
@@ -107,7 +113,7 @@ def edit_book(farm: Farm) -> Iterator[list[Book]]:
         yield held
         if held[0] == book:
             return
-        if held[0].machines or held[0].builders or held[0].removed:
+        if held[0].machines or held[0].builders or held[0].removed or held[0].cluster:
             store(farm.paths.fleet, held[0])
         else:
             farm.paths.fleet.unlink(missing_ok=True)

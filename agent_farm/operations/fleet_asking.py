@@ -82,7 +82,8 @@ def ask_machine(
 
 
 def _keys_again(context: Context, book: Book, id: str) -> dict[str, str]:
-    return keys_of(context, book.builders[id].runtime)
+    row = book.builders[id].row
+    return keys_of(context, row.record.runtime if row else None)
 
 
 def keys_of(context: Context, runtime: str | None) -> dict[str, str]:

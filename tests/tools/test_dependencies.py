@@ -64,7 +64,7 @@ def _package(module: str) -> str:
 
 @pytest.mark.parametrize(
     ("directory", "extras"),
-    [("agent_farm", ()), ("benchmarks", ("dev",)), ("tools", ()), ("tests", ("dev",))],
+    [("agent_farm", ("fleet",)), ("benchmarks", ("dev",)), ("tools", ()), ("tests", ("dev",))],
 )
 def test_every_import_is_a_declared_dependency(directory: str, extras: tuple[str, ...]) -> None:
     known = declared(*extras)

@@ -1,0 +1,55 @@
+"""What an engine is: it knows how much room each machine has, keeps room for a builder, and carries calls.
+
+It keeps nothing that cannot be lost: who is where is on record at home, what a builder is on its machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from agent_farm.errors import AgentFarmError
+
+NO_LIMIT = 1_000_000
+
+
+class NoRoom(AgentFarmError):
+    code = "no-room"
+
+
+class Room(Struct, frozen=True):
+    """A machine that can be reached as far as the engine knows, and how many builders it takes."""
+
+    host: str
+    slots: int
+    taken: int
+
+    @property
+    def free(self) -> int:
+        return max(0, self.slots - self.taken)
+
+
+class Engine(Protocol):
+    """A slot is held under a name, which is that of one builder of one farm."""
+
+    def capacity(self) -> tuple[Room, ...]: ...
+
+    def place(self, name: str, host: str | None) -> str:
+        """The machine that holds a slot for it from now on: that one, or any with room. Asked again, it is
+        the same slot. NoRoom, or NotFound for a machine that there is not."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Nothing where it holds none."""
+        ...
+
+    def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
+        """The lines that `af fleet answer` prints there when it reads `data`. It begins at most once.
+        Unreachable where it has not ended well within that time: whatever was begun then ends there."""
+        ...
+
+    def lost(self) -> frozenset[str]:
+        """Names whose machine is gone, so that no call can reach it."""
+        ...

@@ -1,0 +1,134 @@
+"""A Ray cluster as commands have it, without Ray: its holder is asked, and started where there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_farm.disk import file_lock
+from agent_farm.engine.contract import NoRoom, Room
+from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
+from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable
+
+_START_SECONDS = 90.0
+_SECONDS = 60.0
+_LATE_SECONDS = 90.0
+_HINT = "af fleet status"
+_KINDS: tuple[type[AgentFarmError], ...] = (NoRoom, NotFound, Unreachable)
+
+
+class Held(Struct, frozen=True):
+    """The engine behind `cluster`, HOST:PORT; `tls` is the directory of its certificates, or ""."""
+
+    cluster: str
+    tls: str = ""
+
+    def capacity(self) -> tuple[Room, ...]:
+        return self._ask(Question("capacity")).rooms
+
+    def place(self, name: str, host: str | None) -> str:
+        return self._ask(Question("place", name, host)).host
+
+    def release(self, name: str) -> None:
+        self._ask(Question("release", name))
+
+    def lost(self) -> frozenset[str]:
+        return frozenset(self._ask(Question("lost")).lost)
+
+    def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
+        asked = Question("call", host=host, data=data, seconds=seconds)
+        return iter(self._ask(asked, seconds + _LATE_SECONDS).lines)
+
+    def end(self) -> None:
+        """Its holder, if there is one."""
+        with suppress(OSError, EOFError), self._connected() as connection:
+            connection.settimeout(_SECONDS)
+            say(connection, Question("end"))
+            hear(connection, Said)
+        with suppress(AgentFarmError), file_lock(self._socket.with_suffix(".lock"), wait=_SECONDS):
+            pass
+
+    @property
+    def _socket(self) -> Path:
+        name = hashlib.sha256(f"{self.cluster}\0{self.tls}".encode()).hexdigest()[:12]
+        return run_directory() / f"{name}.sock"
+
+    def _ask(self, asked: Question, seconds: float = _SECONDS) -> Said:
+        try:
+            with self._reached() as connection:
+                connection.settimeout(seconds)
+                say(connection, asked)
+                said = hear(connection, Said)
+        except (OSError, EOFError) as error:
+            why = "It took too long." if isinstance(error, TimeoutError) else str(error) or None
+            raise Unreachable(f"The connection to {self.cluster} has ended", why=why, hint=_HINT) from error
+        if said.problem is not None:
+            found = said.problem
+            kind = next((kind for kind in _KINDS if kind.code == found.code), AgentFarmError)
+            raise kind(found.what, why=found.why, hint=found.hint)
+        return said
+
+    def _connected(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(self._socket))
+            require_own_peer(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _reached(self) -> socket.socket:
+        with suppress(ConnectionRefusedError, FileNotFoundError):
+            return self._connected()
+        with file_lock(self._socket.with_suffix(".start"), wait=_START_SECONDS):
+            with suppress(ConnectionRefusedError, FileNotFoundError):
+                return self._connected()  # somebody else was first
+            self._start()
+        return self._connected()
+
+    def _start(self) -> None:
+        require_ray()
+        log = self._socket.with_suffix(".log")
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "agent_farm.engine.holder", self.cluster, str(self._socket)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=descriptor,
+                cwd="/",
+                env={**os.environ, **ray_environment(self.tls)},
+                start_new_session=True,
+            )
+        finally:
+            os.close(descriptor)
+        assert process.stdout
+        deadline = time.monotonic() + _START_SECONDS
+        with process.stdout as said:
+            while not select.select([said], [], [], 0.5)[0]:
+                if time.monotonic() > deadline:
+                    break
+            else:
+                if said.readline() == b"ready\n":
+                    process.returncode = 0  # it outlives this process, which has nothing to wait for
+                    return
+        process.kill()
+        process.wait()
+        lines = [line for line in log.read_bytes().decode("utf-8", "replace").splitlines() if line.strip()]
+        raise Unreachable(
+            f"The cluster at {self.cluster} cannot be reached",
+            why=lines[-1].strip()[:300] if lines else f"It has not answered within {_START_SECONDS:g} s.",
+            hint=_HINT,
+        )

@@ -1,0 +1,60 @@
+"""The agent on one machine of a Ray cluster: it carries out calls there, each in a process of its own.
+
+It holds nothing of a farm or a builder; one that has died is followed by another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from agent_farm.engine.child import answer_here
+from agent_farm.engine.sealing import opened
+from agent_farm.errors import Unreachable
+
+
+class NodeAgent:
+    """Its methods are called at the same time, from many threads."""
+
+    def __init__(self) -> None:
+        self._private = X25519PrivateKey.generate()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended: set[str] = set()
+
+    def key(self) -> bytes:
+        return self._private.public_key().public_bytes_raw()
+
+    def answer(self, token: str, sealed: bytes, seconds: float) -> tuple[list[bytes], str | None]:
+        """The lines, and why there are no more of them."""
+        data = opened(self._private, sealed)
+        if data is None:
+            return [], "The call was sealed for another agent"
+        lines: list[bytes] = []
+        try:
+            lines.extend(answer_here(data, seconds, begun=lambda process: self._begun(token, process)))
+        except Unreachable as error:
+            return lines, error.sentence
+        finally:
+            self._running.pop(token, None)
+            self._ended.discard(token)
+        return lines, None
+
+    def end(self, token: str) -> None:
+        """A call that nobody waits for any more, also one that comes later."""
+        self._ended.add(token)
+        if process := self._running.get(token):
+            _kill(process)
+
+    def _begun(self, token: str, process: subprocess.Popen[bytes]) -> None:
+        self._running[token] = process
+        if token in self._ended:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,66 @@
+"""Machines that nothing watches over: this one, and those that are reached by ssh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+
+from agent_farm.engine.contract import NO_LIMIT, NoRoom, Room
+from agent_farm.errors import NotFound, there_are
+
+Ask = Callable[[bytes, float], Iterator[bytes]]
+
+
+@dataclass(frozen=True)
+class PlainMachine:
+    ask: Ask
+    slots: int = NO_LIMIT
+
+
+@dataclass(frozen=True)
+class Plain:
+    """`held`: which name has a slot on which machine. Whoever has made this keeps it."""
+
+    machines: Mapping[str, PlainMachine]
+    held: MutableMapping[str, str] = field(default_factory=dict)
+
+    def capacity(self) -> tuple[Room, ...]:
+        taken = list(self.held.values())
+        return tuple(Room(host, one.slots, taken.count(host)) for host, one in self.machines.items())
+
+    def place(self, name: str, host: str | None) -> str:
+        if host is not None:
+            self._machine(host)
+        chosen = choose(self.capacity(), host, self.held.get(name))
+        self.held[name] = chosen
+        return chosen
+
+    def release(self, name: str) -> None:
+        self.held.pop(name, None)
+
+    def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
+        return self._machine(host).ask(data, seconds)
+
+    def lost(self) -> frozenset[str]:
+        return frozenset(name for name, host in self.held.items() if host not in self.machines)
+
+    def _machine(self, host: str) -> PlainMachine:
+        if host not in self.machines:
+            raise NotFound(f"No machine {host}", why=there_are(host, sorted(self.machines)))
+        return self.machines[host]
+
+
+def choose(rooms: tuple[Room, ...], host: str | None, now: str | None) -> str:
+    """Where it is, that machine, or the one with most room."""
+    known = [room for room in rooms if host in (None, room.host)]
+    if now is not None and any(room.host == now for room in known):
+        return now
+    if now is not None and host is not None and host != now:
+        raise NoRoom(f"It is on {now} already")
+    best = max(known, key=lambda room: (room.free, -room.taken), default=None)
+    if best is None or not best.free:
+        full = ", ".join(f"{room.host} {room.taken}/{room.slots}" for room in known[:10])
+        raise NoRoom(
+            f"No room on {host or 'the fleet'}", why=full or "It has no machine.", hint="af fleet status"
+        )
+    return best.host

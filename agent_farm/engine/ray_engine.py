@@ -1,0 +1,150 @@
+"""Ray as an engine. Imported by the holder alone: it takes 80 MB and ends its process when a node dies."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+from ray.util import get_placement_group, placement_group, placement_group_table, remove_placement_group
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from agent_farm.engine.contract import Room
+from agent_farm.engine.node_agent import NodeAgent
+from agent_farm.engine.plain import choose
+from agent_farm.engine.ray_loopback import stay_on_loopback
+from agent_farm.engine.sealing import seal
+from agent_farm.errors import NotFound, Unreachable, there_are
+
+_NAMESPACE = "agent-farm"
+_NODE = "ray.io/node-id"
+_AGENT_SECONDS = 60.0
+_PLACE_SECONDS = 20.0
+_LOOK_SECONDS = 0.5
+_LATE_SECONDS = 10.0
+_THREADS = 64
+_GONE = ("REMOVED",)
+
+
+class RayEngine:
+    """What `Engine` promises, for a process that is a driver of the cluster."""
+
+    def __init__(self, cluster: str) -> None:
+        stay_on_loopback()
+        ray.init(
+            address=cluster, namespace=_NAMESPACE, log_to_driver=False, configure_logging=False,
+            include_dashboard=False,
+        )  # fmt: skip
+        self._make: Any = ray.remote(NodeAgent)
+
+    def capacity(self) -> tuple[Room, ...]:
+        taken = [one["node"] for one in self._held().values()]
+        rooms = (
+            Room(host, int(node["Resources"].get("builder", 0)), taken.count(node["NodeID"]))
+            for host, node in self._nodes().items()
+        )
+        return tuple(room for room in rooms if room.slots or room.taken)
+
+    def place(self, name: str, host: str | None) -> str:
+        """Ray itself keeps the slot on that node: when it dies, it moves nowhere."""
+        full: set[str] = set()
+        while True:
+            nodes = self._nodes()
+            if host is not None and host not in nodes:
+                raise NotFound(f"No machine {host}", why=there_are(host, sorted(nodes)))
+            now = self._held().get(name)
+            if now and not _node_of(nodes, now["node"]):
+                self.release(name)
+                now = None
+            rooms = tuple(room for room in self.capacity() if room.host not in full)
+            chosen = choose(rooms, host, _node_of(nodes, now["node"]) if now else None)
+            if now:
+                return chosen
+            group = placement_group(
+                [{"builder": 1}],
+                name=name,
+                lifetime="detached",
+                bundle_label_selector=[{_NODE: nodes[chosen]["NodeID"]}],
+            )
+            if group.wait(timeout_seconds=_PLACE_SECONDS):
+                return chosen
+            remove_placement_group(group)  # another farm was first
+            full.add(chosen)
+
+    def release(self, name: str) -> None:
+        if name in self._held():
+            remove_placement_group(get_placement_group(name))
+
+    def lost(self) -> frozenset[str]:
+        nodes = self._nodes()
+        return frozenset(name for name, one in self._held().items() if not _node_of(nodes, one["node"]))
+
+    def call(
+        self, host: str, data: bytes, *, seconds: float, wanted: Callable[[], bool] = lambda: True
+    ) -> Iterator[bytes]:
+        """`wanted`: whether somebody still waits for it."""
+        token = secrets.token_hex(8)
+        agent, key = self._agent(host)
+        asked = agent.answer.remote(token, ray.put(seal(key, data)), seconds)
+        deadline = time.monotonic() + seconds + _LATE_SECONDS
+        while not ray.wait([asked], timeout=_LOOK_SECONDS)[0]:
+            if time.monotonic() > deadline or not wanted():
+                agent.end.remote(token)
+                raise Unreachable(f"{host} has not answered within {seconds:g} s")
+        try:
+            lines, problem = ray.get(asked)
+        except RayError as error:
+            raise _unreachable(host, error) from error
+        yield from lines
+        if problem is not None:
+            raise Unreachable(f"{host} broke off", why=problem)
+
+    def _agent(self, host: str) -> tuple[Any, bytes]:
+        """Found by its name or made, and asked for its key: one that does not answer has begun nothing."""
+        for is_last in (False, True):
+            node = self._nodes().get(host)
+            if node is None:
+                raise Unreachable(f"{host} is not in the cluster", hint="af fleet status")
+            try:
+                agent = self._make.options(
+                    name=f"agent-{node['NodeID']}",
+                    lifetime="detached",
+                    get_if_exists=True,
+                    num_cpus=0,
+                    max_concurrency=_THREADS,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+                ).remote()
+                return agent, ray.get(agent.key.remote(), timeout=_AGENT_SECONDS)
+            except (RayError, GetTimeoutError, ValueError) as error:
+                if is_last:
+                    raise _unreachable(host, error) from error
+        raise AssertionError
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        """Those that are alive, by the name they were given or that of their machine."""
+        found: dict[str, dict[str, Any]] = {}
+        for node in sorted(ray.nodes(), key=lambda node: str(node["NodeID"])):
+            if node["Alive"]:
+                name = node.get("Labels", {}).get("af-name") or node["NodeManagerHostname"]
+                name = str(name).split(".")[0]
+                found[name if name not in found else f"{name}-{node['NodeID'][:6]}"] = node
+        return found
+
+    def _held(self) -> dict[str, dict[str, Any]]:
+        return {
+            one["name"]: {"node": next(iter(one["bundles_to_node_id"].values()), "")}
+            for one in placement_group_table().values()
+            if one["state"] not in _GONE and one["name"]
+        }
+
+
+def _node_of(nodes: dict[str, dict[str, Any]], id: str) -> str | None:
+    return next((host for host, node in nodes.items() if node["NodeID"] == id), None)
+
+
+def _unreachable(host: str, error: Exception) -> Unreachable:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return Unreachable(f"{host} cannot be reached", why=lines[0][:300] if lines else type(error).__name__)

@@ -1,0 +1,128 @@
+"""Where what a user has of Ray lies: its token, the node that was started here, sockets with short paths."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.documents import load
+from agent_farm.errors import AgentFarmError, ToolMissing
+from agent_farm.own_files import read_own, require_own_directory
+from agent_farm.paths import user_state_directory
+
+TLS_FILES = ("ca.crt", "tls.crt", "tls.key")  # as a Kubernetes secret has them
+_LONGEST = 40  # of a directory in which Ray makes sockets, whose paths may have 107 characters
+_TOKEN_BYTES = 32
+
+
+class Node(Struct, frozen=True):
+    """The node of a cluster that was started here. `tls` is a directory with TLS_FILES, or ""."""
+
+    pid: int
+    cluster: str
+    name: str
+    tls: str = ""
+
+
+def state_directory() -> Path:
+    return user_state_directory() / "ray"
+
+
+def token_file() -> Path:
+    return state_directory() / "token"
+
+
+def node_file() -> Path:
+    return state_directory() / "node.json"
+
+
+def node_lock() -> Path:
+    """Held as long as the node is up."""
+    return state_directory() / "node.lock"
+
+
+def node_log() -> Path:
+    return state_directory() / "node.log"
+
+
+def read_node() -> Node | None:
+    try:
+        return load(node_file(), Node)
+    except FileNotFoundError:
+        return None
+
+
+def run_directory() -> Path:
+    """Of this user alone; another state directory has another one."""
+    short = hashlib.sha256(os.fsencode(state_directory())).hexdigest()[:6]
+    bases = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp")
+    places = (Path(base) / f"ray-{os.geteuid()}-{short}" for base in bases if base and os.path.isabs(base))
+    place = next(place for place in places if len(str(place)) <= _LONGEST)
+    make_directory(place, alone=True)
+    require_own_directory(place)
+    return place
+
+
+def make_token() -> str:
+    """The token of clusters that this user starts; made once."""
+    try:
+        return read_token()
+    except FileNotFoundError:
+        store_token(secrets.token_hex(_TOKEN_BYTES))
+        return read_token()
+
+
+def read_token() -> str:
+    return read_own(token_file(), secret=True).decode("ascii", "replace").strip()
+
+
+def store_token(token: str) -> None:
+    if not 16 <= len(token) <= 4096 or not token.isascii() or not token.isprintable() or " " in token:
+        raise AgentFarmError("That is no token of a cluster", hint="af fleet join --help")
+    make_directory(state_directory())
+    replace_file(token_file(), token)
+
+
+def ray_environment(tls: str) -> dict[str, str]:
+    """Variables of Ray for every process of ours that talks to a cluster; the token itself is in none."""
+    found = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token_file()),
+        "RAY_DISABLE_IMPORT_WARNING": "1",
+    }
+    if tls:
+        place = require_tls(tls)
+        names = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY")
+        found |= {name: str(place / file) for name, file in zip(names, TLS_FILES, strict=True)}
+        found["RAY_USE_TLS"] = "1"
+    return found
+
+
+def require_tls(directory: str) -> Path:
+    place = Path(directory)
+    missing = [name for name in TLS_FILES if not (place / name).is_file()]
+    if not place.is_absolute() or missing:
+        raise AgentFarmError(
+            f"{directory} is no directory of certificates",
+            why=f"It is an absolute path with {', '.join(TLS_FILES)}.",
+        )
+    read_own(place / "tls.key", secret=True)
+    return place
+
+
+def require_ray() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("ray") is None:
+        raise ToolMissing(
+            "Ray is not installed beside af",
+            why="Machines over plain ssh need none; clusters do.",
+            hint="pip install 'codev-agent-farm[fleet]'",
+        )

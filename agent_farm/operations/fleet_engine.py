@@ -1,0 +1,214 @@
+"""`fleet_up`, `fleet_join`, `fleet_down`: a Ray cluster beneath the fleet, started here or elsewhere."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Annotated
+
+from msgspec import Meta, structs
+
+from agent_farm.engine.contract import Room
+from agent_farm.engine.held import Held
+from agent_farm.engine.nodes import LOOPBACK, end_node, running_node, start_head, start_member
+from agent_farm.engine.ray_files import (
+    Node,
+    make_token,
+    read_node,
+    read_token,
+    require_ray,
+    store_token,
+    token_file,
+)
+from agent_farm.errors import NotFound, UsageError
+from agent_farm.fleet.book import Cluster, edit_book, read_book
+from agent_farm.git.ignoring import keep_apart
+from agent_farm.launch import as_command
+from agent_farm.operations.declare import acts
+from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
+
+_PERSONS: frozenset[Door] = frozenset({"terminal"})  # it opens this machine to others, as this person
+_CLUSTER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}):([0-9]{1,5})")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?")
+_TAKEN = ("local", "fleet")
+_PORT = 6379
+Slots = Annotated[int, Meta(ge=0, le=10_000)]
+
+
+class FleetUp(Request):
+    host: Annotated[
+        str | None, Meta(description="Address of this machine to listen on; default: 127.0.0.1, for it alone")
+    ] = None
+    port: Annotated[int, Meta(ge=1, le=65535, description="Port of the head")] = _PORT
+    cluster: Annotated[
+        str | None, Meta(description="HOST:PORT of a cluster to use, instead of starting a head here")
+    ] = None
+    slots: Annotated[Slots, Meta(description="Builders of the fleet that this machine takes")] = 0
+    tls: Annotated[
+        str | None, Meta(description="Directory with ca.crt, tls.crt and tls.key, for all connections")
+    ] = None
+    token: Annotated[str | None, Meta(description="Token of the cluster to use")] = None
+
+
+class FleetJoin(Request):
+    cluster: Annotated[str, Meta(description="HOST:PORT of the head")]
+    slots: Annotated[Slots, Meta(description="Builders that this machine takes")] = 8
+    name: Annotated[str | None, Meta(description="What it is called; default: its host name")] = None
+    host: Annotated[str | None, Meta(description="Its address, where the others cannot guess it")] = None
+    tls: Annotated[str | None, Meta(description="Directory with ca.crt, tls.crt and tls.key")] = None
+    token: Annotated[str | None, Meta(description="Token of the cluster")] = None
+
+
+class ClusterUp(Answer):
+    """`join` is the line that makes HOST one of its machines, where other machines can reach it."""
+
+    cluster: str
+    machines: tuple[Room, ...]
+    join: str | None = None
+    tls: bool = False
+
+
+class Joined(Answer):
+    cluster: str
+    name: str
+    slots: int
+
+
+class FleetDown(Answer):
+    """`ended`: a node of it ran here."""
+
+    cluster: str
+    ended: bool
+
+
+@acts(
+    "Start a Ray cluster for builders of this farm, or use one that there is",
+    outside=True,
+    doors=_PERSONS,
+    details="Its head runs here until `af fleet down`. Every connection has to show the token, which is made"
+    " once and lies in a file of yours; with --cluster it is read from standard input. Without --host it"
+    " listens on 127.0.0.1 alone. Usage statistics are off.",
+)
+def fleet_up(context: Context, request: FleetUp) -> ClusterUp:
+    require_ray()
+    farm = context.farm
+    known = read_book(farm).cluster
+    node = running_node()
+    if (
+        known
+        and (node is None or node.cluster != known.address)
+        and request.cluster not in (None, known.address)
+    ):
+        raise UsageError(f"This farm uses the cluster at {known.address}", hint="af fleet down")
+    if node is None:
+        node = _start(request)
+    wanted = request.cluster or (
+        f"{request.host or LOOPBACK}:{request.port}" if request.host else node.cluster
+    )
+    if node.cluster != wanted:
+        raise UsageError(f"A node of the cluster at {node.cluster} runs here", hint="af fleet down")
+    rooms = Held(node.cluster, node.tls).capacity()
+    keep_apart(farm.repository)
+    with edit_book(farm) as held:
+        held[0] = structs.replace(held[0], cluster=Cluster(node.cluster, node.tls))
+    return _up(context, node, rooms)
+
+
+def _start(request: FleetUp) -> Node:
+    tls = request.tls or ""
+    if request.cluster is not None:
+        _take_token(request.token)
+        name = _name(None)
+        return start_member(
+            _cluster(request.cluster), _host(request.host), name=name, slots=request.slots, tls=tls
+        )
+    make_token()
+    host = _host(request.host) or LOOPBACK
+    return start_head(host, request.port, name=_name(None), slots=request.slots, tls=tls)
+
+
+def _up(context: Context, node: Node, rooms: tuple[Room, ...]) -> ClusterUp:
+    if node.cluster.rpartition(":")[0] == LOOPBACK:
+        context.tell("It listens on 127.0.0.1 alone; --host ADDRESS has other machines reach it.")
+        return ClusterUp(node.cluster, rooms, tls=bool(node.tls))
+    if not node.tls:
+        context.tell("Nobody without the token is heard, but what travels can be read on its way: --tls.")
+    words = as_command("af", "fleet", "join", node.cluster, *(["--tls", "DIRECTORY"] if node.tls else []))
+    line = f"ssh HOST {words} < {as_command(token_file())}"
+    return ClusterUp(node.cluster, rooms, line, bool(node.tls))
+
+
+@acts(
+    "Make this machine one that builders of a cluster's farms can work on",
+    outside=True,
+    doors=_PERSONS,
+    tolerant=True,
+    details="The token is read from standard input. It stays until `af fleet down` is run here; builders"
+    " go on after that.",
+)
+def fleet_join(context: Context, request: FleetJoin) -> Joined:
+    require_ray()
+    _take_token(request.token)
+    name = _name(request.name)
+    cluster = _cluster(request.cluster)
+    start_member(cluster, _host(request.host), name=name, slots=request.slots, tls=request.tls or "")
+    return Joined(cluster, name, request.slots)
+
+
+@acts(
+    "End the node of a cluster that runs here, and use the cluster no more",
+    tolerant=True,
+    doors=_PERSONS,
+    details="A head that ends takes its cluster along. Builders on its machines go on, and are reached"
+    " again once `af fleet up` and `af fleet join` have been run again.",
+)
+def fleet_down(context: Context, request: Nothing) -> FleetDown:
+    farm, node = context.farm_if_there, read_node()
+    cluster = read_book(farm).cluster if farm else None
+    if node is None and cluster is None:
+        raise NotFound("No cluster is used here", hint="af fleet up")
+    own = {(one.address, one.tls) for one in (cluster,) if one} | {
+        (one.cluster, one.tls) for one in (node,) if one
+    }
+    for address, tls in own:
+        Held(address, tls).end()
+    end_node()
+    if farm and cluster:
+        with edit_book(farm) as held:
+            held[0] = structs.replace(held[0], cluster=None)
+    return FleetDown(min(own)[0], node is not None)
+
+
+def _take_token(token: str | None) -> None:
+    if token:
+        store_token(token)
+        return
+    try:
+        read_token()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "The token of the cluster is missing",
+            why="It is read from standard input.",
+            hint="af fleet join --help",
+        ) from error
+
+
+def _cluster(text: str) -> str:
+    found = _CLUSTER.fullmatch(text)
+    if found is None or not 1 <= int(found[2]) <= 65535:
+        raise UsageError(f"{text!r:.80} is no HOST:PORT of a cluster")
+    return text
+
+
+def _host(text: str | None) -> str | None:
+    if text is not None and not _HOST.fullmatch(text):
+        raise UsageError(f"{text!r:.80} is no address of this machine")
+    return text
+
+
+def _name(text: str | None) -> str:
+    name = text or re.sub(r"[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")
+    if not _NAME.fullmatch(name) or name in _TAKEN:
+        raise UsageError(f"{name!r:.80} cannot be the name of a machine", hint="af fleet join --name NAME …")
+    return name

@@ -1,0 +1,42 @@
+"""Engines to be tested: this machine, and Ray with several nodes here, each with a home of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from agent_farm.engine.held import Held
+from tests.engine.engines import Cluster, Under, plain_here
+
+NO_RAY = find_spec("ray") is None
+WHY = "ray is not installed: pip install -e '.[fleet]'"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, home: Path, short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A head here, which takes no builders; `join` makes machines. All of it has ended when the test has."""
+    if NO_RAY:
+        pytest.skip(WHY)
+    runtime = short / "r"
+    runtime.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    made = Cluster(tmp_path / "machines", short, runtime)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.slow)])
+def under(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Under:
+    """An engine with machines n1 and n2, of two slots each, and how one of them is lost."""
+    if request.param == "local":
+        return plain_here()
+    made: Cluster = request.getfixturevalue("cluster")
+    made.start()
+    for name in ("n1", "n2"):
+        made.join(name, slots=2)
+    return Under(Held(made.address), made.kill)

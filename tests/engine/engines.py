@@ -1,0 +1,145 @@
+"""A Ray cluster on this machine: a head, and nodes that each have a home, tmux and farms of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_farm.engine.child import answer_here
+from agent_farm.engine.contract import Engine
+from agent_farm.engine.held import Held
+from agent_farm.engine.nodes import end_node, start_head
+from agent_farm.engine.plain import Plain, PlainMachine
+from agent_farm.engine.ray_files import make_token, token_file
+from tests.conftest import end_processes, end_tmux_servers
+
+LOOPBACK = "127.0.0.1"
+AF = Path(sys.executable).with_name("af")
+
+
+@dataclass
+class Under:
+    engine: Engine
+    lose: Callable[[str], None]
+
+
+def plain_here() -> Under:
+    machines = {
+        name: PlainMachine(lambda data, seconds: answer_here(data, seconds), 2) for name in ("n1", "n2")
+    }
+    return Under(Plain(machines), lambda host: machines.__delitem__(host))
+
+
+@dataclass
+class Node:
+    """A machine of the cluster: processes that have its home."""
+
+    name: str
+    home: Path
+    sockets: Path
+    runtime: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AF_"))},
+            "HOME": str(self.home),
+            "TMUX_TMPDIR": str(self.sockets),
+            "TMPDIR": str(self.home / "tmp"),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "XDG_STATE_HOME": str(self.home / ".local/state"),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "GIT_CONFIG_GLOBAL": str(self.home / ".gitconfig"),
+            "AF_SERVER": "off",
+        }
+
+    @property
+    def state(self) -> Path:
+        return self.home / ".local/state/agent-farm"
+
+    @property
+    def farms(self) -> list[Path]:
+        return sorted((self.state / "fleet").glob("[!.]*"))
+
+    @property
+    def pid(self) -> int:
+        return int(json.loads((self.state / "ray/node.json").read_text())["pid"])
+
+    def run(self, *words: str, input: str | None = None, cwd: Path | None = None) -> str:
+        """A program there, as its user would run it."""
+        done = subprocess.run(
+            words, cwd=cwd or self.home, env=self.environment, capture_output=True, text=True, input=input,
+            timeout=400, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@dataclass
+class Cluster:
+    directory: Path
+    short: Path
+    runtime: Path
+    address: str = ""
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+    def start(self) -> None:
+        make_token()
+        self.address = f"{LOOPBACK}:{free_port()}"
+        start_head(LOOPBACK, int(self.address.rpartition(":")[2]), name="home", slots=0)
+
+    def machine(self, name: str) -> Node:
+        home = self.directory / name
+        (home / "tmp").mkdir(parents=True)
+        (home / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
+        runtime = self.short / str(len(self.nodes))  # Ray adds much to it for its sockets
+        runtime.mkdir()
+        one = self.nodes[name] = Node(name, home, Path(tempfile.mkdtemp(dir=self.short)), runtime)
+        return one
+
+    def join(self, name: str, *, slots: int) -> Node:
+        """By the line that `af fleet up` prints, as the user of that machine."""
+        node = self.nodes.get(name) or self.machine(name)
+        words = ("fleet", "join", self.address, "--name", name, "--slots", str(slots))
+        node.run(str(AF), *words, input=token_file().read_text())
+        return node
+
+    def kill(self, name: str) -> None:
+        """As when its power fails: every process of Ray's there at once, and nothing is said."""
+        wanted = f"HOME={self.nodes[name].home}".encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes()
+                of_ray = any(word in words for word in (b"/session_", b"ray::", b"engine.ray_node"))
+                if of_ray and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+    def end(self) -> None:
+        for name in self.nodes:
+            self.kill(name)
+        if self.address:
+            Held(self.address).end()
+        end_node()
+        for node in self.nodes.values():
+            end_tmux_servers(node.sockets)
+            end_processes(node.home)
+            for place in (node.sockets, node.runtime):
+                shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+
+def free_port() -> int:
+    """Below those that Ray gives to workers by itself."""
+    with socket.socket() as one:
+        one.bind((LOOPBACK, 0))
+        return int(one.getsockname()[1])

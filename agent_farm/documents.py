@@ -24,12 +24,12 @@ def store(file: Path, value: object, *, version: int = 1) -> None:
     replace_file(file, json.dumps({"version": version, **fields}) + "\n")
 
 
-def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None) -> T:
+def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = None, secret: bool = False) -> T:
     """NewerFile or DamagedFile, by name, for what is not whole; `about` says what is lost with it.
 
     FileNotFoundError where there is none.
     """
-    content = read_own(file)
+    content = read_own(file, secret=secret)
     try:
         document: dict[str, Any] = json.loads(content)
         found = document.pop("version")
@@ -42,10 +42,10 @@ def load(file: Path, kind: type[T], *, version: int = 1, about: str | None = Non
         raise damaged(file, about or str(error)) from error
 
 
-def load_if_whole(file: Path, kind: type[T]) -> T | None:
+def load_if_whole(file: Path, kind: type[T], *, version: int = 1, secret: bool = False) -> T | None:
     """For what can be told or asked again: None where there is none, or it cannot be read."""
     with suppress(OSError, DamagedFile):
-        return load(file, kind)
+        return load(file, kind, version=version, secret=secret)
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from agent_farm.ask.clones import discard_clone, make_clone, update_clone
 from agent_farm.ask.config_file import ConfigManager
 from agent_farm.ask.targets import (
     Kind,
@@ -24,25 +25,14 @@ from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError,
 Narrate = Callable[[str], None]
 
 
-class _GitEntry(msgspec.Struct, tag="git", tag_field="type", omit_defaults=True):
-    url: str
+class _Entry(msgspec.Struct, omit_defaults=True):
+    """`docs` is a text that lctx has fetched."""
+
+    type: Literal["git", "directory", "file", "docs"]
+    url: str | None = None
     branch: str | None = None
     commit: str | None = None
-
-
-class _DirectoryEntry(msgspec.Struct, tag="directory", tag_field="type"):
-    path: str
-
-
-class _FileEntry(msgspec.Struct, tag="file", tag_field="type"):
-    path: str
-
-
-class _DocsEntry(msgspec.Struct, tag="docs", tag_field="type"):
-    """A text that lctx has fetched."""
-
-
-_Entry = _GitEntry | _DirectoryEntry | _FileEntry | _DocsEntry
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +130,6 @@ class SourcesManager:
             self._record(source)
             return source
         source = Source(name, "git", self.clones / name, require_git_url(target), branch, commit)
-        from agent_farm.ask.clones import make_clone
-
         with make_clone(source, self._narrate):
             self._record(source)
         return source
@@ -152,8 +140,6 @@ class SourcesManager:
         self.config.change_sources(lambda entries: entries.pop(name, None))
         if source.kind != "git":
             return None
-        from agent_farm.ask.clones import discard_clone
-
         return discard_clone(source)
 
     def update(self, name: str) -> Source:
@@ -163,8 +149,6 @@ class SourcesManager:
             raise UsageError(
                 f"{name} is a {source.kind}: it is read in place", hint=f"af sources show {name}"
             )
-        from agent_farm.ask.clones import make_clone, update_clone
-
         if os.path.lexists(source.path):
             update_clone(source, self._narrate)
         else:
@@ -200,17 +184,16 @@ class SourcesManager:
         """An entry somebody wrote by hand is checked as one of ours would be."""
         try:
             require_name(name)
-            found: _Entry = msgspec.convert(entry, _Entry)
-            if isinstance(found, _GitEntry):
-                url = require_git_url(found.url)
+            found = msgspec.convert(entry, _Entry)
+            if found.type == "git":
+                url = require_git_url(found.url or "")
                 return Source(name, "git", self.clones / name, url, found.branch, found.commit)
-            if isinstance(found, _DocsEntry):
+            if found.type == "docs":
                 return Source(name, "file", self.config.sources_directory / "docs" / name / "content.txt")
-            kind: Literal["file", "directory"] = "file" if isinstance(found, _FileEntry) else "directory"
-            path = Path(found.path).expanduser()
-            if not path.is_absolute() or any(ord(char) < 32 for char in found.path):
+            path = Path(found.path or "").expanduser()
+            if not path.is_absolute() or any(ord(char) < 32 for char in str(path)):
                 raise ValueError("its path must be absolute and without control characters")
-            return Source(name, kind, path)
+            return Source(name, found.type, path)
         except (AgentFarmError, ValueError) as error:
             raise DamagedFile(
                 f"Source {name!r} in {self.config.path} cannot be used",
@@ -220,6 +203,5 @@ class SourcesManager:
 
 
 def _entry_of(source: Source) -> Any:
-    if source.kind == "git":
-        return msgspec.to_builtins(_GitEntry(source.url or "", source.branch, source.commit))
-    return {"type": source.kind, "path": str(source.path)}
+    path = None if source.kind == "git" else str(source.path)
+    return msgspec.to_builtins(_Entry(source.kind, source.url, source.branch, source.commit, path))

@@ -136,16 +136,11 @@ sources = click.Group(
     commands=[
         command_of(
             Way("sources_add", _show_added),
-            name="add",
             metavars={"target": "PATH|URL", "branch": "NAME", "commit": "ID"},
         ),
         command_of(Way("list_sources", _show_all), name="list"),
-        command_of(Way("sources_show", _show_one), name="show", complete=_NAMED),
-        command_of(Way("sources_remove", _show_removed), name="remove", complete=_NAMED),
-        command_of(
-            Way("sources_update", lambda one: answer(f"updated {one.name}")),
-            name="update",
-            complete=_NAMED,
-        ),
+        command_of(Way("sources_show", _show_one), complete=_NAMED),
+        command_of(Way("sources_remove", _show_removed), complete=_NAMED),
+        command_of(Way("sources_update", lambda one: answer(f"updated {one.name}")), complete=_NAMED),
     ],
 )

@@ -52,12 +52,9 @@ butler = click.Group(
     `af spawn` starts it if needed. It serves every butler in codev/roster/.
     """,
     commands=[
-        command_of(Way("butler_start", _show_started), name="start"),
-        command_of(
-            Way("butler_stop", lambda found: answer("stopped" if found.stopped else "not running")),
-            name="stop",
-        ),
-        command_of(Way("butler_status", _show_status), name="status"),
+        command_of(Way("butler_start", _show_started)),
+        command_of(Way("butler_stop", lambda found: answer("stopped" if found.stopped else "not running"))),
+        command_of(Way("butler_status", _show_status)),
     ],
 )
 
@@ -120,15 +117,13 @@ credentials = click.Group(
     commands=[
         command_of(
             Way("credentials_set", lambda found: answer(f"{found.set} is stored"), build=_with_value),
-            name="set",
             help="Store a value, asked for without echo or read from standard input.",
             complete=_NAMED,
             params={"value": None},
         ),
-        command_of(Way("credentials_list", _show_all), name="list"),
+        command_of(Way("credentials_list", _show_all)),
         command_of(
             Way("credentials_unset", lambda found: answer(f"{found.unset} is removed")),
-            name="unset",
             complete=_NAMED,
         ),
     ],

@@ -68,7 +68,7 @@ def command_of(
     epilog: str | None = None,
     context_settings: dict[str, Any] | None = None,
 ) -> click.Command:
-    """The command of a verb, called like it unless it has a `name`, told of in its words or in `help`.
+    """The command of a verb, called by its last word or by `name`, told of in its words or in `help`.
 
     Each field becomes a parameter, as `fields.py` has it; `words`, `short` and `metavars` name it otherwise,
     `complete` says what Tab offers. `params` takes the place of derived ones (None: there is none), `also`
@@ -88,7 +88,7 @@ def command_of(
     many = "ids" in operation.request.__struct_fields__
     filters = [_filter(word, help) for word, help in _FILTERS.items()] if many else []
     return _Command(
-        name or way.verb,
+        name or way.verb.rpartition("_")[2],
         context_settings=context_settings,
         params=[*shown, *filters, json_option()],
         callback=partial(_called, way, others or {}, shown),

@@ -9,9 +9,10 @@ from agent_farm.cli.completing import complete_runtimes
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.output import answer, narrate, printable, style
 from agent_farm.errors import UsageError, nearest
-from agent_farm.operations.runtimes import AllRuntimes, Checked, RuntimeFound
+from agent_farm.operations.runtimes import AllRuntimes, Checked
 from agent_farm.runtimes.executables.commands import main
 from agent_farm.runtimes.executables.shipped import EXECUTABLES, executable_path
+from agent_farm.runtimes.survey import RuntimeFound
 
 
 def _show(found: AllRuntimes) -> None:
@@ -59,7 +60,6 @@ runtimes = click.Group(
     commands=[
         command_of(
             Way("runtimes_check", _show_check),
-            name="check",
             complete={"name": complete_runtimes},
             epilog="Exit code 1 when a check fails.",
         )

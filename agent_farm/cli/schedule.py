@@ -13,7 +13,7 @@ from agent_farm.cli.derived import Typed, Way, command_of
 from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.cli.run import CWD, NO_WAIT, show_triggered, waits
-from agent_farm.cli.sessions import Age
+from agent_farm.cli.sessions import age_option
 from agent_farm.consent import HINT
 from agent_farm.operations.schedule import Fires, FoundSchedules, OneSchedule, ScheduleShown
 from agent_farm.server.launching import running_server
@@ -93,7 +93,7 @@ schedule = click.Group(
       af schedule list
     """,
     commands=[
-        command_of(Way("schedule_list", _show_all), name="list"),
+        command_of(Way("schedule_list", _show_all)),
         command_of(
             Way(
                 "schedule_create",
@@ -103,17 +103,7 @@ schedule = click.Group(
             ),
             name="add",
             help="Run PROMPT whenever CRON is due.",
-            params={
-                "cwd": CWD,
-                "late": click.Option(
-                    ["--late"],
-                    type=Age(),
-                    metavar="AGE",
-                    default="1h",
-                    show_default=True,
-                    help="0: made up however late.",
-                ),
-            },
+            params={"cwd": CWD, "late": age_option("--late", "0: made up however late.", "1h")},
         ),
         command_of(
             Way("schedule_delete", lambda found: answer(f"{found.removed} removed")),
@@ -122,18 +112,9 @@ schedule = click.Group(
         ),
         _switch("enable", "Let a schedule fire again, from now on.", on=True),
         _switch("disable", "Keep a schedule, but do not fire it.", on=False),
+        command_of(Way("schedule_history", _show_history), complete=_NAMED),
         command_of(
-            Way("schedule_history", _show_history),
-            name="history",
-            complete=_NAMED,
-        ),
-        command_of(
-            Way(
-                "schedule_run",
-                show_triggered,
-                build=waits,
-            ),
-            name="run",
+            Way("schedule_run", show_triggered, build=waits),
             complete=_NAMED,
             params={"wait": None},
             also=[NO_WAIT],

@@ -71,6 +71,12 @@ class Age(click.ParamType[float]):
         return seconds
 
 
+def age_option(word: str, help: str, default: str | None = None) -> click.Option:
+    return click.Option(
+        [word], type=Age(), metavar="AGE", help=help, default=default, show_default=default is not None
+    )
+
+
 def _listing(values: dict[str, Any]) -> dict[str, Any]:
     return {"since": None if values["since"] is None else time.time() - values["since"]}
 
@@ -187,14 +193,7 @@ sessions = _ShowByDefault(
             A session is interrupted when the server that ran it died.
             """,
             others={"session_id": Way("sessions_get", _show_one, before=_follow)},
-            params={
-                "since": click.Option(
-                    ["--since"],
-                    type=Age(),
-                    metavar="AGE",
-                    help="Only younger than this, as in 30m, 12h or 7d.",
-                )
-            },
+            params={"since": age_option("--since", "Only younger than this, as in 30m, 12h or 7d.")},
             metavars={"source": "SOURCE"},
             also=[
                 click.Argument(
@@ -209,20 +208,13 @@ sessions = _ShowByDefault(
         ),
         command_of(
             Way("sessions_stop", _show_stopped),
-            name="stop",
             metavars={"session_ids": "ID"},
             complete={"session_ids": complete_sessions},
         ),
         command_of(
             Way("sessions_prune", _show_pruned),
-            name="prune",
             params={
-                "older_than": click.Option(
-                    ["--older-than"],
-                    type=Age(),
-                    metavar="AGE",
-                    help="Those that ended more than this long ago, as in 30d.",
-                )
+                "older_than": age_option("--older-than", "Those that ended longer ago than this, as in 30d.")
             },
         ),
     ],

@@ -17,18 +17,7 @@ from agent_farm.runtimes.base import require_model
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
 from agent_farm.runtimes.runtime_check import Finding, check_runtime, require_runtime
-from agent_farm.runtimes.survey import survey_runtimes
-
-
-class RuntimeFound(Answer):
-    """`problem` is why it cannot be used, null when it can; `note` is what is good to know of its version."""
-
-    name: str
-    title: str
-    version: str | None
-    problem: str | None
-    usable: bool
-    note: str | None = None
+from agent_farm.runtimes.survey import RuntimeFound, survey_runtimes
 
 
 class AllRuntimes(Answer):
@@ -44,10 +33,7 @@ def runtimes(context: Context, request: Nothing) -> AllRuntimes:
     root, settings = (farm.root, farm.settings) if farm else (None, None)
     problem = runtime_file_problem(root) if root else None
     return AllRuntimes(
-        runtimes=tuple(
-            RuntimeFound(one.name, one.title, one.version, one.problem, one.problem is None, one.note)
-            for one in survey_runtimes(os.environ, root, settings)
-        ),
+        runtimes=survey_runtimes(os.environ, root, settings),
         problem=problem.sentence if problem else None,
     )
 
@@ -81,14 +67,14 @@ def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
         _agree(farm, context, request)
     own = farm.settings.runtime(request.name) if farm else None
     context.tell(f"starting {request.name}; this takes a few seconds")
-    report = check_runtime(
+    findings = check_runtime(
         adapter,
         os.environ,
         declared=farm.settings.items("env.pass") if farm else (),
         command=shlex.split(own.command) if own and own.command else None,
         model=require_model(own.model) if own else None,
     )
-    return Checked(report.name, report.good, report.findings)
+    return Checked(request.name, all(one.good for one in findings), findings)
 
 
 def _agree(farm: Farm, context: Context, request: RuntimesCheck) -> None:

@@ -14,41 +14,26 @@ from agent_farm.operations.operation import ARCHITECT, SESSIONS, Answer, Context
 from agent_farm.operations.served import database_of, running, whose
 from agent_farm.operations.sessions import log_of
 from agent_farm.operations.trigger import Trigger, Triggered, agree_first, session_request, start
-from agent_farm.sessions.agreement import may_fire
-from agent_farm.sessions.butler_file import require_schedule
+from agent_farm.sessions.butler_file import CRON, LATE, PROMPT, UNTIL, ScheduleName, Seconds, require_schedule
 from agent_farm.sessions.butlers import ScheduleEntry, all_butler_names, load_butler
-from agent_farm.sessions.cron import CATCH_UP_SECONDS
 from agent_farm.sessions.runtime_choice import most_permissions, narrower, usual_permissions
-from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore, schedule_directory
+from agent_farm.sessions.schedules import Fire, Origin, Schedule, ScheduleStore, may_fire, schedule_directory
 from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
 if TYPE_CHECKING:
     from agent_farm.sessions.running import RunningButler
 
-Name = Annotated[str, Meta(description="Name of the schedule: letters, digits, . _ and -")]
 OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default: the farm's own")]
-_CRON = Meta(description="Five fields: minute hour day month weekday, as in 0 8 * * 1-5")
-_PROMPT = Meta(description="What is asked when it is due")
-_LATE = Meta(description="A missed due time is made up within so many seconds; 0: however late")
-_UNTIL = Meta(description="The last day, as in 2027-03-31, or a time of it")
-_Seconds = Annotated[float, Meta(ge=0)]
 
 
-class ScheduleShown(Answer):
+class ScheduleShown(ScheduleEntry, Answer, frozen=True, kw_only=True):  # type: ignore[misc]  # both are frozen
     """`next_due` is in seconds since 1970, null for one that is off or over. It fires once `agreed` to."""
 
     butler: str
-    name: str
-    cron: str
-    prompt: str
-    timezone: str | None
     enabled: bool
     origin: Origin
     next_due: float | None
-    cwd: str | None
-    late: float
-    until: str | None
     agreed: bool
 
 
@@ -88,28 +73,17 @@ def schedule_list(context: Context, request: ScheduleList) -> FoundSchedules:
     return FoundSchedules(tuple(_shown(context, store, one) for store in stores for one in store.all()))
 
 
-class ScheduleCreate(Request):
-    name: Name
-    cron: Annotated[str, _CRON]
-    prompt: Annotated[str, _PROMPT]
-    timezone: Annotated[str | None, Meta(description="As in Europe/Berlin; default: the machine's")] = None
-    cwd: Annotated[
-        str | None,
-        Meta(description="Directory to run in, from the checkout's top; default: the butler's"),
-    ] = None
-    late: Annotated[_Seconds, _LATE] = CATCH_UP_SECONDS
-    until: Annotated[str | None, _UNTIL] = None
+class ScheduleCreate(ScheduleEntry, Request, frozen=True):  # type: ignore[misc]  # both are frozen
     butler: OfButler = None
 
 
 @acts("Run a prompt whenever a cron expression is due", who=SESSIONS, tolerant=True)
 def schedule_create(context: Context, request: ScheduleCreate) -> OneSchedule:
     _require_modest(context, request.butler, request.cwd)
-    entry = ScheduleEntry(**{name: getattr(request, name) for name in ScheduleEntry.__struct_fields__})
-    require_schedule(entry)
-    schedule_directory(context.farm.root, entry)
+    require_schedule(request)
+    schedule_directory(context.farm.root, request)
     store = _store(context, request.butler)
-    return OneSchedule(_shown(context, store, store.create(entry)))
+    return OneSchedule(_shown(context, store, store.create(request.entry)))
 
 
 def _require_modest(context: Context, butler: str | None, cwd: str | None) -> None:
@@ -131,12 +105,12 @@ def _require_modest(context: Context, butler: str | None, cwd: str | None) -> No
 
 
 class ScheduleUpdate(Request):
-    name: Name
-    cron: Annotated[str | None, _CRON] = None
-    prompt: Annotated[str | None, _PROMPT] = None
+    name: ScheduleName
+    cron: Annotated[str | None, CRON] = None
+    prompt: Annotated[str | None, PROMPT] = None
     enabled: Annotated[bool | None, Meta(description="Whether it fires")] = None
-    late: Annotated[_Seconds | None, _LATE] = None
-    until: Annotated[str | None, _UNTIL] = None
+    late: Annotated[Seconds | None, LATE] = None
+    until: Annotated[str | None, UNTIL] = None
     butler: OfButler = None
 
 
@@ -151,7 +125,7 @@ def schedule_update(context: Context, request: ScheduleUpdate) -> OneSchedule:
 
 
 class NamedSchedule(Request):
-    name: Name
+    name: ScheduleName
     butler: OfButler = None
 
 
@@ -180,7 +154,7 @@ def schedule_history(context: Context, request: NamedSchedule) -> Fires:
 
 
 class ScheduleRun(Request):
-    name: Name
+    name: ScheduleName
     wait: Annotated[bool, Meta(description="Wait for its end")] = True
     butler: OfButler = None
     yes: Yes = False

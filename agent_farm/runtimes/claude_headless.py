@@ -14,6 +14,7 @@ from agent_farm.runtimes.skills import skill_commands
 
 # -E -P instead of -I: the package may be installed for the user only
 WORKER = (sys.executable, "-E", "-P", "-m", "agent_farm.runtimes.claude_worker")
+_MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
 _MODES = {"ask": "dontAsk", "edit": "acceptEdits", "all": "bypassPermissions"}
 
 
@@ -41,8 +42,7 @@ def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
     if start.permissions == "edit":  # run unasked
         allowed += [f"Bash({command}:*)" for command in skill_commands(start.skills, start.cwd)]
     role = {"append-system-prompt-file": str(start.place / "role.md"), "system-prompt-snapshot": "off"}
-    order = {
-        "prompt": start.prompt,
+    options = {
         "cli_path": _program(start),
         "cwd": str(start.cwd),
         "env": {},
@@ -51,13 +51,18 @@ def worker_order(start: Start) -> tuple[tuple[str, ...], str]:
         "max_turns": start.max_turns,
         "permission_mode": _MODES[start.permissions],
         "allowed_tools": allowed,
-        "mcp_config": str(start.place / "mcp.json"),
+        "mcp_servers": str(start.place / "mcp.json"),
         "settings": str(start.place / "settings.json"),
+        "strict_mcp_config": True,
+        "setting_sources": [],
+        "system_prompt": {"type": "preset", "preset": "claude_code"},
         "resume": start.conversation_id if start.resume else None,
         "session_id": None if start.resume else start.conversation_id,
         "extra_args": role if start.role else {},
+        "verbatim_prompts": True,
+        "max_buffer_size": _MESSAGE_LIMIT,
     }
-    return WORKER, json.dumps(order)
+    return WORKER, json.dumps({"prompt": start.prompt, "options": options})
 
 
 def _program(start: Start) -> str:

@@ -1,8 +1,9 @@
 """`claude_agent_sdk.query()` in a clean process of its own.
 
 The SDK gives its child whatever is in `os.environ`, so it runs here, where only the declared variables are.
-A JSON object on standard input says what to do; every message goes out as one line of JSON. Started as
-`python -E -P -m agent_farm.runtimes.claude_worker`; the SDK takes a second to import, which nobody else pays.
+A JSON object on standard input is the prompt and the SDK's options; every message goes out as one line of
+JSON. Started as `python -E -P -m agent_farm.runtimes.claude_worker`; the SDK takes a second to import, which
+nobody else pays.
 """
 
 from __future__ import annotations
@@ -29,12 +30,10 @@ from claude_agent_sdk import (
 
 from agent_farm.runtimes.console.reporting import emit
 
-_MESSAGE_LIMIT = 1 << 25  # the SDK ends a session whose tool gives it more than a megabyte
-
 
 async def run(order: Mapping[str, Any]) -> int:
     said: list[str] = []
-    options = _options(order, said)
+    options = ClaudeAgentOptions(**order["options"], stderr=said.append)
     ended = False
     try:
         async for message in query(prompt=order["prompt"], options=options):
@@ -47,30 +46,6 @@ async def run(order: Mapping[str, Any]) -> int:
             emit({"type": "failed", "message": str(error), "stderr": stderr, "exit_code": code})
             return 1
     return 0
-
-
-def _options(order: Mapping[str, Any], said: list[str]) -> ClaudeAgentOptions:
-    return ClaudeAgentOptions(
-        cli_path=order["cli_path"],
-        cwd=order["cwd"],
-        env=order["env"],
-        add_dirs=order["add_dirs"],
-        model=order["model"],
-        max_turns=order["max_turns"],
-        permission_mode=order["permission_mode"],
-        allowed_tools=order["allowed_tools"],
-        mcp_servers=order["mcp_config"],
-        settings=order["settings"],
-        strict_mcp_config=True,
-        setting_sources=[],
-        system_prompt={"type": "preset", "preset": "claude_code"},
-        resume=order["resume"],
-        session_id=order["session_id"],
-        extra_args=order["extra_args"],
-        verbatim_prompts=True,
-        max_buffer_size=_MESSAGE_LIMIT,
-        stderr=said.append,
-    )
 
 
 def _tell(message: object) -> None:

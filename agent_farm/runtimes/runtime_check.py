@@ -39,16 +39,6 @@ class Finding:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    name: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def good(self) -> bool:
-        return all(finding.good for finding in self.findings)
-
-
 def require_runtime(name: str, root: Path | None) -> RuntimeAdapter:
     try:
         return get_adapter(name, root)
@@ -64,11 +54,11 @@ def check_runtime(
     declared: Sequence[str] = (),
     command: Sequence[str] | None = None,
     model: str | None = None,
-) -> Report:
+) -> tuple[Finding, ...]:
     """Whatever is wrong is a finding."""
     problem = adapter.problem(env, command=command, model=model)
     if problem:
-        return Report(adapter.name, (Finding("usable", False, problem),))
+        return (Finding("usable", False, problem),)
     own = allowed_environment(env, key_names=adapter.cli.own_variables(env, model), declared=declared)
     with _served() as probe, _private_directory() as directory:
         run = partial(_run, adapter, probe, env=own, directory=directory, command=command, model=model)
@@ -77,7 +67,7 @@ def check_runtime(
         if first.success and first.conversation_id:
             again = run(PROMPT_AGAIN, conversation_id=first.conversation_id, resume=True)
             findings.append(_resumed(first.conversation_id, again))
-    return Report(adapter.name, tuple(findings))
+    return tuple(findings)
 
 
 def _run(

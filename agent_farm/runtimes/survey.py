@@ -7,9 +7,10 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
@@ -22,20 +23,24 @@ from agent_farm.settings import Settings
 _SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class RuntimeFound(Struct, frozen=True):
+    """`problem` is why it cannot be used, null when it can; `note` is what is good to know of its version."""
+
     name: str
     title: str
     version: str | None
     problem: str | None
+    usable: bool
     note: str | None = None
 
 
-def survey_runtimes(env: Mapping[str, str], root: Path | None, settings: Settings | None) -> list[Survey]:
+def survey_runtimes(
+    env: Mapping[str, str], root: Path | None, settings: Settings | None
+) -> tuple[RuntimeFound, ...]:
     """Every runtime, all versions asked for at once. A repository's command is not asked: it would run."""
     names = adapter_names(root)
     with ThreadPoolExecutor(max_workers=len(names)) as pool:
-        return list(pool.map(partial(_survey, env, root, settings), names))
+        return tuple(pool.map(partial(_survey, env, root, settings), names))
 
 
 def _version(
@@ -70,7 +75,7 @@ def _version(
     return version, None if command else adapter.version_problem(version)
 
 
-def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> Survey:
+def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None, name: str) -> RuntimeFound:
     if root is None or settings is None:
         adapter = get_adapter(name)
         version, failure = _version(adapter, env, None)
@@ -79,7 +84,7 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     try:
         adapter = get_adapter(name, root)
     except AgentFarmError:
-        return Survey(name, name, None, problem)
+        return RuntimeFound(name, name, None, problem, usable=False)
     own = settings.runtime(name).command
     is_repositorys = bool(settings.requests([f"runtimes.{name}.command"]))
     command = shlex.split(own) if own else None
@@ -87,6 +92,6 @@ def _survey(env: Mapping[str, str], root: Path | None, settings: Settings | None
     return _told(name, adapter, version, problem or failure)
 
 
-def _told(name: str, adapter: RuntimeAdapter, version: str | None, problem: str | None) -> Survey:
+def _told(name: str, adapter: RuntimeAdapter, version: str | None, problem: str | None) -> RuntimeFound:
     note = adapter.unfamiliar(version) if version and not problem else None
-    return Survey(name, adapter.cli.title, version, problem, note)
+    return RuntimeFound(name, adapter.cli.title, version, problem, problem is None, note)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
-from agent_farm.disk import load_json, replace_file
-from agent_farm.errors import DamagedFile
-from agent_farm.launch import as_command
+from agent_farm.disk import replace_file
+from agent_farm.documents import load, store
 from agent_farm.own_files import read_own
 from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import new_token
@@ -20,27 +18,11 @@ from agent_farm.server.tokens import new_token
 class ServerFiles(Struct, frozen=True):
     """Where the farm's server keeps its own."""
 
-    directory: Path
-
-    @property
-    def address(self) -> Path:
-        return self.directory / "server.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.directory / "locks" / "server.lock"
-
-    @property
-    def start_lock(self) -> Path:
-        return self.directory / "locks" / "server-start.lock"
-
-    @property
-    def token(self) -> Path:
-        return self.directory / "architect.token"
-
-    @property
-    def log(self) -> Path:
-        return self.directory / "butler.log"
+    address: Path
+    lock: Path
+    start_lock: Path
+    token: Path
+    log: Path
 
 
 # One that is signalled to end the server: others than processes have small and negative numbers.
@@ -56,7 +38,6 @@ class ServerAddress(Struct, frozen=True):
     pid: _Process = None
     supervisor: _Process = None
     stopping: bool = False
-    version: Literal[1] = 1
 
     def mcp_url(self, runtime_session_id: str) -> str:
         return f"http://localhost:{self.port}/mcp?runtime_session_id={runtime_session_id}"
@@ -68,7 +49,14 @@ class ServerAddress(Struct, frozen=True):
 
 
 def server_files(root: Path) -> ServerFiles:
-    return ServerFiles(FarmPaths(root).state)
+    state = FarmPaths(root).state
+    return ServerFiles(
+        address=state / "server.json",
+        lock=state / "locks" / "server.lock",
+        start_lock=state / "locks" / "server-start.lock",
+        token=state / "architect.token",
+        log=state / "butler.log",
+    )
 
 
 def supervisor_of(files: ServerFiles) -> int | None:
@@ -80,21 +68,14 @@ def supervisor_of(files: ServerFiles) -> int | None:
 
 def load_address(files: ServerFiles) -> ServerAddress | None:
     try:
-        document = load_json(files.address)
+        found = load(files.address, ServerAddress)
     except FileNotFoundError:
         return None
-    try:
-        found = msgspec.convert(document, ServerAddress, dec_hook=lambda kind, value: kind(value))
-    except msgspec.ValidationError as error:
-        raise DamagedFile(
-            f"{files.address} is damaged or newer than this version",
-            hint=as_command("mv", files.address, f"{files.address}.old"),
-        ) from error
     return structs.replace(found, token_file=files.token)  # the file names it for other programs
 
 
 def store_address(files: ServerFiles, address: ServerAddress) -> None:
-    replace_file(files.address, msgspec.json.encode(address, enc_hook=str) + b"\n")
+    store(files.address, address)
 
 
 def require_token(files: ServerFiles) -> None:

@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from agent_farm.server.activity import Activity
 from agent_farm.server.answers import refuse
 from agent_farm.server.auth import HEALTH_PATH, Auth
+from agent_farm.server.idle import Activity
 from agent_farm.server.mcp_paths import McpPaths
 from agent_farm.server.page_routes import open_page
 from agent_farm.sessions.running_butlers import RunningButlers

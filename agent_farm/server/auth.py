@@ -18,8 +18,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_farm.server.activity import Activity
 from agent_farm.server.answers import refuse
+from agent_farm.server.idle import Activity
 from agent_farm.server.tokens import Caller, Tokens, hash_token
 from agent_farm.server.variables import SHELL_HEADER, told_shell
 from agent_farm.sessions.telemetry import continued

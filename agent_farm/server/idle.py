@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import read_statuses
-from agent_farm.server.activity import Activity
 from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.settings import load_settings
+
+
+@dataclass(slots=True)
+class Activity:
+    """When somebody last wanted something, and who is still being answered.
+
+    An open page, a stream and a tool call that takes long are requests that have not ended.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _open: int = 0
+    _last: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._last = self.clock()
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self._last = self.clock()
+
+    @property
+    def quiet_seconds(self) -> float:
+        return 0.0 if self._open else self.clock() - self._last
 
 
 def idle_limit(root: Path) -> float | None:

@@ -82,7 +82,7 @@ def python_argv(module: str, *words: str) -> list[str]:
 
 
 def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:
-    make_directory(files.directory)
+    make_directory(files.address.parent)
     require_token(files)
     _turn_log(files.log)
     env = server_environment(environ, declared_variables(root))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import AgentFarmError, DamagedFile
-from agent_farm.own_files import read_own
+from msgspec import Struct
+
+from agent_farm.disk import make_directory
+from agent_farm.documents import load_if_whole, store
+from agent_farm.errors import AgentFarmError
 
 TICKET_SECONDS = 120.0
 LOGIN_SECONDS = 30 * 86400.0
@@ -23,10 +24,13 @@ _ID_LENGTH = 16  # of a login's hash
 _VERSION = 2  # logins of version 1 were cookies, which every server on this machine may have been sent
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     until: float
     port: int | None
+
+
+class _Kept(Struct, frozen=True):
+    logins: dict[str, Login] = {}
 
 
 @dataclass(slots=True)
@@ -78,30 +82,19 @@ class Logins:
 
     def _current(self) -> dict[str, Login]:
         if self._logins is None:
-            self._logins = _load(self.file)
+            # where the file cannot be read nobody is logged in: logging in again costs one command
+            kept = load_if_whole(self.file, _Kept, version=_VERSION, secret=True) or _Kept()
+            self._logins = kept.logins
         return self._logins
 
     def _store(self, logins: dict[str, Login]) -> None:
         now = self.clock()
         newest = sorted(logins.items(), key=lambda item: item[1].until)[-_MOST:]
         self._logins = {key: login for key, login in newest if login.until > now}
-        document = {"version": _VERSION, "logins": {key: asdict(one) for key, one in self._logins.items()}}
         with suppress(AgentFarmError):  # a full disk: the login holds until the server ends
             make_directory(self.file.parent)
-            replace_file(self.file, json.dumps(document) + "\n")
+            store(self.file, _Kept(self._logins), version=_VERSION)
 
 
 def _hash(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _load(file: Path) -> dict[str, Login]:
-    """Nobody is logged in where the file cannot be read: logging in again costs one command."""
-    try:
-        document = json.loads(read_own(file, secret=True))
-        if document["version"] != _VERSION:
-            return {}
-        logins = document["logins"].items()
-        return {str(key): Login(float(one["until"]), one["port"]) for key, one in logins}
-    except (DamagedFile, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}

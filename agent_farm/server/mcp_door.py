@@ -32,13 +32,14 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.own_events import note
 from agent_farm.pane.journal import TOOLS_TOLD
+from agent_farm.runtimes.result import ToolCall
 from agent_farm.server.answering import Tell, context_for
 from agent_farm.server.auth import MESSAGES_PATH, SSE_PATH, caller_in
 from agent_farm.server.tokens import Caller
 from agent_farm.server.tools import as_utf8, call_tool, tools_for
 from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.sessions.session import Progress
-from agent_farm.sessions.tool_calls import ServedCall, record_served_call
+from agent_farm.sessions.tool_calls import record_served_call
 
 MOST_BYTES = 16 * 1024 * 1024
 PROGRESS_SECONDS = 5.0
@@ -145,9 +146,9 @@ async def _record(
 ) -> None:
     """Every served call of a session is kept under its id."""
     texts = [part.text for part in result.content if isinstance(part, TextContent)]
-    call = ServedCall(name, dict(arguments), "\n".join(texts), bool(result.is_error))
+    call = ToolCall(name, dict(arguments), "\n".join(texts), bool(result.is_error))
     await record_served_call(butlers.database, caller.id, call, seconds)
-    butlers.tell(Progress(caller.id, "tool", {"name": name, "failed": call.failed}))
+    butlers.tell(Progress(caller.id, "tool", {"name": name, "failed": call.is_error}))
 
 
 def _note_told(butlers: RunningButlers, builder: str) -> None:

@@ -21,7 +21,6 @@ from agent_farm.farm.ready_worktrees import follow_base
 from agent_farm.farm.waiting import nudge_at
 from agent_farm.git.repository import find_repository
 from agent_farm.paths import FarmPaths
-from agent_farm.server.activity import Activity
 from agent_farm.server.address import (
     ServerFiles,
     load_address,
@@ -32,7 +31,7 @@ from agent_farm.server.address import (
     supervisor_of,
 )
 from agent_farm.server.connections import bounded_protocol
-from agent_farm.server.idle import is_idle
+from agent_farm.server.idle import Activity, is_idle
 from agent_farm.server.launching import turn_running_log
 from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token

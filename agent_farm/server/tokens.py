@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from agent_farm.disk import make_directory, replace_file
-from agent_farm.errors import DamagedFile
-from agent_farm.own_files import read_own
+from msgspec import Struct
+
+from agent_farm.disk import make_directory
+from agent_farm.documents import load_if_whole, store
 from agent_farm.paths import is_builder_id
 from agent_farm.server.variables import Shell
 
@@ -34,6 +34,12 @@ class Caller:
     butler: str | None = None
 
 
+class _Kept(Struct, frozen=True):
+    """What a builder's run directory has of its token."""
+
+    sha256: str
+
+
 def new_token() -> str:
     return os.urandom(32).hex()
 
@@ -52,7 +58,7 @@ def mint_builder_token(runs: Path, builder_id: str) -> str:
     token = new_token()
     file = builder_token_file(runs, builder_id)
     make_directory(file.parent)
-    replace_file(file, json.dumps({"version": 1, "sha256": hash_token(token)}) + "\n")
+    store(file, _Kept(hash_token(token)))
     return token
 
 
@@ -89,11 +95,8 @@ class Tokens:
     def _builder_hash(self, builder_id: str) -> str | None:
         if not is_builder_id(builder_id):
             return None
-        try:
-            document = json.loads(read_own(builder_token_file(self.runs, builder_id), secret=True))
-            return str(document["sha256"])
-        except (DamagedFile, OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+        kept = load_if_whole(builder_token_file(self.runs, builder_id), _Kept, secret=True)
+        return kept.sha256 if kept else None
 
 
 def _same(given: str, known: str | None) -> bool:

@@ -18,10 +18,15 @@ from agent_farm.sessions.trigger_sources import TASK_NAME
 
 Text = Annotated[str, Meta(pattern=r"\S")]
 ButlerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
-TaskName = Annotated[str, Meta(pattern=rf"^{TASK_NAME.pattern}\Z")]
 Variables = tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")], ...]
 AtLeast0 = Annotated[int, Meta(ge=0)]
 AtLeast1 = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(ge=0)]
+ScheduleName = Annotated[str, Meta(description="Name of the schedule: letters, digits, . _ and -")]
+CRON = Meta(description="Five fields: minute hour day month weekday, as in 0 8 * * 1-5")
+PROMPT = Meta(description="What is asked when it is due")
+LATE = Meta(description="A missed due time is made up within so many seconds; 0: however late")
+UNTIL = Meta(description="The last day, as in 2027-03-31, or a time of it")
 
 T = TypeVar("T")
 
@@ -37,13 +42,21 @@ class ScheduleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time of that zone, it is due no more.
     """
 
-    name: TaskName
-    cron: Text
-    prompt: Text
-    timezone: Text | None = None
-    cwd: Text | None = None
-    late: Annotated[float, Meta(ge=0)] = CATCH_UP_SECONDS
-    until: Text | None = None
+    name: ScheduleName
+    cron: Annotated[str, CRON]
+    prompt: Annotated[str, PROMPT]
+    timezone: Annotated[str | None, Meta(description="As in Europe/Berlin; default: the machine's")] = None
+    cwd: Annotated[
+        str | None,
+        Meta(description="Directory to run in, from the checkout's top; default: the butler's"),
+    ] = None
+    late: Annotated[Seconds, LATE] = CATCH_UP_SECONDS
+    until: Annotated[str | None, UNTIL] = None
+
+    @property
+    def entry(self) -> ScheduleEntry:
+        """What of a larger value is this."""
+        return ScheduleEntry(**{name: getattr(self, name) for name in ScheduleEntry.__struct_fields__})
 
 
 def require_schedule(entry: ScheduleEntry) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import re
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_farm.disk import make_directory
+from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, meant
 from agent_farm.own_files import read_own
 from agent_farm.paths import user_state_directory
 from agent_farm.sessions.database import Database
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -49,9 +54,7 @@ class CredentialStore:
         _require_name(name)
         if not value or "\0" in value:
             raise UsageError(f"The value of {name} is empty or contains NUL")
-        from cryptography.fernet import Fernet
-
-        sealed = Fernet(self._key(create=True)).encrypt(value.encode())
+        sealed = _cipher(self._key(create=True)).encrypt(value.encode())
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO credentials VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
@@ -72,10 +75,10 @@ class CredentialStore:
         raise NotFound(f"No credential {name} is stored", why=why, hint="af credentials list")
 
     def _decrypt(self, name: str, sealed: bytes) -> str:
-        from cryptography.fernet import Fernet, InvalidToken
+        from cryptography.fernet import InvalidToken
 
         try:
-            return Fernet(self._key(create=False)).decrypt(sealed).decode()
+            return _cipher(self._key(create=False)).decrypt(sealed).decode()
         except InvalidToken as error:
             raise DamagedFile(
                 f"The credential {name} was sealed with another key than {self.key_file}",
@@ -94,20 +97,12 @@ class CredentialStore:
             return self._new_key()
 
     def _new_key(self) -> bytes:
-        from cryptography.fernet import Fernet
-
         make_directory(self.key_file.parent)
-        temporary = self.key_file.with_name(f".{self.key_file.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(Fernet.generate_key())
-                file.flush()
-                os.fsync(descriptor)
-            with suppress(FileExistsError):  # another process was first
-                os.link(temporary, self.key_file)
-        finally:
-            temporary.unlink()
+        lock = self.key_file.with_suffix(".lock")
+        with file_lock(lock):
+            if not self.key_file.exists():  # another process may have been first
+                replace_file(self.key_file, urlsafe_b64encode(os.urandom(32)))  # as Fernet wants it
+            lock.unlink()
         return self._key(create=False)
 
 
@@ -126,13 +121,17 @@ def unreadable_credentials(file: Path) -> dict[str, AgentFarmError]:
 
 
 def _valid_key(path: Path, text: bytes) -> bytes:
-    from cryptography.fernet import Fernet
-
     try:
-        Fernet(text.strip())
+        _cipher(text.strip())
     except ValueError as error:
         raise DamagedFile(f"{path} holds no key", hint=f"mv {path} {path}.damaged") from error
     return text.strip()
+
+
+def _cipher(key: bytes) -> Fernet:
+    from cryptography.fernet import Fernet  # 40 ms that most commands do without
+
+    return Fernet(key)
 
 
 def _require_name(name: str) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from agent_farm.errors import AgentFarmError, TimedOut, UsageError
-from agent_farm.sessions.agreement import may_fire
 from agent_farm.sessions.butlers import (
     Butler,
     load_butler,
@@ -21,19 +20,18 @@ from agent_farm.sessions.database import Database
 from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.reach import session_bounds
 from agent_farm.sessions.records import SessionLog
-from agent_farm.sessions.resuming import resumed_request
 from agent_farm.sessions.runtime_choice import Choice, choose, most_permissions, narrower
 from agent_farm.sessions.scheduler import Scheduler
-from agent_farm.sessions.schedules import Schedule, ScheduleStore
+from agent_farm.sessions.schedules import Schedule, ScheduleStore, may_fire
 from agent_farm.sessions.session import (
     Observer,
     Progress,
+    Session,
     SessionRequest,
     SessionShown,
     SpawnerResult,
 )
 from agent_farm.sessions.spawner import Spawner
-from agent_farm.sessions.state_store import StateStore
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
 STOP_SECONDS = 30.0
@@ -52,7 +50,6 @@ class RunningButler:
     credentials: CredentialStore
     spawner: Spawner
     sessions: SessionLog
-    state: StateStore
     schedules: ScheduleStore
     scheduler: Scheduler = field(init=False)
     _watchers: dict[str, Observer] = field(default_factory=dict)
@@ -146,7 +143,7 @@ class RunningButler:
         """With what it may read and may not change, as the files lie now."""
         resumed = None
         if request.resumes is not None:
-            request, resumed = resumed_request(self.sessions, request, self.name)
+            request, resumed = _resumed(self.sessions, request, self.name)
         chosen = choose(self.root, self.butler, self.credentials, {**self.environ, **environ}, request)
         can_read = self.butler.reads_checkout and chosen.adapter.cli.reads_beside
         checkout = Path(request.checkout or self.root) if can_read else None
@@ -207,3 +204,43 @@ class RunningButler:
             log_failure(_log, request.trigger_source, error)
             reason = reason_of(error)
         return await self.spawner.reject(request, f"Not started: {reason}")
+
+
+def _resumed(log: SessionLog, request: SessionRequest, butler: str) -> tuple[SessionRequest, Session]:
+    """`request` as it has to be for its runtime to find the conversation, which looks by the place."""
+    session = log.load(request.resumes or "", butler=butler)
+    _require_conversation(session)
+    if request.runtime not in (None, session.runtime):
+        raise UsageError(
+            f"Session {session.id[:8]} ran on {session.runtime}, not on {request.runtime}",
+            why="A conversation goes on with the runtime that has it.",
+        )
+    if request.cwd not in (None, session.cwd):
+        raise UsageError(
+            f"Session {session.id[:8]} ran in {session.cwd}",
+            why="Its conversation goes on there: leave out --cwd.",
+        )
+    resumed = msgspec.structs.replace(
+        request,
+        resumes=session.id,
+        runtime=session.runtime,
+        cwd=session.cwd,
+        model=request.model or session.model,
+    )
+    return resumed, session
+
+
+def _require_conversation(session: Session) -> None:
+    short = session.id[:8]
+    if session.ended_at is None:
+        raise UsageError(
+            f"Session {short} is still {session.state}",
+            why="Its conversation can go on when it has ended.",
+            hint=f"af sessions --follow {short}",
+        )
+    if not session.conversation_id:
+        raise UsageError(
+            f"Session {short} has no conversation",
+            why=f"It ended as {session.state} before {session.runtime} had begun one.",
+            hint=f"af sessions {short}",
+        )

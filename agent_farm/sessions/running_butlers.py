@@ -31,7 +31,6 @@ from agent_farm.sessions.scheduler import next_look
 from agent_farm.sessions.schedules import ScheduleStore
 from agent_farm.sessions.session import Progress
 from agent_farm.sessions.spawner import Spawner
-from agent_farm.sessions.state_store import StateStore
 from agent_farm.sessions.stores import open_database
 from agent_farm.settings import load_settings
 
@@ -155,7 +154,7 @@ class RunningButlers:
         schedules.take_from_file(butler.schedules)
         return RunningButler(
             self.root, butler, self.database, self.environ, credentials, spawner, self.sessions,
-            StateStore(self.database, butler.name), schedules,
+            schedules,
         )  # fmt: skip
 
 

@@ -11,9 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from agent_farm.consent import Request, not_agreed
 from agent_farm.disk import file_lock
 from agent_farm.errors import NotFound, UsageError, meant
 from agent_farm.sessions.butler_file import ScheduleEntry, require_schedule
+from agent_farm.sessions.butlers import FILE_NAME, Butler, roster_directory
 from agent_farm.sessions.cron import last_moment, next_due
 from agent_farm.sessions.database import Database, Row
 
@@ -26,10 +28,6 @@ class Schedule(ScheduleEntry, frozen=True, kw_only=True):
     enabled: bool
     origin: Origin
     looked_until: float
-
-    @property
-    def entry(self) -> ScheduleEntry:
-        return ScheduleEntry(**{name: getattr(self, name) for name in ScheduleEntry.__struct_fields__})
 
     @property
     def next_due(self) -> float | None:
@@ -212,3 +210,23 @@ def _from_file(name: str) -> UsageError:
     return UsageError(
         f"Schedule {name} comes from butler.toml", why="Change it there; it can be enabled or disabled."
     )
+
+
+def schedule_request(root: Path, butler: str, schedule: ScheduleEntry) -> Request:
+    """A schedule of a butler.toml, to be agreed to before it fires."""
+    zone = f" ({schedule.timezone})" if schedule.timezone else ""
+    place = f" in {schedule.cwd}" if schedule.cwd else ""
+    file = roster_directory(root) / butler / FILE_NAME
+    origin = f"{file.relative_to(root)} schedule {schedule.name}"
+    return Request(origin, f"{schedule.cron}{zone}{place}: {schedule.prompt}")
+
+
+def waiting_requests(root: Path, butler: Butler) -> list[Request]:
+    """What of the butler's own directory nobody has agreed to."""
+    schedules = [schedule_request(root, butler.name, entry) for entry in butler.schedules]
+    return not_agreed(root, [*butler.requests, *schedules])
+
+
+def may_fire(root: Path, butler: str, schedule: Schedule) -> bool:
+    """One that a person or a tool made was agreed to by that."""
+    return schedule.origin == "tool" or not not_agreed(root, [schedule_request(root, butler, schedule)])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 TRACEPARENT = re.compile(r"(?P<version>[0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?")
@@ -51,28 +52,23 @@ def start_export(environ: Mapping[str, str], service: str) -> Callable[[], None]
 @contextmanager
 def span(name: str, **attributes: str | int | bool) -> Iterator[None]:
     """A child of the current span; nothing at all while nobody traces."""
-    if not _in_use():
+    trace = _tracing()
+    if trace is None:
         yield
         return
-    from opentelemetry import trace
-
     with trace.get_tracer("agent_farm").start_as_current_span(name, attributes=attributes):
         yield
 
 
 def note(attributes: Mapping[str, str | int | float | None]) -> None:
     """On the current span; None is left out."""
-    if _in_use():
-        from opentelemetry import trace
-
+    if trace := _tracing():
         known = {name: value for name, value in attributes.items() if value is not None}
         trace.get_current_span().set_attributes(known)
 
 
 def mark_failed(reason: str) -> None:
-    if _in_use():
-        from opentelemetry import trace
-
+    if trace := _tracing():
         trace.get_current_span().set_status(trace.StatusCode.ERROR, reason)
 
 
@@ -87,12 +83,9 @@ def parse_traceparent(text: str | None) -> Trace | None:
 
 def current_trace() -> Trace | None:
     """The active trace in W3C form, else the caller's as it was given, or None."""
-    if not _in_use():
-        return _GIVEN.get()
-    from opentelemetry import trace
-
-    context = trace.get_current_span().get_span_context()
-    if not context.is_valid:
+    trace = _tracing()
+    context = trace.get_current_span().get_span_context() if trace else None
+    if context is None or not context.is_valid:
         return _GIVEN.get()
     trace_id = f"{context.trace_id:032x}"
     return Trace(trace_id, f"00-{trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}")
@@ -115,7 +108,7 @@ def continued(traceparent: str | None) -> Iterator[None]:
 
 @contextmanager
 def _attached(given: Trace) -> Iterator[None]:
-    if not _in_use():
+    if _tracing() is None:
         yield
         return
     from opentelemetry import context
@@ -129,5 +122,6 @@ def _attached(given: Trace) -> Iterator[None]:
         context.detach(token)
 
 
-def _in_use() -> bool:
-    return "opentelemetry.trace" in sys.modules
+def _tracing() -> Any:
+    """The library, where somebody uses it."""
+    return sys.modules.get("opentelemetry.trace")

@@ -5,61 +5,50 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
+from agent_farm.runtimes.result import ToolCall
 from agent_farm.sessions.database import Database, on_its_thread
 
 KEPT_CHARACTERS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class ServedCall:
-    name: str
-    input: Mapping[str, Any]
-    result: str | None
-    failed: bool
-
-
-def served_calls(query: Callable[[str, tuple[str]], Iterable[Any]], caller: str) -> list[ServedCall]:
+def served_calls(query: Callable[[str, tuple[str]], Iterable[Any]], caller: str) -> list[ToolCall]:
     """`query` is a database's, or the `execute` of an open transaction."""
     rows = query(
         "SELECT name, input, result, failed FROM served_calls WHERE caller = ? ORDER BY number", (caller,)
     )
     return [
-        ServedCall(row["name"], json.loads(row["input"]), row["result"], bool(row["failed"])) for row in rows
+        ToolCall(row["name"], json.loads(row["input"]), row["result"], bool(row["failed"])) for row in rows
     ]
 
 
 @on_its_thread
-def record_served_call(database: Database, caller: str, call: ServedCall, seconds: float) -> None:
+def record_served_call(database: Database, caller: str, call: ToolCall, seconds: float) -> None:
+    given = json.dumps(dict(call.input))
     result = None if call.result is None else call.result[:KEPT_CHARACTERS]
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (caller, call.name, json.dumps(dict(call.input)), result, int(call.failed), time.time(), seconds),
+            (caller, call.name, given, result, int(call.is_error), time.time(), seconds),
         )
 
 
-def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ServedCall]) -> list[dict[str, Any]]:
+def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ToolCall]) -> list[dict[str, Any]]:
     """All calls once: a served call that the runtime reported too is marked `served`, others are added."""
     calls = [dict(call) for call in reported]
     for call in served:
         twin = next((known for known in calls if "served" not in known and _same(known, call)), None)
         if twin is None:
-            twin = {
-                "name": call.name,
-                "input": dict(call.input),
-                "result": call.result,
-                "is_error": call.failed,
-            }
+            twin = asdict(call)
             calls.append(twin)
         twin["served"] = True
     return calls
 
 
-def _same(reported: Mapping[str, Any], served: ServedCall) -> bool:
+def _same(reported: Mapping[str, Any], served: ToolCall) -> bool:
     """Runtimes prefix a server's tools: mcp__farm__state_set, mcp_farm-1_state_set, farm.state_set."""
     name = str(reported.get("name", ""))
     matches = name == served.name or (

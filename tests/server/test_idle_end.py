@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.server.activity import Activity
 from agent_farm.server.address import load_address, server_files
-from agent_farm.server.idle import is_idle
+from agent_farm.server.idle import Activity, is_idle
 from agent_farm.server.launching import has_crashed, running_server
 from agent_farm.server.stopping import stop_server
 from agent_farm.sessions.butlers import ScheduleEntry

@@ -98,7 +98,7 @@ def test_with_two_in_the_roster_the_farm_keeps_its_own(tmp_path: Path) -> None:
         ("[butler]\nmax_concurrent_sessions = 0", "at least 1"),
         ('[butler.env]\nrequired = "A"', r"butler\.env\.required must list"),
         ('[butler.env]\nrequired = ["A B"]', r"butler\.env\.required must list"),
-        ('[[butler.schedule]]\nname = "a b"\ncron = "x"\nprompt = "x"', r"butler\.schedule\.name is 'a b'"),
+        ('[[butler.schedule]]\nname = "a b"\ncron = "x"\nprompt = "x"', "schedule a b: 'a b' cannot be"),
         ('[[butler.schedule]]\nname = "a"\nprompt = "x"', r"butler\.schedule\.cron must be a string"),
         ('[butler]\nschedule = "daily"', r"butler\.schedule must be tables"),
         ('[butler]\ntransport = "stdio"', r"butler\.transport must be http or sse"),

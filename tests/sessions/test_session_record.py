@@ -13,7 +13,7 @@ from agent_farm.runtimes.result import Failure, RuntimeResult, ToolCall, Usage
 from agent_farm.sessions.records import session_complete, session_create, session_start
 from agent_farm.sessions.runner import ended
 from agent_farm.sessions.session import Session, SessionRequest
-from agent_farm.sessions.tool_calls import ServedCall, merge_calls, record_served_call
+from agent_farm.sessions.tool_calls import merge_calls, record_served_call
 from tests.sessions.loop import in_loop
 from tests.sessions.records import Records
 from tests.sessions.stage import Call, make_stage
@@ -149,9 +149,7 @@ async def test_calls_the_server_served_are_on_record_once(tmp_path: Path) -> Non
     async def act(call: Call) -> RuntimeResult:
         session = call.env["AF_SESSION"]
         for name in ("state_set", "trigger"):
-            await record_served_call(
-                stage.database, session, ServedCall(name, {"key": name}, "ok", False), 0.1
-            )
+            await record_served_call(stage.database, session, ToolCall(name, {"key": name}, "ok", False), 0.1)
         return RuntimeResult(tool_calls=(ToolCall("mcp__health__state_set", {"key": "state_set"}, "ok"),))
 
     stage = make_stage(tmp_path, act)
@@ -161,7 +159,7 @@ async def test_calls_the_server_served_are_on_record_once(tmp_path: Path) -> Non
 
 
 def test_two_equal_served_calls_stay_two() -> None:
-    served = [ServedCall("state_get", {"key": "a"}, "1", False)] * 2
+    served = [ToolCall("state_get", {"key": "a"}, "1", False)] * 2
     merged = merge_calls(({"name": "state_get", "input": {"key": "a"}},), served)
     assert len(merged) == 2
     assert not any(call["name"] == "restate_get" for call in merge_calls((), served))

@@ -17,7 +17,7 @@ import msgspec
 
 from agent_farm.ask.agents import DEFAULT_AGENT, Agent, agent_from, shipped_agents
 from agent_farm.disk import file_lock, make_directory, replace_file
-from agent_farm.errors import DamagedFile, NotFound, nearest
+from agent_farm.errors import DamagedFile, NotFound, there_are
 from agent_farm.inside import NotReadable, read_plain
 
 _LOCK_SECONDS = 20.0
@@ -73,11 +73,9 @@ class ConfigManager:
         shipped = shipped_agents()
         if wanted in shipped:
             return shipped[wanted]
-        names = self.agent_names
-        close = nearest(wanted, names)
         raise NotFound(
             f"No agent {wanted}",
-            why=f"There are: {', '.join(names)}" + (f"; did you mean {close}?" if close else ""),
+            why=there_are(wanted, self.agent_names),
             hint="af ask --help" if name else f'set "defaultAgent" in {self.path}',
         )
 

@@ -20,7 +20,7 @@ from agent_farm.ask.targets import (
     require_path,
     without_password,
 )
-from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, nearest
+from agent_farm.errors import AgentFarmError, DamagedFile, NotFound, UsageError, there_are
 
 Narrate = Callable[[str], None]
 
@@ -88,11 +88,9 @@ class SourcesManager:
         entries = self.config.sources
         if name not in entries:
             names = [*entries, *self.config.groups]
-            close = nearest(name, names)
             raise NotFound(
                 f"Source not found: {name}",
-                why=(f"There are: {', '.join(names)}" if names else "No sources are configured")
-                + (f"; did you mean {close}?" if close else ""),
+                why=there_are(name, names) if names else "No sources are configured",
                 hint="af sources list" if names else "af sources add NAME PATH|URL",
             )
         return self._source(name, entries[name])

@@ -13,10 +13,10 @@ from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.operation import Answer, Context, Nothing, Request
-from agent_farm.runtimes.base import require_model
+from agent_farm.runtimes.base import require_adapter, require_model
 from agent_farm.runtimes.external_config import runtime_file_problem
 from agent_farm.runtimes.origin import agree_by_name, repository_program
-from agent_farm.runtimes.runtime_check import Finding, check_runtime, require_runtime
+from agent_farm.runtimes.runtime_check import Finding, check_runtime
 from agent_farm.runtimes.survey import RuntimeFound, survey_runtimes
 
 
@@ -62,7 +62,7 @@ class Checked(Answer):
 )
 def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
     farm = context.farm_if_there
-    adapter = require_runtime(request.name, farm.root if farm else None)
+    adapter = require_adapter(request.name, farm.root if farm else None)
     if farm:
         _agree(farm, context, request)
     own = farm.settings.runtime(request.name) if farm else None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_farm.errors import AgentFarmError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from agent_farm.errors import AgentFarmError
     from agent_farm.runtimes.base import RuntimeAdapter as RuntimeAdapter
     from agent_farm.runtimes.claude_code import ClaudeCodeAdapter as ClaudeCodeAdapter
     from agent_farm.runtimes.codex import CodexAdapter as CodexAdapter
@@ -56,7 +57,11 @@ ADAPTERS = {
 
 def adapter_names(root: Path | None = None) -> tuple[str, ...]:
     """The shipped runtimes, then those that the repository at `root` declares in agent_runtime.json."""
-    return (*ADAPTERS, *(name for name in _declared(root) if name not in ADAPTERS))
+    try:
+        declared = tuple(_declared(root))
+    except AgentFarmError:  # it is said where one of them is wanted
+        declared = ()
+    return (*ADAPTERS, *(name for name in declared if name not in ADAPTERS))
 
 
 def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
@@ -64,17 +69,14 @@ def get_adapter(name: str, root: Path | None = None) -> RuntimeAdapter:
     if name in ADAPTERS:
         adapter: RuntimeAdapter = _load(*ADAPTERS[name])()
         return adapter
-    if name in _declared(root):
+    if runtime := _declared(root).get(name):
         from agent_farm.runtimes.acp_config import AcpRuntime
-        from agent_farm.runtimes.external_config import load_external_runtime
 
-        assert root is not None
-        runtime = load_external_runtime(root, name)
+        if isinstance(runtime, AgentFarmError):
+            raise runtime
         kind = ("acp", "AcpAdapter") if isinstance(runtime, AcpRuntime) else ("external", "ExternalAdapter")
         declared: RuntimeAdapter = _load(*kind)(runtime)
         return declared
-    if problem := _problem(root):
-        raise problem
     raise ValueError(f"Unknown runtime {name!r}. Available: {', '.join(adapter_names(root))}")
 
 
@@ -105,17 +107,9 @@ def _load(module: str, name: str) -> Any:
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 
-def _declared(root: Path | None) -> tuple[str, ...]:
+def _declared(root: Path | None) -> Mapping[str, Any]:
     if root is None or not (root / "agent_runtime.json").exists():
-        return ()
+        return {}
     from agent_farm.runtimes.external_config import declared_runtimes
 
-    return () if _problem(root) else tuple(declared_runtimes(root))
-
-
-def _problem(root: Path | None) -> AgentFarmError | None:
-    if root is None or not (root / "agent_runtime.json").exists():
-        return None
-    from agent_farm.runtimes.external_config import runtime_file_problem
-
-    return runtime_file_problem(root)
+    return declared_runtimes(root)

@@ -16,8 +16,9 @@ import tomli_w
 from msgspec import structs
 
 from agent_farm.disk import replace_file
-from agent_farm.errors import AgentFarmError, ToolMissing, UsageError
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, there_are
 from agent_farm.launch import Launch, is_no_option
+from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.bounds import NONE, Bounds
 from agent_farm.runtimes.cli import PERMISSIONS as PERMISSIONS
 from agent_farm.runtimes.cli import Cli, Start
@@ -34,6 +35,14 @@ def require_model(model: str | None) -> str | None:
     if model is not None and not is_no_option(model):
         raise UsageError(f"{model!r} cannot be the name of a model", hint="af config list")
     return model
+
+
+def require_adapter(name: str, root: Path | None) -> RuntimeAdapter:
+    try:
+        return get_adapter(name, root)
+    except ValueError as error:
+        why = there_are(name, adapter_names(root))
+        raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
 
 
 def no_runtime(problems: Sequence[str], *, hint: str) -> ToolMissing:

@@ -15,10 +15,10 @@ from agent_farm.runtimes.codex_lock import (
     foreign_settings_off,
     inline_toml,
     key_of,
+    offered_models,
     provider_keys,
     servers_off,
 )
-from agent_farm.runtimes.codex_offers import offered_models
 from agent_farm.runtimes.engine import CliAdapter
 from agent_farm.runtimes.environment import MCP_TOKEN
 from agent_farm.runtimes.foreign import directories_between

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_farm.errors import DamagedFile
+from agent_farm.runtimes.asking import heard
 from agent_farm.runtimes.foreign import load_json, load_toml, table
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _MACHINE = Path("/etc/codex/config.toml")
+_SECONDS = 5.0
+_CATALOG = ("debug", "models", "--bundled")
 
 
 def config_home(env: Mapping[str, str]) -> Path:
@@ -105,6 +110,33 @@ def _configurations(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
                 why=f"{error}; its MCP servers cannot be switched off",
                 hint=f"$EDITOR {path}",
             ) from error
+
+
+def offered_models(command: Sequence[str], env: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Model → the one that codex offers for it when it starts, in a dialog in which Enter would take that.
+
+    An offer that is marked as seen is not made. Which there are, codex says itself: the catalog in its
+    program, and a newer one that a login has fetched.
+    """
+    offers = _offers(_bundled(command, {**env, "CODEX_HOME": str(home)}))
+    return offers if key_of(env) else offers | _offers(load_json(config_home(env) / "models_cache.json"))
+
+
+def _bundled(command: Sequence[str], env: Mapping[str, str]) -> Mapping[str, Any]:
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        done = heard([*command, *_CATALOG], cwd="/", env=env, seconds=_SECONDS)
+        loaded = {} if done.returncode else json.loads(done.stdout)
+        return loaded if isinstance(loaded, dict) else {}
+    return {}
+
+
+def _offers(catalog: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    with suppress(KeyError, TypeError):  # another form, of another version
+        for model in catalog.get("models") or ():
+            if offer := model.get("upgrade"):
+                found[str(model["slug"])] = str(offer["model"])
+    return found
 
 
 def inline_toml(value: object) -> str:

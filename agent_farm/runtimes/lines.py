@@ -7,19 +7,33 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes.cli import Start
-from agent_farm.runtimes.reading import refused_reading
 from agent_farm.runtimes.result import Failure, FailureKind, RuntimeResult, ToolCall, Usage, failure_of
 
 if TYPE_CHECKING:
     from agent_farm.runtimes.process import Ended
 
 Event = Mapping[str, Any]
+
+# what the CLIs call the tools that look at files
+_TOOLS = re.compile(
+    r"(?i)(read|view|grep|glob|ls|list|search|notebook)"
+    r"|(read|read_many|search|list|view)_(files?|file_content|directory)|grep_search|list_dir"
+)
+_SHELLS = re.compile(r"(?i)bash|shell|(run_)?shell_command|local_shell|exec_command|command_execution")
+_READERS = re.compile(
+    r"\s*(cd\s[^&;|]*(&&|;)\s*)?(cat|grep|rg|ls|find|head|tail|sed|awk|wc|tree|less|stat|file)\b"
+)
+# in their words
+_REFUSED = re.compile(
+    r"(?i)haven't granted|requires? approval|was blocked|permission (to use .* )?(has been )?denied|denied by"
+    r"|not in workspace|outside the allowed|a rule which prevents|permission settings|rejected permission"
+)
 
 
 class LineParser(ABC):
@@ -143,6 +157,25 @@ class LineParser(ABC):
         if not self.output.strip() and not self.calls:
             return Failure("failed", "it ended with nothing said and nothing done")
         return None
+
+
+def refused_reading(calls: Sequence[ToolCall]) -> str | None:
+    """What the first refusal said, when there were reads and none of them was let through.
+
+    Such a run has seen nothing of what it was asked about, whatever it says.
+    """
+    reads = [call for call in calls if _reads(call)]
+    refusals = [call for call in reads if call.is_error and _REFUSED.search(call.result or "")]
+    if not reads or len(refusals) < len(reads):
+        return None
+    return " ".join((refusals[0].result or "").split())[:300]
+
+
+def _reads(call: ToolCall) -> bool:
+    if _TOOLS.fullmatch(call.name):
+        return True
+    command = next((call.input[key] for key in ("command", "cmd", "input") if key in call.input), "")
+    return bool(_SHELLS.fullmatch(call.name)) and bool(_READERS.match(str(command)))
 
 
 def turn_limit(turns: int) -> str:

@@ -15,8 +15,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from agent_farm.errors import UsageError, nearest
-from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
@@ -37,14 +35,6 @@ class Finding:
     what: str
     good: bool
     detail: str = ""
-
-
-def require_runtime(name: str, root: Path | None) -> RuntimeAdapter:
-    try:
-        return get_adapter(name, root)
-    except ValueError as error:
-        close = nearest(name, adapter_names(root))
-        raise UsageError(str(error), hint=f"af runtimes check {close}" if close else "af runtimes") from error
 
 
 def check_runtime(

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
+from agent_farm.runtimes.asking import heard
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.lines import last_line
@@ -52,24 +53,15 @@ def _version(
         return None, None
     own = allowed_environment(env, key_names=())
     try:
-        done = subprocess.run(
-            [*found, "--version"],
-            env=own,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = heard([*found, "--version"], cwd="/", env=own, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
         return None, f"{found[0]} --version does not end"
     except OSError as error:
         return None, f"{found[0]} cannot be started: {error.strerror}"
-    number = re.search(r"\d+\.\d+\.\d+\S*", done.stdout)
+    output, complaint = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    number = re.search(r"\d+\.\d+\.\d+\S*", output)
     if number is None or done.returncode:
-        said = last_line(done.stderr) or last_line(done.stdout) or f"exit code {done.returncode}"
+        said = last_line(complaint) or last_line(output) or f"exit code {done.returncode}"
         return None, f"{found[0]} --version fails: {said}"
     version = number[0].rstrip(".")
     return version, None if command else adapter.version_problem(version)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.disk import read_plain
+from agent_farm.runtimes.asking import heard
 
 _SECONDS = 5.0
 _LONGEST = 16_384  # bytes of a file that holds one path
@@ -60,15 +61,7 @@ def identity_environment(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     asked = {name: env[name] for name in ("PATH", "HOME") if name in env}
     asked |= {name: os.environ[name] for name in _CALLERS if name in os.environ}
     try:
-        done = subprocess.run(
-            _ASK,
-            cwd=cwd,
-            env=asked,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = heard(_ASK, cwd=cwd, env=asked, seconds=_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return {}
     found = dict(entry.partition("\n")[::2] for entry in done.stdout.decode("utf-8", "replace").split("\0"))

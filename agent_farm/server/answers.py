@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_farm.errors import AgentFarmError, as_farm_error, error_of
@@ -16,6 +17,16 @@ _log = logging.getLogger(__name__)
 # What an expected failure is in HTTP; any other one is a conflict with how things are.
 _STATUS = {"usage": 400, "not-found": 404, "bug": 500}
 _OTHER = 409
+
+
+async def body_of(request: Request, most: int) -> bytes | None:
+    """None where it holds more than that many bytes: the rest is not read."""
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > most:
+            return None
+    return bytes(data)
 
 
 def answer(document: Mapping[str, Any], status: int = 200) -> Response:

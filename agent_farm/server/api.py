@@ -16,7 +16,7 @@ from agent_farm.errors import UsageError
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.requests import list_fields, read_request
 from agent_farm.server.answering import Tell, answer_to, context_for
-from agent_farm.server.answers import answer_error, encode, error_document, expected, refuse
+from agent_farm.server.answers import answer_error, body_of, encode, error_document, expected, refuse
 from agent_farm.server.auth import caller_of
 from agent_farm.server.client import LINES
 from agent_farm.sessions.running_butlers import RunningButlers
@@ -42,13 +42,14 @@ async def _respond(operation: Operation[Any, Any], butlers: RunningButlers, requ
         )
 
     try:
-        asked = await _read(operation, request)
+        data = await body_of(request, MOST_BYTES)
+        if data is None:
+            return refuse(413, "too-large", f"The body is larger than {MOST_BYTES} bytes")
+        asked = _read(operation, request, data)
         if LINES in request.headers.get("accept", ""):
             lines = _lines(operation.name, lambda tell: answered(asked, tell))
             return StreamingResponse(lines, media_type=LINES)
         return Response(encode(await answered(asked)), media_type="application/json")
-    except _TooLarge:
-        return refuse(413, "too-large", f"The body is larger than {MOST_BYTES} bytes")
     except Exception as error:
         return answer_error(expected(error, operation.name))
 
@@ -78,14 +79,10 @@ async def _lines(
             await work
 
 
-class _TooLarge(Exception):
-    pass
-
-
-async def _read(operation: Operation[Any, Any], request: Request) -> Any:
+def _read(operation: Operation[Any, Any], request: Request, data: bytes) -> Any:
     if operation.effect == "reads":
         return read_request(operation, _query(request, list_fields(operation.request)), lax=True)
-    document = _parsed(await _bytes(request))
+    document = _parsed(data)
     if not isinstance(document, dict):
         raise UsageError("The body must be a JSON object")
     return read_request(operation, document)
@@ -97,15 +94,6 @@ def _query(request: Request, lists: Collection[str]) -> dict[str, Any]:
     for name, value in request.query_params.multi_items():
         found.setdefault(name, []).append(value)
     return {name: values if name in lists else values[-1] for name, values in found.items()}
-
-
-async def _bytes(request: Request) -> bytes:
-    data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > MOST_BYTES:
-            raise _TooLarge
-    return bytes(data)
 
 
 def _parsed(data: bytes) -> object:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.server.answers import answer, answer_error, refuse
+from agent_farm.server.answers import answer, answer_error, body_of, refuse
 from agent_farm.server.auth import caller_of, listening_port
 from agent_farm.server.login_pages import LoginPages
 from agent_farm.server.logins import TICKET_SECONDS, Logins
@@ -75,13 +75,8 @@ def _login(request: Request) -> str | None:
 
 async def _document(request: Request) -> dict[str, object]:
     """Empty, whatever else was sent."""
-    data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > _MOST_BYTES:
-            return {}
     try:
-        document = json.loads(data)
+        document = json.loads(await body_of(request, _MOST_BYTES) or b"")
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

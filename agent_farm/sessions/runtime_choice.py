@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import cast, get_args
 
 from agent_farm.consent import Ask, require_consent
-from agent_farm.errors import NotFound, ToolMissing, UsageError, there_are
-from agent_farm.runtimes import ADAPTERS, adapter_names, get_adapter
-from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, require_model
+from agent_farm.errors import NotFound, ToolMissing, UsageError
+from agent_farm.runtimes import ADAPTERS, get_adapter
+from agent_farm.runtimes.base import Permissions, RuntimeAdapter, no_runtime, require_adapter, require_model
 from agent_farm.runtimes.bounds import Bounds
 from agent_farm.runtimes.origin import agree_by_name, runtime_requests
 from agent_farm.sessions.butlers import Butler, configured_runtime, transport_problem
@@ -61,7 +61,7 @@ def choose(
     settings = open_settings(root, environ)
     settings.require_good()
     name = request.runtime or butler.runtime or configured_runtime(root, settings)
-    adapter = _named(root, name) if name else _first_usable(butler, credentials, environ)
+    adapter = require_adapter(name, root) if name else _first_usable(butler, credentials, environ)
     if problem := transport_problem(adapter, butler.transport):
         raise UsageError(f"{butler.name} serves its sessions over {butler.transport}", why=problem)
     own = settings.runtime(adapter.name)
@@ -116,14 +116,6 @@ def _own_model(settings: Settings, butler: Butler, name: str, *, named: bool) ->
         or (butler.model if is_butlers else None)
         or (settings.text("spawn.model") if is_farms else None)
     )
-
-
-def _named(root: Path, name: str) -> RuntimeAdapter:
-    try:
-        return get_adapter(name, root)
-    except ValueError as error:
-        why = there_are(name, adapter_names(root))
-        raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
 
 
 def _first_usable(butler: Butler, credentials: CredentialStore, environ: Mapping[str, str]) -> RuntimeAdapter:

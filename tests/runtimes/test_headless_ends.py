@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import RuntimeResult, get_adapter
+from agent_farm.runtimes.lines import refused_reading
 from agent_farm.runtimes.mcp_config import as_servers
-from agent_farm.runtimes.reading import refused_reading
 from agent_farm.runtimes.result import ToolCall
 
 DENIED = "Claude requested permissions to read from /x, but you haven't granted it yet."

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
+from agent_farm.runtimes.asking import heard
 
 # What lies in the tree names no program that runs here, and what is set in a git hook leads nowhere else.
 _NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -46,14 +47,9 @@ def _git(place: Path, *words: str) -> str:
     """OSError with what git said."""
     env = {k: value for k, value in os.environ.items() if not k.startswith("GIT_") or k in _CONFIGURATION}
     try:
-        done = subprocess.run(
-            ["git", *_NO_PROGRAMS, *words],
-            cwd=place,
-            env={**env, "GIT_OPTIONAL_LOCKS": "0"},  # an agent's own git must not find a lock of ours
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=60,
+        # an agent's own git must not find a lock of ours
+        done = heard(
+            ["git", *_NO_PROGRAMS, *words], cwd=place, env={**env, "GIT_OPTIONAL_LOCKS": "0"}, seconds=60
         )
     except subprocess.TimeoutExpired as error:
         raise OSError(f"git {words[0]}: {error}") from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import STATE_NAME
+from agent_farm.runtimes.asking import heard
 from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
 _STATUSES = ("pending", "active", "completed", "failed")
@@ -81,20 +82,11 @@ class Session:
 
     def _call(self, *words: str) -> str:
         try:
-            done = subprocess.run(
-                [*self.command, *words],
-                cwd=self.cwd,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
-                check=False,
-            )
+            done = heard([*self.command, *words], cwd=self.cwd, seconds=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise AdapterFailed(f"{self.name} {words[0]}: {error}") from error
         if done.returncode:
-            said = done.stderr.strip().splitlines()
+            said = done.stderr.decode(errors="replace").strip().splitlines()
             why = said[-1][:500] if said else "it said nothing"
             raise AdapterFailed(f"{self.name} {words[0]} ended with {done.returncode}: {why}")
-        return done.stdout.strip()
+        return done.stdout.decode(errors="replace").strip()

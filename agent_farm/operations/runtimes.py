@@ -62,7 +62,7 @@ class Checked(Answer):
 )
 def runtimes_check(context: Context, request: RuntimesCheck) -> Checked:
     farm = context.farm_if_there
-    adapter = require_adapter(request.name, farm.root if farm else None)
+    adapter = require_adapter(request.name, farm.root if farm else None, command="af runtimes check")
     if farm:
         _agree(farm, context, request)
     own = farm.settings.runtime(request.name) if farm else None

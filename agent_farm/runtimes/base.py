@@ -16,7 +16,7 @@ import tomli_w
 from msgspec import structs
 
 from agent_farm.disk import replace_file
-from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, there_are
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, nearest, there_are
 from agent_farm.launch import Launch, is_no_option
 from agent_farm.runtimes import adapter_names, get_adapter
 from agent_farm.runtimes.bounds import NONE, Bounds
@@ -37,12 +37,15 @@ def require_model(model: str | None) -> str | None:
     return model
 
 
-def require_adapter(name: str, root: Path | None) -> RuntimeAdapter:
+def require_adapter(name: str, root: Path | None, *, command: str | None = None) -> RuntimeAdapter:
+    """`command` is to be tried with the name that was probably meant."""
     try:
         return get_adapter(name, root)
     except ValueError as error:
-        why = there_are(name, adapter_names(root))
-        raise UsageError(f"No runtime {name}", why=why, hint="af runtimes") from error
+        names = adapter_names(root)
+        close = nearest(name, names)
+        hint = f"{command} {close}" if command and close else "af runtimes"
+        raise UsageError(f"No runtime {name}", why=there_are(name, names), hint=hint) from error
 
 
 def no_runtime(problems: Sequence[str], *, hint: str) -> ToolMissing:

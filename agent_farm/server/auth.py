@@ -190,11 +190,7 @@ def _foreign(scope: Scope, headers: Headers, host: str, *, has_token: bool) -> s
 
 
 def _is_own(origin: str, host: str) -> bool:
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.netloc == host and not parts.path
+    return origin in (f"http://{host}", f"https://{host}")
 
 
 def _is_foreign_to_loopback(headers: Headers) -> bool:

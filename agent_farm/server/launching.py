@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ def python_argv(module: str, *words: str) -> list[str]:
 def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:
     make_directory(files.address.parent)
     require_token(files)
-    _turn_log(files.log)
+    turn_log(files.log)
     env = server_environment(environ, declared_variables(root))
     _wait_for_the_last_one(files)
     with ExitStack() as stack:
@@ -157,7 +158,7 @@ def _launch(
 ) -> subprocess.Popen[bytes]:
     descriptors = [lock, *(opened.fileno() for opened in sockets)]
     server = python_argv("agent_farm.server.serving", str(root), *map(str, descriptors))
-    with open(files.log, "ab") as log:
+    with open(files.log, "ab", opener=partial(os.open, mode=0o600)) as log:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(SUPERVISOR), ",".join(map(str, descriptors)), *server],
             cwd=root,
@@ -172,8 +173,8 @@ def _launch(
     return process
 
 
-def turn_running_log(log: Path) -> None:
-    """The same while it is written to: whoever appends goes on in the emptied file."""
+def turn_log(log: Path) -> None:
+    """Also while it is written to: whoever appends goes on in the emptied file."""
     with suppress(OSError):
         if log.stat().st_size > LOG_LIMIT:
             from shutil import copyfile
@@ -181,10 +182,3 @@ def turn_running_log(log: Path) -> None:
             copyfile(log, log.with_suffix(".log.1"))
             os.chmod(log.with_suffix(".log.1"), 0o600)
             os.truncate(log, 0)
-
-
-def _turn_log(log: Path) -> None:
-    with suppress(FileNotFoundError):
-        if log.stat().st_size > LOG_LIMIT:
-            os.replace(log, log.with_suffix(".log.1"))
-    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))

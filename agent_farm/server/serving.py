@@ -32,7 +32,7 @@ from agent_farm.server.address import (
 )
 from agent_farm.server.connections import bounded_protocol
 from agent_farm.server.idle import Activity, is_idle
-from agent_farm.server.launching import turn_running_log
+from agent_farm.server.launching import turn_log
 from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
@@ -128,7 +128,7 @@ class RunningServer:
             await asyncio.sleep(LOOK_SECONDS)
             if not self.files.address.exists():
                 break
-            turn_running_log(self.files.log)
+            turn_log(self.files.log)
         _log.info("%s is gone", self.files.address)
 
     async def _start_waiting(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -56,8 +57,9 @@ class RunningButler:
     _started: set[asyncio.Task[SpawnerResult]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        agreed = partial(may_fire, self.root, self.name)
         self.scheduler = Scheduler(
-            self.schedules, self._fire, refresh=self._refresh_for_schedules, may_fire=self._may_fire
+            self.schedules, self._fire, refresh=self._refresh_for_schedules, may_fire=agreed
         )
 
     @property
@@ -174,9 +176,6 @@ class RunningButler:
             await self.refresh()
         except AgentFarmError as error:
             log_failure(_log, self.name, error)
-
-    def _may_fire(self, schedule: Schedule) -> bool:
-        return may_fire(self.root, self.name, schedule)
 
     def _watched(self, observer: Observer | None) -> Callable[[Progress], None]:
         def observe(progress: Progress) -> None:

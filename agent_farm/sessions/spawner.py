@@ -102,7 +102,7 @@ class Spawner:
         if isinstance(place, str):
             _log.warning("Refused a trigger (%s): %s", request.trigger_source, place)
             return refused(place)
-        session = self._session(session_id or self._new_id(), request, chosen)
+        session = self._chosen(session_id or self._new_id(), request, chosen)
         task = asyncio.create_task(self._serve(session, chosen, place, observer))
         self._tasks[task] = session.id
         task.add_done_callback(partial(self._forget, place))
@@ -115,17 +115,12 @@ class Spawner:
 
     async def reject(self, request: SessionRequest, reason: str) -> SpawnerResult:
         """Put on record what was triggered and cannot be started, where nobody waits to be told."""
-        trace = telemetry.current_trace()
-        new = msgspec.convert(
-            {
-                **msgspec.structs.asdict(request),
-                "id": self._new_id(),
-                "butler": self.butler.name,
-                "runtime": request.runtime or self.butler.runtime or "none",
-                "model": request.model or self.butler.model,
-                "trace_id": trace.trace_id if trace else None,
-            },
-            Session,
+        new = self._session(
+            self._new_id(),
+            request,
+            runtime=request.runtime or self.butler.runtime or "none",
+            model=request.model or self.butler.model,
+            trace_id=telemetry.trace_id(),
         )
         created = await session_create(self.database, new)
         end = msgspec.structs.replace(created, state="failed", success=False, error=reason, failure="failed")
@@ -162,20 +157,20 @@ class Spawner:
         await self._write_ends()
         return not late
 
-    def _session(self, id: str, request: SessionRequest, choice: Choice) -> Session:
-        return Session(
-            **{
-                **msgspec.structs.asdict(request),
-                "id": id,
-                "butler": self.butler.name,
-                "runtime": choice.adapter.name,
-                "model": choice.model,
-                "permissions": choice.permissions,
-                "checkout": str(choice.checkout) if choice.checkout else None,
-                "cwd": request.cwd or str(self.butler.directory),
-                "home": choice.home or id,
-            }
+    def _chosen(self, id: str, request: SessionRequest, choice: Choice) -> Session:
+        return self._session(
+            id,
+            request,
+            runtime=choice.adapter.name,
+            model=choice.model,
+            permissions=choice.permissions,
+            checkout=str(choice.checkout) if choice.checkout else None,
+            cwd=request.cwd or str(self.butler.directory),
+            home=choice.home or id,
         )
+
+    def _session(self, id: str, request: SessionRequest, **known: str | None) -> Session:
+        return Session(**{**msgspec.structs.asdict(request), "id": id, "butler": self.butler.name, **known})
 
     def _cancel(self, task: asyncio.Task[SpawnerResult]) -> None:
         """Once: a second time would cut short the wait for the end of its processes."""
@@ -197,8 +192,7 @@ class Spawner:
             trigger_source=session.trigger_source,
             session_id=session.id,
         ):
-            trace = telemetry.current_trace()
-            session = msgspec.structs.replace(session, trace_id=trace.trace_id if trace else None)
+            session = msgspec.structs.replace(session, trace_id=telemetry.trace_id())
             creating = asyncio.create_task(self._create(session, place, observer))
             try:
                 end = await self._run(creating, choice, place, observer)

@@ -91,6 +91,11 @@ def current_trace() -> Trace | None:
     return Trace(trace_id, f"00-{trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}")
 
 
+def trace_id() -> str | None:
+    trace = current_trace()
+    return trace.trace_id if trace else None
+
+
 @contextmanager
 def continued(traceparent: str | None) -> Iterator[None]:
     """Spans inside belong to the caller's trace; without OpenTelemetry it is passed on. Malformed is none."""

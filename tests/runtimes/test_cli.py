@@ -41,7 +41,7 @@ def test_a_check_of_what_cannot_run_fails(af: Af, repo: Path) -> None:
     assert unknown.returncode == 2
     assert "hint: af runtimes check demo" in unknown.stderr
     nothing_like_it = af("runtimes", "check", "nope").stderr
-    assert nothing_like_it.splitlines()[1:] == ["hint: af runtimes"]
+    assert nothing_like_it.splitlines()[-1] == "hint: af runtimes"
 
 
 def broken(place: Path, name: str, script: str) -> dict[str, str]:

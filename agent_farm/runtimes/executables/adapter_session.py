@@ -30,9 +30,9 @@ class Told(msgspec.Struct, frozen=True):
     """
 
     runtime: str
-    brief: str
-    state: str
-    cwd: str
+    brief: Path
+    state: Path
+    cwd: Path
     base: str | None = None
     before: tuple[str, ...] = ()
     conversation: str | None = None
@@ -49,14 +49,6 @@ class Session:
     @property
     def id(self) -> str:
         return self.directory.name
-
-    @property
-    def brief(self) -> Path:
-        return Path(self.told.brief)
-
-    @property
-    def state(self) -> Path:
-        return Path(self.told.state)
 
     @property
     def prompt_file(self) -> Path:
@@ -120,7 +112,7 @@ class Sessions:
         return None
 
     def create(self, told: Told) -> Session:
-        key = _key(Path(told.brief), Path(told.state))
+        key = _key(told.brief, told.state)
         directory = self.directory / f"{told.runtime}-{key}-{os.urandom(3).hex()}"
         directory.mkdir(mode=0o700)
         session = Session(directory, told)

@@ -65,7 +65,7 @@ def _spawn(name: str, sessions: Sessions, brief: Path, state: Path, prompt: str)
         base = commit_of(place)
         before = tuple(differing_files(place, base)) if base else ()
         chosen = get_adapter(EXECUTABLES[name]).new_conversation_id()
-        session = sessions.create(Told(name, str(brief), str(state), str(place), base, before, chosen))
+        session = sessions.create(Told(name, brief, state, place, base, before, chosen))
         _start(session, _with_brief(prompt, brief, state), "begin")
     return session.id
 
@@ -79,17 +79,18 @@ def _resume(name: str, sessions: Sessions, identity: str, state: Path, prompt: s
         session = sessions.load(identity, name)  # as its last turn left it, which may have ended only now
         if session.told.conversation is None:
             raise _Refused(f"session {identity} ended before it began a conversation; spawn it anew", _FAILED)
-        _start(session.changed(state=str(state)), prompt, "resume")
+        _start(session.changed(state=state), prompt, "resume")
     return f"resumed {identity}"
 
 
 def _start(session: Session, prompt: str, verb: str) -> None:
-    begin_state(session.state, session.brief)
+    state, brief = session.told.state, session.told.brief
+    begin_state(state, brief)
     try:
         session.prompt_file.write_bytes(os.fsencode(prompt))
         _start_turn(session.changed(status="pending"), verb)
     except (OSError, AgentFarmError):
-        end_state(session.state, session.brief, failed=True, artifacts=[])
+        end_state(state, brief, failed=True, artifacts=[])
         raise
 
 

@@ -95,7 +95,7 @@ class _Turn:
             os.environ,
             max_turns=_MOST_TURNS,
             runtime_args=_words_of(session.told.runtime),
-            cwd=Path(session.told.cwd),
+            cwd=session.told.cwd,
             timeout=minutes * 60,
             conversation_id=session.told.conversation,
             resume=verb == "resume",
@@ -115,10 +115,10 @@ class _Turn:
 
     def note_end(self, failed: bool) -> None:
         """Steps, none of which keeps another from being done; the outcome last, as the sign that all are."""
-        session, artifacts = self.session, self._artifacts()
+        session, told, artifacts = self.session, self.session.told, self._artifacts()
         self._try(
             "write the state",
-            lambda: end_state(session.state, session.brief, failed=failed, artifacts=artifacts),
+            lambda: end_state(told.state, told.brief, failed=failed, artifacts=artifacts),
         )
         if self._limits.cleanup:
             self._try("clean up", lambda: session.prompt_file.unlink(missing_ok=True))
@@ -128,12 +128,12 @@ class _Turn:
         self.session = self.session.changed(**facts)
 
     def _artifacts(self) -> list[str]:
-        session, told = self.session, self.session.told
+        told = self.session.told
         if told.base is None:
             return []
-        aside = session.state.parent.glob(f"{session.state.name}.damaged*")
+        aside = told.state.parent.glob(f"{told.state.name}.damaged*")
         try:
-            made = differing_files(Path(told.cwd), told.base, [session.brief, session.state, *aside])
+            made = differing_files(told.cwd, told.base, [told.brief, told.state, *aside])
         except OSError as error:
             self._say(f"artifacts are not known: {error}")
             return []

@@ -63,7 +63,7 @@ def test_unknown_agent_names_the_known_ones(stage: Stage, app: Path) -> None:
     stage.write({"defaultAgent": "claud-code"})
     with pytest.raises(NotFound, match="No agent claud-code") as caught:
         stage.runner.ask(sources=["app"], question="Why?")
-    assert "did you mean claude-code?" in str(caught.value.why)
+    assert "Did you mean claude-code?" in str(caught.value.why)
     assert stage.left() == []
 
 

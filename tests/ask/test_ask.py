@@ -88,7 +88,7 @@ def test_a_group_stands_for_its_sources(stage: Stage, app: Path) -> None:
 def test_unknown_source_is_named_and_nothing_is_made(stage: Stage, app: Path) -> None:
     with pytest.raises(NotFound, match="not found: ap2") as caught:
         stage.runner.ask(sources=["app", "ap2"], question="Why?")
-    assert "did you mean app?" in str(caught.value.why)
+    assert "Did you mean app?" in str(caught.value.why)
     assert not stage.record.exists()
     assert stage.left() == []
 

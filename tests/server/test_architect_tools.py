@@ -37,6 +37,8 @@ async def test_stdio_serves_what_the_architects_token_is_good_for(repo: Path) ->
 async def test_from_spawn_to_prune(repo: Path) -> None:
     async with architect_over_stdio(repo) as architect:
         id = await builder(architect, "[[write:notes.txt]]")
+        late = await architect.refused("wait", {"ids": [id], "states": ["working"], "timeout": 0.5})
+        assert "Not there after 0.5 s" in late
         assert "notes.txt" in (await architect.done("diff", {"id": id}))["diff"]
         assert (await architect.done("conflicts"))["conflicts"] == []
         where = await architect.done("path", {"id": id})
@@ -81,20 +83,6 @@ async def test_what_was_removed_comes_back(repo: Path) -> None:
         assert "has not been removed" in await architect.refused("restore", {"id": id})
         assert (await architect.done("doctor"))["problems"] == 0
         assert (await architect.done("doctor_fix"))["problems"] == 0
-
-
-@in_loop
-async def test_prune_stops_first_where_it_is_told_to(repo: Path) -> None:
-    async with architect_over_stdio(repo) as architect:
-        landed, open_ = (
-            await builder(architect, "[[write:a.txt]]"),
-            await builder(architect, "[[write:b.txt]]"),
-        )
-        await architect.done("merge", {"ids": [landed]})
-        pruned = await architect.done("prune", {"ids": [landed, open_], "stop": True})
-        assert [one["id"] for one in pruned["removed"]] == [landed]
-        assert pruned["refused"][0]["id"] == open_
-        assert (await architect.done("status"))["builders"][0]["status"]["state"] == "idle"
 
 
 @in_loop

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agent_farm.builders.events import read_report
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
@@ -19,7 +17,6 @@ from agent_farm.paths import FarmPaths
 from agent_farm.server.tokens import mint_builder_token
 from tests.conftest import Af
 from tests.gitrepo import commit_files
-from tests.server.architect import architect_over_stdio
 from tests.server.serving import Served, serving
 from tests.sessions.loop import in_loop
 from tests.waiting import wait_until
@@ -176,46 +173,3 @@ def test_a_question_tells_the_person(repo: Path, af: Af) -> None:
         wait_until(lambda: told.exists() and told.read_text(), what="the notification")
         == "waiting|Which one?"
     )
-
-
-@pytest.mark.parametrize("over", ["http", "stdio"])
-def test_the_architects_tools_work_end_to_end(repo: Path, over: str) -> None:
-    @in_loop
-    async def act() -> None:
-        if over == "stdio":
-            async with architect_over_stdio(repo) as architect:
-                await _architect_round(architect.call)
-            return
-        async with serving(repo) as served:
-
-            async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
-                result = await served.call(name, arguments)
-                return result["isError"], result.get("structuredContent") or result["content"][0]["text"]
-
-            await _architect_round(call_tool)
-
-    act()
-
-
-async def _architect_round(call_tool: Any) -> None:
-    failed, spawned = await call_tool("spawn", {"task": "[[write:notes.txt]]", "runtime": "demo"})
-    assert not failed, spawned
-    id = spawned["builder"]["id"]
-    failed, waited = await call_tool("wait", {"ids": [id], "states": ["idle"], "timeout": 30})
-    assert not failed, waited
-    assert waited["builders"][0]["status"]["state"] == "idle"
-    failed, found = await call_tool("status", {})
-    assert [one["id"] for one in found["builders"]] == [id]
-    failed, late = await call_tool("wait", {"ids": [id], "states": ["working"], "timeout": 0.5})
-    assert failed
-    assert "Not there after 0.5 s" in late
-    failed, patch = await call_tool("diff", {"id": id})
-    assert "notes.txt" in patch["diff"]
-    failed, refused = await call_tool("prune", {"ids": [id]})
-    assert failed
-    assert "hint: " in refused
-    failed, sent = await call_tool("send", {"ids": [id], "text": "[[say:again]]"})
-    assert sent["deliveries"][0]["outcome"] == "submitted", sent
-    failed, both = await call_tool("spawn", {"task": "x", "project": "0001"})
-    assert failed
-    assert "Cannot combine --project with task text" in both

@@ -33,7 +33,7 @@ from agent_farm.operations.sessions import (
     log_of,
 )
 from agent_farm.operations.trigger import Triggered
-from agent_farm.sessions.session import Session, SessionShown
+from agent_farm.sessions.session import Session
 
 STATE_STYLES = {
     "running": "green",
@@ -94,7 +94,7 @@ def _show_all(found: FoundSessions) -> None:
         answer(_line(one, terminal_width()))
 
 
-def _line(one: SessionShown, width: int) -> str:
+def _line(one: Session, width: int) -> str:
     state = style(f"{one.state:<11}", STATE_STYLES.get(one.state))
     took = f"{one.duration:.1f}s" if one.duration is not None else "-"
     head = f"{one.id[:8]}  {when(one.created_at)}  "
@@ -106,7 +106,7 @@ def _show_one(found: FoundSession) -> None:
     one = found.session
     first = {"id": one.id, "butler": one.butler, "state": one.state}
     for name, value in {**first, **asdict(one)}.items():
-        if value is not None and name not in ("prompt", "context", "output", "tool_calls"):
+        if value is not None and name not in ("prompt", "context", "output", "tool_calls", "home"):
             answer(f"{name:<15} {when(value) if name.endswith('_at') else printable(str(value))}")
     for name in ("prompt", "output"):
         if text := getattr(one, name):

@@ -21,7 +21,7 @@ from agent_farm.operations.operation import (
 from agent_farm.operations.served import running, whose
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import Limits, prune_sessions
-from agent_farm.sessions.session import SessionShown, SessionState
+from agent_farm.sessions.session import Session, SessionState
 from agent_farm.sessions.stores import open_sessions
 
 SessionId = Annotated[str, Meta(description="Id of a session, or a prefix that only one has")]
@@ -55,7 +55,7 @@ class SessionsList(Request):
 class FoundSessions(Answer):
     """Their texts are cut at 200 characters, and `tool_calls` is a number."""
 
-    sessions: tuple[SessionShown, ...]
+    sessions: tuple[Session, ...]
 
 
 @reads("Show headless sessions, the newest first", who=SESSIONS)
@@ -75,12 +75,12 @@ class SessionsGet(Request):
 
 
 class FoundSession(Answer):
-    session: SessionShown
+    session: Session
 
 
 @reads("Show one session whole, with its tool calls", who=SESSIONS)
 def sessions_get(context: Context, request: SessionsGet) -> FoundSession:
-    return FoundSession(log_of(context).get(request.session_id, butler=_butler(context, None)))
+    return FoundSession(log_of(context).load(request.session_id, butler=_butler(context, None)))
 
 
 class SessionsStop(Request):
@@ -90,7 +90,7 @@ class SessionsStop(Request):
 
 
 class SessionsStopped(OfSeveral):
-    stopped: tuple[SessionShown, ...]
+    stopped: tuple[Session, ...]
 
 
 @served(
@@ -103,7 +103,7 @@ class SessionsStopped(OfSeveral):
     " only end those that it triggered itself.",
 )
 async def sessions_stop(context: Context, request: SessionsStop) -> SessionsStopped:
-    stopped: list[SessionShown] = []
+    stopped: list[Session] = []
     failed: list[Failure] = []
     for id in dict.fromkeys(request.session_ids):
         try:
@@ -115,7 +115,7 @@ async def sessions_stop(context: Context, request: SessionsStop) -> SessionsStop
     return SessionsStopped(tuple(stopped), failed=tuple(failed))
 
 
-async def _end(context: Context, id: str) -> SessionShown:
+async def _end(context: Context, id: str) -> Session:
     butlers = running(context)
     session = await butlers.database.run(require_own, context, id)
     butler = await butlers.database.run(butlers.of, session.butler)
@@ -123,9 +123,9 @@ async def _end(context: Context, id: str) -> SessionShown:
     return await butler.stop(session.id, by)
 
 
-def require_own(context: Context, id: str) -> SessionShown:
+def require_own(context: Context, id: str) -> Session:
     """To a session one that it has triggered."""
-    session = log_of(context).get(id, butler=_butler(context, None))
+    session = log_of(context).load(id, butler=_butler(context, None))
     if context.caller == "session" and session.parent != context.caller_id:
         raise UsageError(f"Session {id} is not one that this session triggered")
     return session

@@ -130,7 +130,7 @@ def _require_modest(context: Context, request: Trigger) -> None:
 def _butler(context: Context, request: Trigger) -> str | None:
     """Whose session it is that goes on, unless another one is named."""
     named = whose(context, request.butler)
-    return log_of(context).get(request.resume).butler if request.resume and named is None else named
+    return log_of(context).load(request.resume).butler if request.resume and named is None else named
 
 
 def session_request(context: Context, request: Trigger) -> SessionRequest:
@@ -148,7 +148,7 @@ def session_request(context: Context, request: Trigger) -> SessionRequest:
 def _asking_session(context: Context) -> str | None:
     """The session that this is asked in: it holds a slot, and must not wait for one as well."""
     with suppress(AgentFarmError):
-        if context.inside and log_of(context).get(context.inside).state == "running":
+        if context.inside and log_of(context).load(context.inside).state == "running":
             return context.inside
     return None
 

@@ -12,7 +12,7 @@ import msgspec
 
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.sessions.database import Database, Row, on_its_thread
-from agent_farm.sessions.session import Session, SessionShown
+from agent_farm.sessions.session import Session
 from agent_farm.sessions.tool_calls import merge_calls, served_calls
 
 INTERRUPTED = "Interrupted: the process that ran it is gone"
@@ -127,7 +127,7 @@ class SessionLog:
         source: str | None = None,
         since: float | None = None,
         limit: int = 50,
-    ) -> list[SessionShown]:
+    ) -> list[Session]:
         """The newest first: texts as one line, cut, tool calls as their number. `limit` 0 gives all."""
         conditions: list[str] = ["1"]
         values: list[Any] = []
@@ -146,7 +146,7 @@ class SessionLog:
             f"SELECT {_SHORT} FROM sessions WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?",
             (*values, limit or -1),
         )
-        return [_shortened(_session(row).shown) for row in rows]
+        return [_shortened(_session(row)) for row in rows]
 
     def count(self, butler: str, state: str) -> int:
         rows = self.database.query(
@@ -183,10 +183,6 @@ class SessionLog:
             session = msgspec.structs.replace(session, tool_calls=so_far)
         return session
 
-    def get(self, session_id: str, *, butler: str | None = None) -> SessionShown:
-        """The whole record."""
-        return self.load(session_id, butler=butler).shown
-
 
 def _columns(session: Session) -> Mapping[str, Any]:
     """As they are stored, the prompt with its context: what the runtime got."""
@@ -203,7 +199,7 @@ def _session(row: Row) -> Session:
     return Session(**columns)
 
 
-def _shortened(record: SessionShown, limit: int = 200) -> SessionShown:
+def _shortened(record: Session, limit: int = 200) -> Session:
     texts = {name: text for name in _TEXTS if (text := getattr(record, name)) is not None}
     lines = {name: " ".join(text.split()) for name, text in texts.items()}
     cut = {name: line if len(line) <= limit else line[: limit - 1] + "…" for name, line in lines.items()}

@@ -29,7 +29,6 @@ from agent_farm.sessions.session import (
     Progress,
     Session,
     SessionRequest,
-    SessionShown,
     SpawnerResult,
 )
 from agent_farm.sessions.spawner import Spawner
@@ -98,7 +97,7 @@ class RunningButler:
         await asyncio.wait((task, accepted), return_when=asyncio.FIRST_COMPLETED)
         return accepted.result() if accepted.done() else task.result()
 
-    async def stop(self, session_id: str, by: str) -> SessionShown:
+    async def stop(self, session_id: str, by: str) -> Session:
         """End a session that waits or runs, with every process it started: its record once it has ended."""
         session = await self.database.run(lambda: self.sessions.load(session_id, butler=self.name))
         if session.ended_at is not None:
@@ -113,7 +112,7 @@ class RunningButler:
                 why="It has been told, and does not answer.",
                 hint="af butler stop --now",
             )
-        ended = await self.database.run(self.sessions.get, session.id)
+        ended = await self.database.run(self.sessions.load, session.id)
         if ended.ended_at is None:
             raise AgentFarmError(
                 f"Session {session.id[:8]} has ended; its record cannot be written yet",

@@ -60,7 +60,7 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
             raise UsageError("The timeout is infinite", why="Give a number of seconds.")
 
 
-class SessionShown(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Session(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The record of a session, as it is now."""
 
     id: str
@@ -84,16 +84,7 @@ class SessionShown(SessionRequest, frozen=True, kw_only=True, forbid_unknown_fie
     created_at: Annotated[float | None, Meta(description="Moments are in seconds since 1970")] = None
     started_at: float | None = None
     ended_at: float | None = None
-
-
-class Session(SessionShown, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`home` names where its conversation is kept."""
-
-    home: str | None = None
-
-    @property
-    def shown(self) -> SessionShown:
-        return SessionShown(**{name: getattr(self, name) for name in SessionShown.__struct_fields__})
+    home: Annotated[str | None, Meta(description="Names where its conversation is kept")] = None
 
     @property
     def result(self) -> SpawnerResult:

@@ -20,7 +20,7 @@ class Records:
     log: SessionLog
 
     def get(self, session_id: str, **more: Any) -> dict[str, Any]:
-        return dict(msgspec.to_builtins(self.log.get(session_id, **more)))
+        return dict(msgspec.to_builtins(self.log.load(session_id, **more)))
 
     def find(self, **more: Any) -> list[dict[str, Any]]:
         return [dict(msgspec.to_builtins(one)) for one in self.log.find(**more)]

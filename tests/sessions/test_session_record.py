@@ -176,9 +176,9 @@ async def test_sessions_of_a_dead_server_are_interrupted(tmp_path: Path) -> None
     assert stage.log.heal() == 2
     states = {record["id"]: record["state"] for record in stage.records()}
     assert states == {"queued": "interrupted", "running": "interrupted"}
-    assert (stage.log.get("queued").error or "").endswith("(it had not started)")
-    assert "gone" in (stage.log.get("running").error or "")
-    assert stage.log.get("running").success is False
+    assert (stage.log.load("queued").error or "").endswith("(it had not started)")
+    assert "gone" in (stage.log.load("running").error or "")
+    assert stage.log.load("running").success is False
     assert not stage.log.has_unended()
     assert stage.log.heal() == 0
 

@@ -89,6 +89,10 @@ def _show_left(found: FleetLeft) -> None:
     narrate(printable(f"{found.place} stays there; what it holds is no more known here."))
     for id in found.removed:
         narrate(f"{id} can be restored there alone.")
+    for id in found.forgotten:
+        narrate(f"{id} is no more known here.")
+    for branch in found.branches:
+        narrate(f"{branch} stays.")
 
 
 @click.command(hidden=True)

@@ -91,13 +91,18 @@ def show_error(error: AgentFarmError, *, as_json: bool) -> None:
     if as_json:
         answer_json({"error": error_json(error)})
         return
-    narrate(f"{style('error:', 'red', sys.stderr)} {printable(error.what)}")
+    narrate(f"{style('error:', 'red', sys.stderr)} {_set_in(error.what)}")
     if error.why:
-        narrate(f"  {printable(error.why)}")
+        narrate(f"  {_set_in(error.why)}")
     for line in error.evidence:
-        narrate(f"  {printable(line)}")
+        narrate(f"  {_set_in(line)}")
     if error.hint:
-        narrate_hint(printable(error.hint))
+        narrate_hint(_set_in(error.hint))
+
+
+def _set_in(text: str) -> str:
+    """No line of what others wrote begins as one of ours does: with `hint:`, say."""
+    return printable(text).replace("\n", "\n  ")
 
 
 def error_json(error: AgentFarmError) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class Placed(Struct, frozen=True):
     """A builder of this farm that is on another machine; without a `row` nobody has seen it there yet.
 
     `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none.
+    `runtime` is the one that was named here: what its machine says it runs brings it no key.
     """
 
     host: Word
@@ -68,6 +69,7 @@ class Placed(Struct, frozen=True):
     created_at: str
     is_known: bool = False
     gone: bool = False
+    runtime: str | None = None
     row: Row | None = None
 
 

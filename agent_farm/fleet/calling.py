@@ -8,6 +8,7 @@ engine offers `call` and `line_to`, too.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,9 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from agent_farm import __version__
-from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, error_of
+from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, UsageError, error_of
 from agent_farm.fleet.book import FARM_NAME, Book, Machine
 from agent_farm.git.other_machine import Line
+from agent_farm.launch import as_command
 from agent_farm.printable import printable
 from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
 from agent_farm.ssh.ssh_url import Address, parse_address
@@ -26,6 +28,7 @@ from agent_farm.ssh.ssh_url import Address, parse_address
 MARK = "af-fleet-1"
 USUAL_SECONDS = 120.0
 _LONGEST_WORDS = 2000
+_OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # nothing that a shell would do something else for
 
 Tell = Callable[[str], None]
 
@@ -68,15 +71,20 @@ def call(
 def call_program(
     address: Address, program: str, asked: Call, *, seconds: float, tell: Tell = lambda text: None
 ) -> dict[str, Any]:
+    try:
+        message = msgspec.json.encode(asked)
+    except UnicodeEncodeError as error:
+        what = f"What {address.host} is asked is not valid UTF-8"
+        raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
     begun = False
-    lines = ask(address, [program, "fleet", "answer"], msgspec.json.encode(asked), seconds=seconds)
+    lines = ask(address, [program, "fleet", "answer"], message, seconds=seconds)
     for line in lines:
         if not begun:  # what a shell's own files print comes before it
             begun = line.strip() == MARK.encode()
             continue
         said = _read(address, line)
         if "told" in said:
-            tell(f"{address.host}: {_words(said['told'])}")
+            tell(f"{address.host}: {_line(said['told'])}")
         elif "error" in said:
             raise _error(address, said["error"])
         elif isinstance(said.get("answer"), dict):
@@ -120,12 +128,22 @@ def _words(text: object) -> str:
     return printable(str(text)[:_LONGEST_WORDS])
 
 
+def _line(text: object) -> str:
+    return " ".join(_words(text).split())
+
+
+def _hint(address: Address, text: str) -> str:
+    """A command of `af` is for here; any other is for the machine that gave it."""
+    return text if _OF_AF.fullmatch(text) else as_command("ssh", "-t", *address.words, text)
+
+
 def _error(address: Address, said: object) -> AgentFarmError:
     said = said if isinstance(said, dict) else {}
     evidence = said.get("evidence")
     lines = [_words(one) for one in evidence[:50]] if isinstance(evidence, list) else []
-    why, hint = (None if said.get(name) is None else _words(said[name]) for name in ("why", "hint"))
-    what = f"{address.host}: {_words(said.get('what', 'it failed'))}"
+    why = None if said.get("why") is None else _words(said["why"])
+    hint = None if said.get("hint") is None else _hint(address, _line(said["hint"]))
+    what = f"{address.host}: {_line(said.get('what', 'it failed'))}"
     if said.get("code") == ConsentNeeded.code:
         return ConsentNeeded(what, why=why, evidence=lines)  # given by the same command with --yes, here too
     return error_of(_words(said.get("code", "error"))[:60], what, why=why, hint=hint, evidence=lines)

@@ -68,7 +68,13 @@ def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) ->
     """Each ref there is that commit then; only what is missing there travels."""
     pairs = (f"+{commit}:{ref}" for ref, commit in refs.items())
     words = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules", "--", line.url)
-    _git(repository, line, *words, *pairs, seconds=_PUSH_SECONDS)
+    try:
+        _git(repository, line, *words, *pairs, seconds=_PUSH_SECONDS)
+    except GitError as error:
+        if "shallow update not allowed" not in error.stderr:
+            raise
+        what = "This clone is shallow: another machine cannot be given its commits"
+        raise AgentFarmError(what, why="Their history is not here.", hint="git fetch --unshallow") from error
 
 
 def fetched_ref(builder: str) -> str:

@@ -16,7 +16,7 @@ from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand, call
 from agent_farm.operations.fleet_asking import ask_each, ask_machine, fields_given, with_ids
 from agent_farm.operations.fleet_look import answer_of, record_here, shown_rows
-from agent_farm.operations.fleet_refresh import fetch_if_reachable, refresh, refresh_quickly
+from agent_farm.operations.fleet_refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
 from agent_farm.operations.operation import Context, Operation, only
 
 _READY = ("idle", "exited", "failed", "stopped")
@@ -191,7 +191,7 @@ def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> 
             book = refresh(context.farm)
             rows = shown_rows(context.farm, book)
             chosen = [one.record.id for one in rows if verb.name != "land" or one.status.state in _READY]
-            book = fetch_if_reachable(context.farm, chosen, context.tell) if chosen else book
+            chosen = fetch_all(context.farm, book, chosen, context.tell)
     yield from verb.run(_with_view(context, book, chosen), request)
 
 

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Struct, structs
 
 from agent_farm import __version__
@@ -13,11 +14,13 @@ from agent_farm.engine.contract import Room
 from agent_farm.engine.held import Held
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
-from agent_farm.fleet.book import Book, Cluster, Machine, edit_book, read_book
+from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
 from agent_farm.fleet.calling import Call, call_program
 from agent_farm.git.asking import side_by_side
-from agent_farm.git.git_process import run_git
+from agent_farm.git.git_process import run_git_bytes
 from agent_farm.git.ignoring import keep_apart
+from agent_farm.git.other_machine import drop_branch
+from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts
 from agent_farm.operations.fleet_look import answer_of
 from agent_farm.operations.for_home import Hello, Welcome
@@ -90,13 +93,19 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
         raise UsageError(f"{host} is in the fleet", hint=f"af fleet remove {host}")
     found = _probe(address)
     program = request.program or found["af"]
-    if not program.startswith("/"):
-        raise _no_af(address, program)
+    try:
+        msgspec.convert(program, Place)
+    except msgspec.ValidationError:
+        raise _no_af(address, program) from None
     keep_apart(farm.repository)
+    welcome = _greet(farm, book, address, program, _SECONDS)
+    machine = Machine(address.text, program, welcome.place, seen_at=time.time())
     with edit_book(farm) as held:
-        welcome = _greet(farm, held[0], address, program, _SECONDS)
-        machine = Machine(address.text, program, welcome.place, seen_at=time.time())
-        held[0] = structs.replace(held[0], machines={**held[0].machines, host: machine})
+        now = held[0] if farm.paths.fleet.exists() else book
+        if now.farm != book.farm:
+            hint = as_command("af", "fleet", "add", request.address)
+            raise AgentFarmError("Another command has begun the fleet meanwhile", hint=hint)
+        held[0] = structs.replace(now, machines={**now.machines, host: machine})
     return Fleet((_shown(held[0], host, welcome),))
 
 
@@ -106,9 +115,9 @@ def _probe(address: Address) -> dict[str, str]:
     found = {words[1]: words[2] if len(words) == 3 else "" for words in lines if words[:1] == ["af-probe"]}
     missing = [tool for tool in ("git", "tmux", "python3") if not found.get(tool)]
     if missing:
-        raise ToolMissing(
-            f"{address.host} has no {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(missing)}"
-        )
+        install = as_command("sudo", "apt-get", "install", *missing)
+        hint = as_command("ssh", "-t", *address.words, install)
+        raise ToolMissing(f"{address.host} has no {', '.join(missing)}", hint=hint)
     return {"af": "", **found}
 
 
@@ -126,7 +135,8 @@ def _no_af(address: Address, program: str) -> AgentFarmError:
 
 def _greet(farm: Farm, book: Book, address: Address, program: str, seconds: float) -> Welcome:
     def own(*words: str) -> str | None:
-        return run_git(farm.root, *words, ok=(0, 1)).strip() or None
+        found = run_git_bytes(farm.root, *words, ok=(0, 1)).decode("utf-8", "replace")
+        return found.strip() or None
 
     form = own("rev-parse", "--show-object-format") or "sha1"
     hello = Hello(form, own("config", "user.name"), own("config", "user.email"))
@@ -174,14 +184,26 @@ def _shown(book: Book, host: str, found: Welcome | AgentFarmError) -> MachineSho
 
 class FleetRemove(Request):
     host: Annotated[str, Meta(description="The machine")]
+    forget: Annotated[
+        bool,
+        Meta(
+            description="Its builders, too, as where it is gone for good: what was fetched of them stays "
+            "here, as their branches"
+        ),
+    ] = False
 
 
 class FleetLeft(Answer):
-    """`place` is what stays there; `removed` are ids that can be restored there alone from now on."""
+    """`place` is what stays there; `removed` are ids that can be restored there alone from now on.
+
+    `forgotten` are builders that nothing is known of here any more; `branches` of those stay.
+    """
 
     host: str
     place: str
     removed: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
 
 
 @acts(
@@ -191,20 +213,25 @@ class FleetLeft(Answer):
     details="What lies on the machine stays there.",
 )
 def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
-    host = request.host
-    with edit_book(context.farm) as held:
+    host, farm = request.host, context.farm
+    with edit_book(farm) as held:
         book = held[0]
-        machine = book.machine(host)
-        if there := sorted(book.on(host)):
+        machine, there = book.machine(host), book.on(host)
+        if there and not request.forget:
             raise WorkWouldBeLost(
                 f"{len(there)} builder{'s are' if len(there) > 1 else ' is'} on {host}",
-                evidence=there[:20],
-                hint=f"af prune --stop {' '.join(there[:5])}",
+                why=f"If {host} is gone for good, --forget takes them off the list.",
+                evidence=sorted(there)[:20],
+                hint=f"af prune --stop {' '.join(sorted(there)[:5])}",
             )
         removed = tuple(id for id, one in book.removed.items() if one.host == host)
         held[0] = structs.replace(
             book,
             machines={name: one for name, one in book.machines.items() if name != host},
+            builders={id: one for id, one in book.builders.items() if one.host != host},
             removed={id: one for id, one in book.removed.items() if one.host != host},
         )
-    return FleetLeft(host, machine.place, removed)
+    stay = (
+        one.branch for one in there.values() if not drop_branch(farm.repository, one.branch, one.base_commit)
+    )
+    return FleetLeft(host, machine.place, removed, tuple(there), tuple(stay))

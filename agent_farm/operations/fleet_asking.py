@@ -82,8 +82,7 @@ def ask_machine(
 
 
 def _keys_again(context: Context, book: Book, id: str) -> dict[str, str]:
-    row = book.builders[id].row
-    return keys_of(context, row.record.runtime if row else None)
+    return keys_of(context, book.builders[id].runtime)
 
 
 def keys_of(context: Context, runtime: str | None) -> dict[str, str]:

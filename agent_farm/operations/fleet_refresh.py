@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_farm.disk import is_locked
-from agent_farm.errors import AgentFarmError, LockTaken, Overdue, TimedOut
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, TimedOut
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.waiting import start_another
 from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_book
@@ -132,26 +132,26 @@ def _is_made_now(farm: Farm, id: str) -> bool:
 
 
 def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _Told:
+    """In a hurry all of it has `seconds`, else each question."""
     placed, before = book.on(host), book.machine(host).pushed
-    until = time.monotonic() + seconds
+    until, is_patient = time.monotonic() + seconds, seconds >= PATIENT_SECONDS
+
+    def left() -> float:
+        return seconds if is_patient else max(0.05, until - time.monotonic())
 
     def rows() -> dict[str, Row]:
-        left = max(0.05, until - time.monotonic())
-        document = call(book, host, "status", {"fresh": fresh}, seconds=left)
+        document = call(book, host, "status", {"fresh": fresh}, seconds=left())
         told = answer_of(Builders, document, host).builders
         return {one.id: row_of(one.id, placed[one.id], one) for one in told if one.id in placed}
 
     found = rows()
-    if seconds >= PATIENT_SECONDS:
-        pushed = push_bases(farm, book, host)
-        until = time.monotonic() + seconds
-        return _Told(found if pushed == before else rows(), pushed)
     try:
-        with git_deadline(until - time.monotonic()):
-            pushed = push_bases(farm, book, host, wait=0)
+        with git_deadline(left()):
+            pushed = push_bases(farm, book, host, wait=seconds if is_patient else 0)
         return _Told(found if pushed == before else rows(), pushed)
-    except (Overdue, TimedOut, LockTaken):
-        return _Told(found, before, is_whole=False)
+    except AgentFarmError as error:  # what it has said counts all the same
+        is_late = isinstance(error, (Overdue, TimedOut, LockTaken)) and not is_patient
+        return _Told(found, before, is_whole=not is_late)
 
 
 def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell) -> Book:
@@ -159,17 +159,36 @@ def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell) -> Book:
     book = read_book(farm)
     book = refresh(farm, {book.builders[id].host for id in ids})
     for id in ids:
-        placed = book.builders[id]
-        if problem := book.machine(placed.host).problem:
-            tell(f"{id} as it was fetched last: {problem}")
-            continue
-        fetch_work(farm, book, id)
-        git = placed.row.git if placed.row else None
-        left = (git.dirty or 0) + (git.untracked or 0) if git else 0
-        if left:
-            tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not part of this")
-        if git and git.branch != (placed.row.record.branch if placed.row else None):
-            tell(
-                f"{id} has {git.branch or 'a detached HEAD'} checked out on {placed.host}; this is its branch"
-            )
+        _bring_home(farm, book, id, tell)
     return book
+
+
+def fetch_all(farm: Farm, book: Book, ids: Collection[str], tell: Tell) -> list[str]:
+    """Those whose work is here then; what cannot be had of one stops none of the others."""
+    found = []
+    for id in ids:
+        try:
+            _bring_home(farm, book, id, tell)
+        except AgentFarmError as error:
+            tell(f"{id} is left out: {error.sentence}")
+        else:
+            found.append(id)
+    return found
+
+
+def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
+    placed = book.builders[id]
+    if problem := book.machine(placed.host).problem:
+        tell(f"{id} as it was fetched last: {problem}")
+        return
+    if placed.gone:
+        raise NotFound(f"{placed.host} has no builder {id}", hint=f"af prune {id}")
+    if placed.row is None:
+        raise NotFound(f"{placed.host} has not said yet that {id} is made", hint=f"af status {id}")
+    fetch_work(farm, book, id)
+    git = placed.row.git
+    left = (git.dirty or 0) + (git.untracked or 0) if git else 0
+    if left:
+        tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not part of this")
+    if git and git.branch != placed.row.record.branch:
+        tell(f"{id} has {git.branch or 'a detached HEAD'} checked out on {placed.host}; this is its branch")

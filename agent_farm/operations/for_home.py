@@ -22,9 +22,10 @@ from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
+from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
-from agent_farm.git.git_process import run_git
-from agent_farm.launch import is_no_option
+from agent_farm.git.git_process import GitError, run_git
+from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.operation import Answer, Context, document
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.shown import show_builder
@@ -53,7 +54,7 @@ class Hello(Struct, frozen=True):
 class Welcome(Answer):
     """What there is on a machine, and where the farm is."""
 
-    place: str
+    place: book.Place
     git: str
     tmux: str
     python: str
@@ -102,7 +103,7 @@ def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
     if asked.verb == "hello":
         return _welcome(place, msgspec.convert(asked.request, Hello))
     if not place.is_dir():
-        raise AgentFarmError(f"There is no farm in {place}", hint="af fleet add")
+        raise AgentFarmError(f"There is no farm in {place}", hint="af fleet status")
     if asked.verb == "place":
         return _place(place, msgspec.convert(asked.request, Place), told)
     if asked.verb not in MODULES:
@@ -127,8 +128,8 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
     make_directory(place.parent)
     require_own_directory(place.parent)
     with file_lock(place.with_name(f".{place.name}.lock")):
-        if not (place / ".git").is_dir():
-            run_git(place.parent, "init", "--quiet", f"--object-format={hello.format}", "--", str(place))
+        # again where it is there: whoever made it may have been killed on the way
+        run_git(place.parent, "init", "--quiet", f"--object-format={hello.format}", "--", str(place))
         for name, value in (("user.name", hello.name), ("user.email", hello.email)):
             if value is not None and is_no_option(value):
                 run_git(place, "config", name, value)
@@ -139,16 +140,17 @@ def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
     """Asked twice it is made once: the connection may have died before the answer came."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
-    with file_lock(place.with_name(f".{place.name}.lock")):
-        _check_out(place, asked.commit)
-    farm = open_farm(place, told.append)
-    if asked.id in farm.records():
-        return Spawned(builder=show_builder(farm, asked.id))
-    context = Context(
-        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
-    )
     order = structs.replace(asked.order, base=asked.commit, on="local")
-    plan = preflight(context, order)
+    # until the plan is made: another spawn would put other settings there
+    with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
+        _check_out(place, asked.commit, lock)
+        farm = open_farm(place, told.append)
+        if asked.id in farm.records():
+            return Spawned(builder=show_builder(farm, asked.id))
+        context = Context(
+            farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
+        )
+        plan = preflight(context, order)
     name = Name(asked.id, asked.branch)
     start = structs.replace(plan.start, base=f"home/{asked.base}" if asked.base else asked.commit)
     plan = structs.replace(plan, start=start, work=structs.replace(plan.work, names=lambda: iter([name])))
@@ -170,9 +172,29 @@ def view_pane(record: BuilderRecord, *, read_only: bool) -> int:
     return status
 
 
-def _check_out(place: Path, commit: ObjectName) -> None:
-    """Settings, roles and protocols are read from here: those of the commit that the builder starts from."""
-    head = run_git(place, "rev-parse", "--quiet", "--verify", "HEAD", ok=(0, 1)).strip()
-    if head != commit:
-        settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
-        run_git(place, *settings, "checkout", "--quiet", "--detach", commit, "--")
+def _check_out(place: Path, commit: ObjectName, lock: int) -> None:
+    """Settings, roles and protocols are read from here: those of the commit that the builder starts from.
+
+    A git that outlives us holds the lock. What a killed one has left half done is done over; what anybody
+    else has changed there is not.
+    """
+    begun = place / ".git/agent-farm-checkout"
+    force = []
+    if begun.exists():
+        force = ["--force"]
+        for name in ("index.lock", "HEAD.lock"):
+            (place / ".git" / name).unlink(missing_ok=True)
+    elif run_git(place, "rev-parse", "--quiet", "--verify", "HEAD", ok=(0, 1)).strip() == commit:
+        return
+    begun.touch()
+    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
+    words = ("checkout", "--quiet", *force, "--detach", commit, "--")
+    try:
+        run_git(place, *settings, *words, pass_fds=(lock,))
+    except GitError as error:
+        if error.status < 0:  # killed, and not refused
+            raise
+        begun.unlink()
+        hint = as_command("git", "-C", place, "status")
+        raise AgentFarmError(f"{place} cannot be checked out", why=error.why, hint=hint) from error
+    begun.unlink()

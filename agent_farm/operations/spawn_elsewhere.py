@@ -70,7 +70,8 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
     for note in start.notes:
         context.tell(note)
     keep_apart(farm.repository)
-    with _reserved(farm, host, work, start, dry_run=order.dry_run) as (id, placed):
+    runtime = order.runtime or farm.settings.text("spawn.runtime")
+    with _reserved(farm, host, work, start, runtime, dry_run=order.dry_run) as (id, placed):
         is_branch = farm.repository.branch_commit(start.base) is not None
         refs = {f"refs/agent-farm/home/{id}": start.tip}
         if is_branch:
@@ -81,7 +82,7 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
         bare = structs.replace(order, on=None, base=None, fetch=False, name=None, no_queue=True)
         asked = Place(id, placed.branch, start.tip, start.base if is_branch else None, bare)
         try:
-            answer = _ask(context, book, host, asked)
+            answer = _ask(context, book, host, asked, runtime)
             if answer.builder is None:
                 return answer
             row = row_of(id, placed, answer.builder)
@@ -91,10 +92,9 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
     return structs.replace(answer, builder=structs.replace(answer.builder, host=host))
 
 
-def _ask(context: Context, book: Book, host: str, asked: Place) -> Spawned:
+def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | None) -> Spawned:
     farm = context.farm
     require_consent(farm.root, farm.settings.requests(["env.pass"]), yes=asked.order.yes, ask=context.ask)
-    runtime = asked.order.runtime or farm.settings.text("spawn.runtime")
     document = call(
         book,
         host,
@@ -136,7 +136,7 @@ def _require_possible(farm: Farm, order: Spawn) -> None:
 
 @contextmanager
 def _reserved(
-    farm: Farm, host: str, work: Work, start: Start, *, dry_run: bool
+    farm: Farm, host: str, work: Work, start: Start, runtime: str | None, *, dry_run: bool
 ) -> Iterator[tuple[str, Placed]]:
     """An id that no builder of this farm has, and its branch. An error takes both back, unless the machine
     may have made it all the same."""
@@ -150,7 +150,7 @@ def _reserved(
             name = first_free(work.names(), lambda name: _is_taken(farm, name))
         title = (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT]
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        placed = Placed(host, name.branch, start.base, start.tip, title, now)
+        placed = Placed(host, name.branch, start.base, start.tip, title, now, runtime=runtime)
         if not dry_run:
             make_branch(farm.repository, name.branch, start.tip)
             _store(farm, name.id, placed)

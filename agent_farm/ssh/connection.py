@@ -85,7 +85,11 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
         ]
         late = list[str]()
         begins, clock = (
-            threading.Timer(limit, _end, args=(process, late, f"has not {what} within {limit:g} s"))
+            threading.Timer(
+                min(limit, threading.TIMEOUT_MAX),
+                _end,
+                args=(process, late, f"has not {what} within {limit:g} s"),
+            )
             for limit, what in ((_BEGIN_SECONDS, "begun to answer"), (seconds, "answered"))
         )
         for thread in (*threads, begins, clock):

@@ -25,9 +25,6 @@ class ReviewActs(AskingActs):
     moves = REVIEW_MOVES
     guide = "docs/review.md"
 
-    def __init__(self, screen: ReviewScreen) -> None:
-        super().__init__(screen)
-
     async def next(self, here: Here) -> None:
         await self._go(self.screen.place + 1, "It is the last result. l lists all.")
 

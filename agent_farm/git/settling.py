@@ -6,20 +6,19 @@ what one of the two commits holds nor a part of it is somebody's own: it is left
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from msgspec import Meta, Struct, convert, field, structs
+from msgspec import Meta, Struct, field
 
 from agent_farm.builders.ref_names import ObjectName
-from agent_farm.disk import cannot_write, read_plain, replace_file, stale_temporaries
-from agent_farm.errors import DamagedFile
+from agent_farm.disk import cannot_write, stale_temporaries
+from agent_farm.documents import load, store
 from agent_farm.git.checkout import Checkout
 from agent_farm.git.entries import (
     Change,
@@ -32,9 +31,7 @@ from agent_farm.git.entries import (
 )
 from agent_farm.git.index_lock import index_lock, is_marked, locked_index
 from agent_farm.git.left_locks import drop_landings_locks
-from agent_farm.launch import as_command
 
-_LONGEST = 16_384  # bytes of what says which landing has begun
 _BLOCK = 512  # disks and kernels write no less at a time
 _Text = Annotated[str, Meta(pattern=r"\A[^\0]{1,300}\Z")]
 
@@ -54,7 +51,6 @@ class Move(Struct, frozen=True, forbid_unknown_fields=True):
     before: ObjectName
     after: ObjectName
     mark: _Text = field(default_factory=_new_mark)
-    version: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ def next_index(checkout: Checkout) -> Path:
 
 
 def write_move(checkout: Checkout, move: Move) -> None:
-    replace_file(move_file(checkout), json.dumps(structs.asdict(move)) + "\n")
+    store(move_file(checkout), move)
 
 
 def forget_move(checkout: Checkout) -> None:
@@ -100,17 +96,10 @@ def half_written(checkout: Checkout) -> list[Path]:
 
 def read_move(checkout: Checkout) -> Move | None:
     """The landing that was cut short there, or is under way: the lock of landings tells them apart."""
-    file = move_file(checkout)
-    if not os.path.lexists(file):
-        return None
     try:
-        return convert(json.loads(read_plain(file, limit=_LONGEST)), Move)
-    except (OSError, ValueError, RecursionError) as error:  # what msgspec finds wrong is a ValueError
-        raise DamagedFile(
-            f"{file} is damaged",
-            why="It describes an interrupted merge.",
-            hint=as_command("mv", file, f"{file}.damaged"),
-        ) from error
+        return load(move_file(checkout), Move, about="It describes an interrupted merge.")
+    except FileNotFoundError:
+        return None
 
 
 def settle_interrupted(checkout: Checkout) -> Settled | None:

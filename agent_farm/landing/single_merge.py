@@ -93,17 +93,9 @@ def land(
         notes += mark_landed(farm, record, checkout.path)
         if merged.before != merged.after:
             notes += _run_afterwards(hooks, strategy)
-    return Merged(
-        id=record.id,
-        branch=found.branch,
-        switched=found.branch != record.branch,
-        into=merged.into,
-        checkout=str(checkout.path),
-        before=merged.before,
-        after=merged.after,
-        left_behind=found.left_behind,
-        notes=tuple(notes),
-    )
+    switched = found.branch != record.branch
+    moved = (merged.into, str(checkout.path), merged.before, merged.after)
+    return Merged(record.id, found.branch, switched, *moved, found.left_behind, tuple(notes))
 
 
 @contextmanager

@@ -164,10 +164,11 @@ def _acquire(descriptor: int, path: Path, wait: float | None) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> AgentFarmError:
+    there = next(place for place in path.parents if place == place.parent or os.path.exists(place))
     words = {errno.ENOSPC: "df -h", errno.EDQUOT: "df -h", errno.EROFS: "df", errno.EACCES: "ls -ld"}
     command = words.get(error.errno or 0)
     return AgentFarmError(
         f"Cannot write {path}",
         why=os.strerror(error.errno or 0),
-        hint=f"{command} {shlex.quote(str(path.parent))}" if command else None,
+        hint=f"{command} {shlex.quote(str(there))}" if command else None,
     )

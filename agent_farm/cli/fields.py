@@ -17,8 +17,8 @@ from agent_farm.operations.table import load
 _FIRST = ("id", "ids", "names", "worktrees")
 _LETTERS = {"yes": "-y"}
 _METAVARS = {
-    "butler": "NAME", "keep": "N", "limit": "N", "model": "M", "resume": "ID", "runtime": "NAME",
-    "timeout": "SECONDS", "timezone": "ZONE", "until": "DAY",
+    "butler": "NAME", "days": "N", "keep": "N", "limit": "N", "max_turns": "N", "model": "M", "port": "PORT",
+    "resume": "ID", "runtime": "NAME", "timeout": "SECONDS", "timezone": "ZONE", "until": "DAY",
 }  # fmt: skip
 
 
@@ -56,6 +56,8 @@ def option(
     if isinstance(of, inspect.BoolType):
         return click.Option([*words, field.name], is_flag=True, help=help)
     many = isinstance(of, inspect.VarTupleType)
+    if type(field.default) in (int, float):
+        help = f"{help.removesuffix('.')}; default: {field.default}."
     return click.Option(
         [*words, field.name],
         type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
@@ -63,7 +65,6 @@ def option(
         metavar=metavar or _METAVARS.get(field.name),
         help=f"{help} May be repeated." if many else help,
         shell_complete=complete,
-        show_default=str(field.default) if type(field.default) in (int, float) else None,
     )
 
 

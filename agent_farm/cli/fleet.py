@@ -152,7 +152,7 @@ fleet = click.Group(
     help="""Machines that builders of this farm work on, over ssh.
 
     A machine needs git, tmux, Python and the same version of af. Its builders live in a farm of their own
-    there; all commands work on them from here by their ids.
+    there. From here they are watched, talked to, landed and removed by their ids, as those of here are.
 
     \b
       af fleet add ssh://big

@@ -34,8 +34,9 @@ States:  creating preparing working idle   at work, or its turn ended
          waiting                           needs you; the line below says why
          interrupted                       back after its turn was cut short
          limited                           at a usage limit; below, until when
+         queued                            waits for room, or for other work
          exited failed stopped lost        finished
-         unknown                           tmux could not be asked
+         unknown                           tmux, or its machine, did not answer
 Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agent_farm.git.advancing import HeadMoved, MergeRefused, advance
@@ -28,6 +29,15 @@ Strategy = Literal["merge", "squash", "rebase", "ff"]
 
 class MergeConflicts(MergeRefused):
     """The evidence names the files that git could not merge by itself."""
+
+
+def on_no_branch(checkout: Path) -> MergeRefused:
+    """Where there is nothing to land on."""
+    return MergeRefused(
+        f"{checkout} is on no branch",
+        why="Work lands on the branch that is checked out there.",
+        hint=as_command("git", "-C", checkout, "switch") + " BRANCH",
+    )
 
 
 class NoFastForward(MergeRefused):
@@ -91,9 +101,7 @@ def merge_commit(
     for _ in range(_TRIES):
         now = head or checkout.head()
         if now.branch is None:
-            raise MergeRefused(
-                f"{checkout.path} is on no branch", hint=as_command("git", "-C", checkout.path, "branch")
-            )
+            raise on_no_branch(checkout.path)
         merged = Merged(now.branch, now.commit, making.after(now.commit))
         if merged.before == merged.after:
             return merged

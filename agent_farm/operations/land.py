@@ -17,7 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.git.checkout import Checkout, Head
 from agent_farm.git.landed import have_landed
-from agent_farm.git.merging import Strategy
+from agent_farm.git.merging import Strategy, on_no_branch
 from agent_farm.landing.place import landing_place, require_base
 from agent_farm.landing.proving import require_checks
 from agent_farm.landing.train.joining import (
@@ -32,7 +32,6 @@ from agent_farm.landing.train.joining import (
 )
 from agent_farm.landing.train.landing_journal import Queue, Store, under_commands
 from agent_farm.landing.work import find_work
-from agent_farm.launch import as_command
 from agent_farm.operations.builders import BuilderIds, Yes, choose_all
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.land_steps import (
@@ -85,8 +84,8 @@ def _last(parts: Sequence[Part]) -> LandingQueue:
     effect="changes",
     outside=True,
     details="Each check runs on exactly the tree that lands. Work that conflicts, or fails a check by"
-    " itself, goes back to its builder as a message, and the queue moves on. A killed landing"
-    " continues with `land_continue`.",
+    " itself, goes back to its builder as a message, and the queue moves on. A landing that was killed"
+    " is on record and can be continued.",
     elsewhere="home",
 )
 def land(context: Context, request: Land) -> Iterator[Part]:
@@ -94,7 +93,7 @@ def land(context: Context, request: Land) -> Iterator[Part]:
     checkout = landing_place(farm)
     head = checkout.head()
     if head.branch is None:
-        raise AgentFarmError(f"{checkout.path} is on no branch", hint=as_command("git", "branch"))
+        raise on_no_branch(checkout.path)
     records = _chosen(context, request, checkout, head)
     checks = require_checks(farm)
     works = {record.id: find_work(farm, record) for record in records}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_farm.disk import (
+    cannot_write,
     file_lock,
     is_locked,
     load_json,
@@ -61,6 +63,11 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 def _write_for_ever(path: Path, letter: str) -> None:
     while True:
         replace_file(path, letter * 3_000_000)
+
+
+def test_the_hint_names_a_directory_that_is_there(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "full")
+    assert cannot_write(tmp_path / "not/yet/file", full).hint == f"df -h {tmp_path}"
 
 
 def test_readers_see_one_content_or_the_other(tmp_path: Path) -> None:

@@ -222,7 +222,8 @@ def test_a_main_checkout_that_is_elsewhere_is_refused(committed: Committed, af: 
 def test_a_detached_main_checkout_is_refused(committed: Committed, repo: Path) -> None:
     builder = committed({"one.txt": "1\n"})
     git(repo, "switch", "-q", "--detach")
-    assert "no branch" in merge_refused(builder)
+    assert "no branch" in (refused := merge_refused(builder))
+    assert f"hint: git -C {repo} switch BRANCH" in refused
     assert "no branch" in merge_refused(builder, "--here")
 
 

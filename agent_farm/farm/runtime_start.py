@@ -23,7 +23,8 @@ from agent_farm.paths import names_of_user_directories
 from agent_farm.runtimes.cli import Start
 from agent_farm.runtimes.environment import allowed_environment
 from agent_farm.runtimes.mcp_config import McpServer
-from agent_farm.server.launching import ensure_server, mint_builder_token
+from agent_farm.server.launching import ensure_server
+from agent_farm.server.tokens import mint_builder_token
 from agent_farm.sessions.butlers import load_butler
 
 # What a command that shows something on the person's desktop needs.
@@ -171,7 +172,7 @@ def _server(farm: Farm, builder_id: str) -> McpServer | None:
     if not farm.settings.flag("server.enabled"):
         return None
     address = ensure_server(farm.root)
-    token = mint_builder_token(farm.root, builder_id)
+    token = mint_builder_token(farm.paths.runs, builder_id)
     return McpServer(load_butler(farm.root).name, address.mcp_url(builder_id), token)
 
 

@@ -54,17 +54,29 @@ def in_parts(
     return declare
 
 
-def served(summary: str, *, prepare: Callable[[Context, Any], Any] | None = None, **more: Any) -> Serves:
+def served(
+    summary: str,
+    *,
+    prepare: Callable[[Context, Any], Any] = lambda context, request: request,
+    interrupted: Callable[[Context, Any], None] = lambda context, request: None,
+    **more: Any,
+) -> Serves:
     """Only the farm's server carries it out: asked anywhere else, it is taken there.
 
-    `prepare` is done where the caller is, who may be a person that can be asked.
+    `prepare` is done where the caller is, who may be a person that can be asked; `interrupted` as well, when
+    that person ends the wait for the answer.
     """
 
     def declare(serve: Callable[[Context, R], Awaitable[A]]) -> Operation[R, A]:
         name, (request, answer) = serve.__name__, _shapes(serve)
 
         def run(context: Context, asked: R) -> Iterator[A]:
-            yield ask(context, name, prepare(context, asked) if prepare else asked, answer)
+            wanted = prepare(context, asked)
+            try:
+                yield ask(context, name, wanted, answer)
+            except KeyboardInterrupt:
+                interrupted(context, wanted)
+                raise
 
         return Operation(name, summary, request, answer, run, serve=serve, **more)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +14,7 @@ from agent_farm.errors import AgentFarmError, TimedOut, UsageError
 from agent_farm.farm.farm import open_farm
 from agent_farm.operations.builders import Yes
 from agent_farm.operations.declare import served
-from agent_farm.operations.operation import SESSIONS, Answer, Context, Nothing, Operation, Request
+from agent_farm.operations.operation import SESSIONS, Answer, Context, Nothing, Request
 from agent_farm.operations.served import ask, database_of, running, whose
 from agent_farm.operations.sessions import SessionsStop, SessionsStopped, log_of, require_own, sessions_stop
 from agent_farm.sessions.butlers import load_butler
@@ -65,7 +64,32 @@ class Triggered(Answer):
 _FOR_THE_ARCHITECT = ("runtime", "permissions", "cwd", "timeout", "source", "attached", "new_id", "yes")
 
 
-async def _serve(context: Context, request: Trigger) -> Triggered:
+def _prepare(context: Context, request: Trigger) -> Trigger:
+    """What is agreed to here holds in the server: there nobody can be asked."""
+    asked = session_request(context, request)
+    asked.require_good()
+    agree_first(context, request, asked)
+    return replace(request, new_id=request.new_id or str(uuid.uuid4()))
+
+
+def _await_end(context: Context, request: Trigger) -> None:
+    """Who ends its command finds its session ended, with every process that it started."""
+    if request.attached and request.new_id:
+        with suppress(AgentFarmError):
+            ask(context, sessions_stop.name, SessionsStop((request.new_id,)), SessionsStopped)
+
+
+@served(
+    "Run a prompt as a headless session, and wait for its result or only start it",
+    prepare=_prepare,
+    interrupted=_await_end,
+    effect="changes",
+    who=SESSIONS,
+    outside=True,
+    details="Where and how it runs is for the architect to choose; a session goes on with those sessions"
+    " alone that it triggered itself.",
+)
+async def trigger(context: Context, request: Trigger) -> Triggered:
     database = running(context).database
     butler, asked = await database.run(_planned, context, request)
     return await start(context, butler, asked, request)
@@ -162,14 +186,6 @@ def _checkout(context: Context) -> str | None:
     return None
 
 
-def _prepare(context: Context, request: Trigger) -> Trigger:
-    """What is agreed to here holds in the server: there nobody can be asked."""
-    asked = session_request(context, request)
-    asked.require_good()
-    agree_first(context, request, asked)
-    return replace(request, new_id=request.new_id or str(uuid.uuid4()))
-
-
 def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> None:
     root = context.farm.root
     agree_to_session(
@@ -181,37 +197,6 @@ def agree_first(context: Context, request: Trigger, asked: SessionRequest) -> No
         ask=context.ask,
         naming_agrees=context.naming_agrees,
     )
-
-
-def _run(context: Context, request: Trigger) -> Iterator[Triggered]:
-    request = _prepare(context, request)
-    try:
-        yield ask(context, trigger.name, request, Triggered)
-    except KeyboardInterrupt:
-        if request.attached and request.new_id:
-            _await_end(context, request.new_id)
-        raise
-
-
-def _await_end(context: Context, session_id: str) -> None:
-    """Who ends its command finds its session ended, with every process that it started."""
-    with suppress(AgentFarmError):
-        ask(context, sessions_stop.name, SessionsStop((session_id,)), SessionsStopped)
-
-
-trigger = Operation(
-    "trigger",
-    "Run a prompt as a headless session, and wait for its result or only start it",
-    Trigger,
-    Triggered,
-    _run,
-    serve=_serve,
-    effect="changes",
-    who=SESSIONS,
-    outside=True,
-    details="Where and how it runs is for the architect to choose; a session goes on with those sessions"
-    " alone that it triggered itself.",
-)
 
 
 class Fired(Answer):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.errors import DamagedFile
-from agent_farm.runtimes.asking import heard
 from agent_farm.runtimes.foreign import load_json, load_toml, table
+from agent_farm.runtimes.hearing import heard
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _MACHINE = Path("/etc/codex/config.toml")

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import adapter_names, get_adapter
-from agent_farm.runtimes.asking import heard
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.environment import allowed_environment
+from agent_farm.runtimes.hearing import heard
 from agent_farm.runtimes.lines import last_line
 from agent_farm.runtimes.origin import runtime_problem
 from agent_farm.settings import Settings

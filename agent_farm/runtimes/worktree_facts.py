@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_farm.disk import read_plain
-from agent_farm.runtimes.asking import heard
+from agent_farm.runtimes.hearing import heard
 
 _SECONDS = 5.0
 _LONGEST = 16_384  # bytes of a file that holds one path

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
-from agent_farm.paths import FarmPaths
 from agent_farm.ports import release_ports, reserve_ports
 from agent_farm.server.address import (
     ServerAddress,
@@ -29,7 +28,6 @@ from agent_farm.server.address import (
     server_files,
     store_address,
 )
-from agent_farm.server.tokens import mint_builder_token as _mint
 from agent_farm.server.variables import declared_variables, server_environment
 
 if TYPE_CHECKING:
@@ -64,11 +62,6 @@ def ensure_server(root: Path) -> ServerAddress:
     with file_lock(files.start_lock, wait=30):
         address = running_server(root)  # somebody else may have been first
         return address or _start(root, files, os.environ)
-
-
-def mint_builder_token(root: Path, builder_id: str) -> str:
-    """The bearer token of a builder, good until a new one is minted or its run directory goes."""
-    return _mint(FarmPaths(root).runs, builder_id)
 
 
 def python_argv(module: str, *words: str) -> list[str]:

@@ -55,12 +55,11 @@ class CredentialStore:
         if not value or "\0" in value:
             raise UsageError(f"The value of {name} is empty or contains NUL")
         sealed = _cipher(self._key(create=True)).encrypt(value.encode())
-        with self.database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO credentials VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
-                " SET value = excluded.value, updated_at = excluded.updated_at",
-                (name, sealed, self.clock()),
-            )
+        self.database.write(
+            "INSERT INTO credentials VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET value = excluded.value, updated_at = excluded.updated_at",
+            (name, sealed, self.clock()),
+        )
 
     def names(self) -> dict[str, float]:
         """name -> when it was set; values are never listed."""
@@ -68,9 +67,8 @@ class CredentialStore:
         return {row["name"]: row["updated_at"] for row in rows}
 
     def unset(self, name: str) -> None:
-        with self.database.transaction() as connection:
-            if connection.execute("DELETE FROM credentials WHERE name = ?", (name,)).rowcount:
-                return
+        if self.database.write("DELETE FROM credentials WHERE name = ?", (name,)):
+            return
         why = meant(name, self.names())
         raise NotFound(f"No credential {name} is stored", why=why, hint="af credentials list")
 

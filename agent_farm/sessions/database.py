@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -53,6 +53,11 @@ class Database:
                 if self._connection.in_transaction:  # on a full disk SQLite has rolled back by itself
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def write(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+        """One statement, whole or not at all; how many rows it has changed."""
+        with self.transaction() as connection:
+            return connection.execute(sql, parameters).rowcount
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """`function` on a thread of ours: neither a slow disk nor busy neighbours hold up the loop."""

@@ -84,8 +84,6 @@ def _short(text: str, limit: int) -> str:
 
 
 def _store(database: Database, values: tuple[str, str, str, str, float]) -> None:
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO episodes (butler, session_id, prompt, output, created_at) VALUES (?, ?, ?, ?, ?)",
-            values,
-        )
+    database.write(
+        "INSERT INTO episodes (butler, session_id, prompt, output, created_at) VALUES (?, ?, ?, ?, ?)", values
+    )

@@ -34,22 +34,20 @@ def session_create(database: Database, session: Session) -> Session:
     """Write the record in state `queued`; the session with the time of it."""
     created = msgspec.structs.replace(session, created_at=time.time())
     columns = _columns(created)
-    with database.transaction() as connection:
-        connection.execute(
-            f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-            tuple(columns.values()),
-        )
+    database.write(
+        f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        tuple(columns.values()),
+    )
     return created
 
 
 @on_its_thread
 def session_start(database: Database, session_id: str) -> None:
     """Write that it runs; a start that was overtaken by the end changes nothing."""
-    with database.transaction() as connection:
-        connection.execute(
-            "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
-            (time.time(), session_id),
-        )
+    database.write(
+        "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
+        (time.time(), session_id),
+    )
 
 
 @on_its_thread
@@ -106,13 +104,12 @@ class SessionLog:
 
         Nothing is run again: nobody knows how far it got.
         """
-        with self.database.transaction() as connection:
-            return connection.execute(
-                "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
-                " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
-                " WHERE state IN ('queued', 'running')",
-                (INTERRUPTED, time.time()),
-            ).rowcount
+        return self.database.write(
+            "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
+            " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
+            " WHERE state IN ('queued', 'running')",
+            (INTERRUPTED, time.time()),
+        )
 
     def has_unended(self) -> bool:
         return bool(

@@ -74,14 +74,13 @@ def _delete(log: SessionLog, ids: list[str]) -> None:
 
 def _delete_fires(log: SessionLog, butler: str | None, before: float, most: int) -> None:
     """What became of due times, as old as the sessions that go or more of one schedule than are kept."""
-    with log.database.transaction() as connection:
-        connection.execute(
-            "DELETE FROM fires WHERE rowid IN (SELECT rowid FROM ("
-            " SELECT rowid, butler, due,"
-            " row_number() OVER (PARTITION BY butler, schedule ORDER BY due DESC) AS place FROM fires"
-            ") WHERE butler = coalesce(?, butler) AND (due < ? OR place > ?))",
-            (butler, before, most),
-        )
+    log.database.write(
+        "DELETE FROM fires WHERE rowid IN (SELECT rowid FROM ("
+        " SELECT rowid, butler, due,"
+        " row_number() OVER (PARTITION BY butler, schedule ORDER BY due DESC) AS place FROM fires"
+        ") WHERE butler = coalesce(?, butler) AND (due < ? OR place > ?))",
+        (butler, before, most),
+    )
 
 
 def _forget_conversations(log: SessionLog, homes: set[str]) -> None:

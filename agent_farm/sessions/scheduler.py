@@ -71,7 +71,6 @@ class Scheduler:
             _log.warning("Schedule %s missed %d due times", schedule.name, count - 1)
         outcome = self._outcome(schedule, now - due)
         claimed = await self.store.database.run(self.store.claim, schedule.name, due, outcome)
-        await self.store.database.run(self.store.look_until, schedule.name, due)
         if not claimed:
             return False
         if outcome != "fired":

@@ -128,38 +128,31 @@ class ScheduleStore:
         return file_lock(self.database.path.parent / "locks" / f"schedules-{self.butler}.lock", wait=20)
 
     def claim(self, name: str, due: float, outcome: str) -> bool:
-        """Whether this process, and no other, is the one to act on this due time."""
+        """Whether this process, and no other, is the one to act on this due time, which is looked at then."""
         with self.database.transaction() as connection:
-            return (
-                connection.execute(
-                    "INSERT OR IGNORE INTO fires VALUES (?, ?, ?, ?, ?)",
-                    (self.butler, name, due, self.clock(), outcome),
-                ).rowcount
-                == 1
+            claimed = connection.execute(
+                "INSERT OR IGNORE INTO fires VALUES (?, ?, ?, ?, ?)",
+                (self.butler, name, due, self.clock(), outcome),
+            ).rowcount
+            connection.execute(
+                "UPDATE schedules SET looked_until = max(looked_until, ?) WHERE butler = ? AND name = ?",
+                (due, self.butler, name),
             )
+        return claimed == 1
 
     def note_outcome(self, name: str, due: float, outcome: str) -> None:
         """What became of a due time that was claimed."""
-        with self.database.transaction() as connection:
-            connection.execute(
-                "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
-                (outcome, self.butler, name, due),
-            )
-
-    def look_until(self, name: str, moment: float) -> None:
-        with self.database.transaction() as connection:
-            connection.execute(
-                "UPDATE schedules SET looked_until = max(looked_until, ?) WHERE butler = ? AND name = ?",
-                (moment, self.butler, name),
-            )
+        self.database.write(
+            "UPDATE fires SET outcome = ? WHERE butler = ? AND schedule = ? AND due = ?",
+            (outcome, self.butler, name, due),
+        )
 
     def look_from(self, name: str, moment: float) -> None:
         """What is due after `moment` may fire, though the clock had been past it."""
-        with self.database.transaction() as connection:
-            connection.execute(
-                "UPDATE schedules SET looked_until = min(looked_until, ?) WHERE butler = ? AND name = ?",
-                (moment, self.butler, name),
-            )
+        self.database.write(
+            "UPDATE schedules SET looked_until = min(looked_until, ?) WHERE butler = ? AND name = ?",
+            (moment, self.butler, name),
+        )
 
     def fires(self, name: str) -> list[Fire]:
         rows = self.database.query(
@@ -176,17 +169,15 @@ class ScheduleStore:
         told |= {"looked_until": now if looked_until is None else looked_until}
         row = {"butler": self.butler, "created_at": now, **told}
         del told["name"]
-        with self.database.transaction() as connection:
-            connection.execute(
-                f"INSERT INTO schedules ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
-                " ON CONFLICT (butler, name) DO UPDATE SET "
-                + ", ".join(f"{name} = excluded.{name}" for name in told),
-                row,
-            )
+        self.database.write(
+            f"INSERT INTO schedules ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
+            " ON CONFLICT (butler, name) DO UPDATE SET "
+            + ", ".join(f"{name} = excluded.{name}" for name in told),
+            row,
+        )
 
     def _forget(self, name: str) -> None:
-        with self.database.transaction() as connection:
-            connection.execute("DELETE FROM schedules WHERE butler = ? AND name = ?", (self.butler, name))
+        self.database.write("DELETE FROM schedules WHERE butler = ? AND name = ?", (self.butler, name))
 
 
 def schedule_directory(root: Path, entry: ScheduleEntry) -> Path | None:

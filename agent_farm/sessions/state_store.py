@@ -77,6 +77,4 @@ class StateStore:
 
     def delete(self, key: str) -> bool:
         """Whether there was something to delete."""
-        with self.database.transaction() as connection:
-            done = connection.execute("DELETE FROM state WHERE butler = ? AND key = ?", (self.butler, key))
-            return done.rowcount == 1
+        return self.database.write("DELETE FROM state WHERE butler = ? AND key = ?", (self.butler, key)) == 1

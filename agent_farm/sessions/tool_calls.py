@@ -28,12 +28,11 @@ def served_calls(query: Callable[[str, tuple[str]], Iterable[Any]], caller: str)
 def record_served_call(database: Database, caller: str, call: ToolCall, seconds: float) -> None:
     given = json.dumps(dict(call.input))
     result = None if call.result is None else call.result[:KEPT_CHARACTERS]
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (caller, call.name, given, result, int(call.is_error), time.time(), seconds),
-        )
+    database.write(
+        "INSERT INTO served_calls (caller, name, input, result, failed, at, seconds)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (caller, call.name, given, result, int(call.is_error), time.time(), seconds),
+    )
 
 
 def merge_calls(reported: Sequence[dict[str, Any]], served: Sequence[ToolCall]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_farm.runtimes import get_adapter
-from agent_farm.runtimes.external_driver.contract import Session
+from agent_farm.runtimes.external_driver.adapter_commands import Session
 from agent_farm.runtimes.origin import repository_program
 from tests.conftest import Af
 from tests.gitrepo import git

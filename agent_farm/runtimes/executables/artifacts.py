@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_farm.paths import STATE_NAME, WORKTREES_NAME
-from agent_farm.runtimes.asking import heard
+from agent_farm.runtimes.hearing import heard
 
 # What lies in the tree names no program that runs here, and what is set in a git hook leads nowhere else.
 _NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")

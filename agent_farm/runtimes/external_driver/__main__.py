@@ -10,7 +10,7 @@ if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[3]))  # -I: nothing else finds the package
 
     from agent_farm.descendants import adopt_orphans, end_children
-    from agent_farm.runtimes.external_driver.contract import Session
+    from agent_farm.runtimes.external_driver.adapter_commands import Session
 
     mode, file = sys.argv[1:3]
     session = Session(**json.loads(Path(file).read_text(encoding="utf-8")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from agent_farm.runtimes.console.reporting import emit
-from agent_farm.runtimes.external_driver.contract import AdapterFailed, Session
+from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, Session
 
 _POLL_SECONDS = 0.3
 

@@ -11,7 +11,7 @@ from types import FrameType
 from agent_farm.descendants import live_children
 from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
 from agent_farm.runtimes.console.reporting import Hooks
-from agent_farm.runtimes.external_driver.contract import AdapterFailed, Session
+from agent_farm.runtimes.external_driver.adapter_commands import AdapterFailed, Session
 
 _POLL_SECONDS = 0.5
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_farm.paths import STATE_NAME
-from agent_farm.runtimes.asking import heard
+from agent_farm.runtimes.hearing import heard
 from agent_farm.runtimes.worktree_facts import main_checkout, top_of
 
 _STATUSES = ("pending", "active", "completed", "failed")

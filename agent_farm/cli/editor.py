@@ -30,7 +30,7 @@ def acp(runtime: str | None, model: str | None, permissions: str | None) -> None
     import asyncio
 
     from agent_farm.server.editor_door import EditorAgent
-    from agent_farm.server.editor_lines import serve_editor
+    from agent_farm.server.editor_words import serve_editor
 
     order = {"runtime": runtime, "model": model, "permissions": permissions}
     given = {name: value for name, value in order.items() if value is not None}

@@ -1,7 +1,10 @@
-"""What is said to an editor, in the words of its protocol."""
+"""What is said to an editor, in the words of its protocol, and how: over stdio, a message a line."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +16,8 @@ from agent_farm.operations.look import Logged
 from agent_farm.operations.send import Delivered
 from agent_farm.operations.status import Colleague
 from agent_farm.server.log_lines import OneLine
+
+_LONGEST_LINE = 1 << 26  # files that the person points to are in it
 
 # what a builder may do unasked, in the protocol's words
 MODES = {
@@ -75,3 +80,39 @@ class Briefly(OneLine):
 
     def formatException(self, ei: Any) -> str:
         return f"    {ei[1]}"
+
+
+class Lines:
+    """A message a line. The library's own reader ends the program at JSON that is no object."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
+
+    async def receive(self) -> dict[str, Any] | None:
+        while True:
+            try:
+                line = await self._reader.readline()
+                message = json.loads(line) if line.strip() else None
+            except (ValueError, RecursionError):  # a line without end is one
+                line, message = b"?", None
+            if isinstance(message, dict):
+                return message
+            if not line:
+                return None
+            if line.strip():
+                logging.warning("Error parsing JSON-RPC message: it is no JSON object")
+
+    async def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
+async def serve_editor(agent: Any) -> None:
+    """Until the editor closes its end."""
+    told = logging.StreamHandler()
+    told.setFormatter(Briefly("af acp: %(message)s"))
+    logging.getLogger().addHandler(told)
+    await acp.run_agent(agent, Lines(*await acp.stdio_streams(limit=_LONGEST_LINE)))

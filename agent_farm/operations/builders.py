@@ -44,26 +44,26 @@ def choose_all(context: Context, ids: Iterable[str]) -> list[BuilderRecord]:
     return list({record.id: record for record in found}.values())
 
 
-def spelled_out(context: Context, ids: Iterable[str]) -> Iterator[str]:
-    """The ids, each `@word` among them as the ids that it stands for."""
+def spelled_out(context: Context, ids: Iterable[str], elsewhere: Sequence[Builder] = ()) -> Iterator[str]:
+    """The ids, each `@word` among them as the ids that it stands for, of here and of those `elsewhere`."""
     for id in ids:
         if not id.startswith("@"):
             yield id
             continue
-        found = [one.record.id for one in _like(context.farm, id[1:])]
+        found = [one.record.id for one in _like(context.farm, id[1:], elsewhere)]
         if not found:
             said = {"@needs-you": "needs you", "@landed": "has landed"}.get(id, f"is {id[1:]}")
             context.tell(f"No builder {said}")
         yield from found
 
 
-def _like(farm: Farm, word: str) -> list[Builder]:
+def _like(farm: Farm, word: str, elsewhere: Sequence[Builder]) -> list[Builder]:
     words = ("needs-you", "landed", *STATES)
     if word not in words:
         close = nearest(word, words)
         why = f"Did you mean @{close}?" if close else f"There are @{', @'.join(words)}."
         raise UsageError(f"@{word} stands for no builders", why=why)
-    builders = list_builders(farm, with_git=word == "landed", fresh=True)
+    builders = [*list_builders(farm, with_git=word == "landed", fresh=True), *elsewhere]
     if word == "landed":
         return [one for one in builders if one.git and one.git.landed and one.git.has_commits]
     wanted = NEEDS_YOU if word == "needs-you" else (word,)

@@ -64,6 +64,7 @@ class AllChecked(OfSeveral):
     details="Runs what [check] declares in a clean worktree with the work merged into its target, and"
     " looks in the diff for changes that weaken the checks. Results are kept: the same tree is"
     " not checked twice.",
+    elsewhere="home",
 )
 def check(context: Context, request: CheckRequest) -> Iterator[Checked | Failure]:
     farm = context.farm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -10,13 +10,17 @@ from msgspec import structs
 from agent_farm.builders.ids import match_builder
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.registry import Records, Registry
+from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
-from agent_farm.fleet.calling import by_hand, call
-from agent_farm.operations.fleet_asking import ask_each, ask_machine, fields_given, with_ids
-from agent_farm.operations.fleet_look import answer_of, record_here, shown_rows
+from agent_farm.fleet.calling import by_hand
+from agent_farm.operations.fleet_asking import ask_each, ask_machine, with_ids
+from agent_farm.operations.fleet_look import record_here, shown_rows
+from agent_farm.operations.fleet_moving import sync
+from agent_farm.operations.fleet_over_all import over_all, wait_for_all, with_words
 from agent_farm.operations.fleet_refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
+from agent_farm.operations.fleet_removal import prune, restore
 from agent_farm.operations.operation import Context, Operation, only
 
 _READY = ("idle", "exited", "failed", "stopped")
@@ -27,8 +31,11 @@ Verb = Operation[Any, Any]
 def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
     """What `run` yields. The caller has seen that the farm has a fleet."""
     book = read_book(context.farm)
-    if verb.name in ("status", "removed"):
-        return _OVER_ALL[verb.name](verb, context, request, book)
+    if verb.name == "status":
+        return _status(verb, context, with_words(context, request), book)
+    if (over := over_all(verb, request)) is not None:
+        return over(verb, context, request, book)
+    request = with_words(context, request)
     here, there = _whose(context, book, request, removed=verb.name == "restore")
     if not there:
         return (
@@ -38,13 +45,17 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
         raise refused(book, verb.name, there[0])
     if verb.elsewhere == "home":
         return _at_home(verb, context, with_ids(request, [*here, *there]), there)
+    if verb.elsewhere == "fetched":
+        return verb.run(with_view(context, book, there), with_ids(request, [*here, *there]))
     if verb.name in ("prune", "restore"):
-        from agent_farm.operations.fleet_removal import prune, restore
-
         act = prune if verb.name == "prune" else restore
         return _both(verb, context, request, here, act(context, book, request, there))
     if verb.name == "diff":
         return _diff(verb, context, request, book, there[0])
+    if verb.name == "sync":
+        return _both(verb, context, request, here, sync(verb, context, request, there))
+    if verb.name == "wait" and not (request.any_is_enough and here):
+        return wait_for_all(verb, context, book, request, here, there)
     if here and verb.collect is only:
         raise UsageError(
             f"{verb.name} takes builders of one machine at a time",
@@ -142,27 +153,6 @@ def _status(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[
     yield found
 
 
-def _removed(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[Any]:
-    from agent_farm.operations.restore import AllRemoved
-
-    own: AllRemoved = verb.collect(list(verb.run(context, request)))
-    found = list(own.removed)
-    for host in sorted({placed.host for placed in book.removed.values()}):
-        try:
-            answer = answer_of(AllRemoved, call(book, host, "removed", fields_given(request)), host)
-        except AgentFarmError as error:
-            context.tell(f"Those removed on {host} are left out: {error.sentence}")
-            continue
-        found += [one for one in answer.removed if one.id in book.removed]
-    yield AllRemoved(tuple(found))
-
-
-_OVER_ALL: Mapping[str, Callable[[Verb, Context, Any, Book], Iterator[Any]]] = {
-    "status": _status,
-    "removed": _removed,
-}
-
-
 # what is done at home, with the work that was fetched
 
 
@@ -173,7 +163,7 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
         yield ask_machine(verb, context, book, asked, book.builders[id].host, [id])
     except Unreachable as error:
         context.tell(f"{id} as it was fetched last: {error.sentence}")
-        yield from verb.run(_with_view(context, book, [id]), asked)
+        yield from verb.run(with_view(context, book, [id]), asked)
 
 
 def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> Iterator[Any]:
@@ -181,23 +171,49 @@ def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> 
         raise UsageError(
             "--prune does not go with a builder on another machine", hint=f"af prune --stop {ids[0]}"
         )
-    if ids:
-        book = fetch_if_reachable(context.farm, ids, context.tell)
-        chosen: Collection[str] = ids
+    if ids or verb.name not in ("land", "conflicts", "review"):
+        here = at_home(context, ids, quickly=verb.name.startswith("review"))
+    elif verb.name == "review":
+        here = everybody_at_home(context, quickly=True)
     else:
+        here = everybody_at_home(context, only=_READY if verb.name == "land" else None)
+    yield from verb.run(here, request)
+
+
+def at_home(context: Context, ids: Collection[str], *, quickly: bool) -> Context:
+    """One to which these builders are here, stopped, with their work as it is by now; without ids all of
+    them, with what was fetched last."""
+    if not ids:
         book = read_book(context.farm)
-        chosen = book.builders
-        if verb.name in ("land", "conflicts"):
-            book = refresh(context.farm)
-            rows = shown_rows(context.farm, book)
-            chosen = [one.record.id for one in rows if verb.name != "land" or one.status.state in _READY]
-            chosen = fetch_all(context.farm, book, chosen, context.tell)
-    yield from verb.run(_with_view(context, book, chosen), request)
+        return with_view(context, book, book.builders)
+    return with_view(context, fetch_if_reachable(context.farm, ids, context.tell, quickly=quickly), ids)
 
 
-def _with_view(context: Context, book: Book, ids: Collection[str]) -> Context:
+def everybody_at_home(
+    context: Context, *, quickly: bool = False, only: Collection[str] | None = None
+) -> Context:
+    """The same for all, or those in these states."""
+    book = refresh_quickly(context.farm) if quickly else refresh(context.farm)
+    rows = shown_rows(context.farm, book)
+    ids = [one.record.id for one in rows if only is None or one.status.state in only]
+    return with_view(context, book, fetch_all(context.farm, book, ids, context.tell))
+
+
+def reviewed_here(context: Context, ids: Sequence[str]) -> Context:
+    """For a review, which shows what can be had within about a second; without a fleet the same context."""
+    if not context.farm.paths.fleet.exists() or isinstance(context.farm.registry, RegistryWithFleet):
+        return context
+    if not ids:
+        return everybody_at_home(context, quickly=True)
+    there = [found for id in ids if (found := elsewhere_of(context.farm, id))]
+    return at_home(context, [id for _, id, _ in there], quickly=True) if there else context
+
+
+def with_view(context: Context, book: Book, ids: Collection[str]) -> Context:
     farm = context.farm
     known = {id: record_here(farm, id, book.builders[id]) for id in ids}
+    for id in known:  # what is kept here of its work: a proof, a review, a pull request
+        make_directory(farm.run(id).directory)
     registry = RegistryWithFleet(farm.registry.paths, known)
     return structs.replace(context, place=structs.replace(farm, registry=registry))
 

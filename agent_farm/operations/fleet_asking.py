@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec import Struct, structs
 from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
+from agent_farm.git.asking import as_asked
 from agent_farm.operations.fleet_look import answer_of
 from agent_farm.operations.operation import Context, Failure, Operation, only
 from agent_farm.operations.shown import BuilderShown
@@ -31,18 +33,43 @@ def with_ids(request: Any, ids: Sequence[str]) -> Any:
     return structs.replace(request, id=ids[0])
 
 
-def ask_each(verb: Verb, context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Any]:
-    """One call for each machine; what cannot be asked of one stops none of the others."""
+def ask_each(
+    verb: Verb, context: Context, book: Book, request: Any, ids: Sequence[str], *, alone: bool = True
+) -> Iterator[Any]:
+    """One call for each machine; what cannot be asked of one stops none of the others.
+
+    With one builder only (and nothing else to tell of, `alone`) its error is the answer.
+    """
     hosts: dict[str, list[str]] = {}
     for id in ids:
         hosts.setdefault(book.builders[id].host, []).append(id)
-    for host, own in hosts.items():
+    questions = {
+        host: partial(ask_machine, verb, context, book, with_ids(request, own), host, own)
+        for host, own in hosts.items()
+    }
+    for host, answer in _answers(verb, questions):
+        if not isinstance(answer, AgentFarmError):
+            yield from _parts(verb, answer)
+        elif (len(hosts) == 1 and verb.collect is only) or (alone and len(ids) == 1):
+            raise answer
+        else:
+            yield from _failed(verb, hosts[host], answer)
+
+
+def _answers(
+    verb: Verb, questions: Mapping[str, Callable[[], Any]]
+) -> Iterator[tuple[str, Any | AgentFarmError]]:
+    """All at once; but one after another what waits, which an interrupt is to end at once."""
+    if len(questions) > 1 and not verb.waits:
+        yield from as_asked(questions, workers=len(questions))
+        return
+    for host, question in questions.items():
         try:
-            yield from _parts(verb, ask_machine(verb, context, book, with_ids(request, own), host, own))
+            answer = question()
         except AgentFarmError as error:
-            if (len(hosts) == 1 and verb.collect is only) or len(ids) == 1:
-                raise
-            yield from _failed(verb, own, error)
+            yield host, error
+        else:
+            yield host, answer
 
 
 def _failed(verb: Verb, ids: Sequence[str], error: AgentFarmError) -> Iterator[Any]:

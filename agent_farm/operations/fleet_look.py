@@ -13,13 +13,16 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict, replace
 
+from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.disk import file_lock
+from agent_farm.documents import load_if_whole
 from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
+from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.fleet.calling import line_to
 from agent_farm.git.divergence import resolve_commits
@@ -97,11 +100,18 @@ def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) 
     return {**machine.pushed, **wanted}
 
 
-def fetch_work(farm: Farm, book: Book, id: str) -> None:
-    """The builder's branch here is where it is there; refused where somebody else has moved it here."""
+def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None:
+    """The builder's branch here is where it is there; refused where somebody else has moved it here.
+
+    `if_new`: its machine was asked just now, and is asked for no commit that is here.
+    """
     placed = book.builders[id]
     theirs = placed.row.record.branch if placed.row else placed.branch
     before = fetched_commit(farm.repository, id)
+    git = placed.row.git if placed.row else None
+    if if_new and before and git and (git.branch, git.commit) == (theirs, before):
+        move_branch(farm.repository, placed.branch, before, before)
+        return
     commit = fetch_branch(farm.repository, line_to(book.machine(placed.host)), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
 
@@ -131,7 +141,12 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
         status = replace(status, reason=f"{placed.host} has not said yet that it is made")
     seen_at = machine.seen_at or None if machine.problem or machine.is_late else None
     git, usage = (row.git, row.usage) if row else (None, None)
-    return Builder(record, status, git, usage, host=placed.host, seen_at=seen_at)
+    found = Builder(record, status, git, usage, host=placed.host, seen_at=seen_at)
+    run = farm.run(id)
+    if not run.directory.is_dir():
+        return found
+    proofs = read_proofs(farm, [record_here(farm, id, placed)], {id: git} if git else {})
+    return replace(found, proof=proofs.get(id), pull_request=load_if_whole(run.pull_request, PullRequest))
 
 
 def record_here(farm: Farm, id: str, placed: Placed) -> BuilderRecord:

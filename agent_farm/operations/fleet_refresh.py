@@ -154,10 +154,11 @@ def _look(farm: Farm, book: Book, host: str, fresh: bool, seconds: float) -> _To
         return _Told(found, before, is_whole=not is_late)
 
 
-def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell) -> Book:
+def fetch_if_reachable(farm: Farm, ids: Collection[str], tell: Tell, *, quickly: bool = False) -> Book:
     """For what goes on with what is here where a machine is asleep; what is left out is told of."""
     book = read_book(farm)
-    book = refresh(farm, {book.builders[id].host for id in ids})
+    hosts = {book.builders[id].host for id in ids}
+    book = refresh_quickly(farm, hosts) if quickly else refresh(farm, hosts)
     for id in ids:
         _bring_home(farm, book, id, tell)
     return book
@@ -178,14 +179,15 @@ def fetch_all(farm: Farm, book: Book, ids: Collection[str], tell: Tell) -> list[
 
 def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
     placed = book.builders[id]
-    if problem := book.machine(placed.host).problem:
-        tell(f"{id} as it was fetched last: {problem}")
+    machine = book.machine(placed.host)
+    if machine.problem or machine.is_late:
+        tell(f"{id} as it was fetched last: {machine.problem or f'{placed.host} has not answered yet'}")
         return
     if placed.gone:
         raise NotFound(f"{placed.host} has no builder {id}", hint=f"af prune {id}")
     if placed.row is None:
         raise NotFound(f"{placed.host} has not said yet that {id} is made", hint=f"af status {id}")
-    fetch_work(farm, book, id)
+    fetch_work(farm, book, id, if_new=True)
     git = placed.row.git
     left = (git.dirty or 0) + (git.untracked or 0) if git else 0
     if left:

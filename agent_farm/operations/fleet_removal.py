@@ -19,13 +19,15 @@ from agent_farm.operations.prune import prune as prune_there
 from agent_farm.operations.restore import Restored
 
 
-def prune(context: Context, book: Book, request: Prune, ids: Sequence[str]) -> Iterator[Any]:
+def prune(
+    context: Context, book: Book, request: Prune, ids: Sequence[str], *, alone: bool = True
+) -> Iterator[Any]:
     """Its commits are here before anything is removed there, and what is to be landed on is known there."""
     for id in ids:
         try:
             yield _prune(context, book, structs.replace(request, ids=(id,)), id)
         except (AgentFarmError, OSError) as problem:
-            if len(request.ids) == 1:
+            if alone and len(request.ids) == 1:
                 raise
             error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
             yield Failure.of(id, error)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Effect = Literal["reads", "changes", "destroys"]
 CallerKind = Literal["architect", "session", "builder"]
 Door = Literal["terminal", "mcp", "http"]
-Elsewhere = Literal["refused", "there", "home"]
+Elsewhere = Literal["refused", "there", "home", "fetched"]
 
 ARCHITECT: frozenset[CallerKind] = frozenset({"architect"})
 SESSIONS: frozenset[CallerKind] = frozenset({"architect", "session"})
@@ -187,7 +187,7 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
     there. `doors` are those that offer it.
 
     `elsewhere` is what becomes of it for a builder on another machine: it is done `there`, or at `home` with
-    the work fetched first, or refused by name.
+    the work fetched first, or at home with what was `fetched` before, or refused by name.
     """
 
     effect: Effect

@@ -70,6 +70,7 @@ _collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
     pool="pr",
     details="Through `gh` or `glab`, with the task, the commits and the proof as its text. What somebody else"
     " pushed to the branch is never overwritten.",
+    elsewhere="home",
 )
 def pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
     chosen, unknown = choose_each(context, request.ids)
@@ -208,6 +209,7 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
     outside=True,
     pool="pr",
     details="What was merged there counts as landed, also squashed, if no commit was made since.",
+    elsewhere="fetched",
 )
 def pr_refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:
     farm = context.farm

@@ -96,6 +96,10 @@ def queue_and_first(
     One that has landed is in no queue: it is looked at alone. What is uncommitted is not looked for, since
     that takes long in a large worktree.
     """
+    if context.farm.paths.fleet.exists():
+        from agent_farm.operations.elsewhere import reviewed_here
+
+        context = reviewed_here(context, request.ids)
     look = _looked(context, request)
     if at is not None and at not in look.results:
         look = _looked(context, Review(ids=(at,)))
@@ -112,6 +116,7 @@ def queue_and_first(
     "List results to review, riskiest first",
     details="Without ids: all that is committed and has not landed. What was read, approved or rejected"
     " comes last.",
+    elsewhere="home",
 )
 def review(context: Context, request: Review) -> ReviewQueue:
     return _looked(context, request).queue

@@ -11,12 +11,11 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
 from agent_farm.documents import store
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
-from agent_farm.farm.farm import Farm
 from agent_farm.operations.builders import BuilderId, choose
 from agent_farm.operations.declare import acts
 from agent_farm.operations.operation import Answer, Context, Request
 from agent_farm.operations.review_mark import ReviewKept, Tip, change_kept, no_such_file
-from agent_farm.operations.send import Delivered, deliver_all
+from agent_farm.operations.send import Delivered, Send, send
 from agent_farm.review.diff_as_read import files_read
 from agent_farm.review.kept import Comment, Kept, Side, load_kept
 from agent_farm.review.rounds import Result
@@ -38,7 +37,12 @@ class ReviewComment(Request):
     number: Annotated[int | None, Meta(description="The comment that is written anew, or taken away")] = None
 
 
-@acts("Draft a comment on lines of a result, or on all of it", tolerant=True, pool="look")
+@acts(
+    "Draft a comment on lines of a result, or on all of it",
+    tolerant=True,
+    pool="look",
+    elsewhere="fetched",
+)
 def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
     if len(request.text) > _MOST_COMMENT:
         raise UsageError(f"A comment has up to {_MOST_COMMENT} characters")
@@ -103,13 +107,20 @@ class ReviewSent(Answer):
         return self.delivery.exit_code if self.delivery else 0
 
 
-@acts("Send the drafted comments to the builder, as one message", tolerant=True, outside=True, pool="send")
+@acts(
+    "Send the drafted comments to the builder, as one message",
+    tolerant=True,
+    outside=True,
+    pool="send",
+    elsewhere="fetched",
+)
 def review_send(context: Context, request: ReviewSend) -> ReviewSent:
-    return send_drafts(context.farm, choose(context, request.id))
+    return send_drafts(context, choose(context, request.id))
 
 
-def send_drafts(farm: Farm, record: BuilderRecord) -> ReviewSent:
+def send_drafts(context: Context, record: BuilderRecord) -> ReviewSent:
     """All of them as one message, once: what may have arrived is not said again."""
+    farm = context.farm
     file = farm.run(record.id).review
     with file_lock(farm.paths.review_lock(record.id)):
         kept = load_kept(file)
@@ -120,7 +131,9 @@ def send_drafts(farm: Farm, record: BuilderRecord) -> ReviewSent:
             return ReviewSent(record.id, "", None, cut_short.comments)
         text = message_of(drafts)
         store(file, _with(cut_short, "draft", "sending"))
-        (delivery,) = deliver_all(farm, [record], text)
+        (delivery,) = send.answer_to(
+            structs.replace(context, whole_ids=True), Send(ids=(record.id,), text=text)
+        ).deliveries
         said: Literal["draft", "submitted", "unconfirmed"] = (
             "submitted"
             if delivery.outcome == "submitted"

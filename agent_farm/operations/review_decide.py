@@ -63,6 +63,7 @@ def _collect(parts: Sequence[Part | ReviewDecided]) -> ReviewDecided:
     outside=True,
     details="An approval goes into the landing queue, which another process works off."
     " The undo takes back what was marked, approved or rejected, one step each time.",
+    elsewhere="fetched",
 )
 def review_decide(context: Context, request: ReviewDecide) -> Iterator[Part | ReviewDecided]:
     record = choose(context, request.id)
@@ -95,7 +96,7 @@ def _rejected(context: Context, record: BuilderRecord, request: ReviewDecide) ->
             "Say why it is rejected", hint=as_command("af", "review", record.id, "--reject", "REASON")
         )
     kept = _decided(context.farm, record, request, "rejected")
-    sent = send_drafts(context.farm, record)
+    sent = send_drafts(context, record)
     return ReviewDecided(structs.replace(kept, comments=sent.comments), sent=sent)
 
 

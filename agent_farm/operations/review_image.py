@@ -40,7 +40,10 @@ class ReviewImage(Answer):
     data: Annotated[str | None, Meta(description="Its bytes in base64")]
 
 
-@reads("Show an image that a result changes, as it is or as it was")
+@reads(
+    "Show an image that a result changes, as it is or as it was",
+    elsewhere="fetched",
+)
 def review_image(context: Context, request: ReviewImageRequest) -> ReviewImage:
     farm = context.farm
     result = require_result(farm, choose(context, request.id), request.tip)

@@ -48,7 +48,13 @@ class ReviewKept(Answer):
     undoable: str | None
 
 
-@acts("Mark a result, a file or a hunk of it as read", tolerant=True, repeats=True, pool="look")
+@acts(
+    "Mark a result, a file or a hunk of it as read",
+    tolerant=True,
+    repeats=True,
+    pool="look",
+    elsewhere="fetched",
+)
 def review_mark(context: Context, request: ReviewMark) -> ReviewKept:
     if request.hunk and not request.file:
         raise UsageError("A hunk is one of a file", why="Name the file as well.")

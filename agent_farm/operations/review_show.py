@@ -101,6 +101,7 @@ class ReviewShown(Reviewed, kw_only=True):
 @reads(
     "Show what is new in a result since it was read",
     details="A line that was read stays read through later commits, amends and rebases, until it changes.",
+    elsewhere="home",
 )
 def review_show(context: Context, request: ReviewShow) -> ReviewShown:
     farm = context.farm

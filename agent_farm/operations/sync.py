@@ -50,6 +50,7 @@ class AllSynced(OfSeveral):
     outside=True,
     details="A stacked builder moves to where the work below it has landed, any other one to its base as it "
     "is now. Only while it is idle, with every file committed; conflicts leave it as it was, and it is told.",
+    elsewhere="there",
 )
 def sync(context: Context, request: Sync) -> Iterator[Synced | Failure]:
     records, unknown = choose_each(context, request.ids)

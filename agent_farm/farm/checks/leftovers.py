@@ -7,9 +7,10 @@ is found without one belongs to no spawn that is under way.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
@@ -31,6 +32,9 @@ from agent_farm.paths import user_state_directory
 from agent_farm.processes import processes_of_runs
 from agent_farm.server.launching import has_crashed
 
+if TYPE_CHECKING:
+    from agent_farm.fleet.book import Placed
+
 _PREFIX = "builder/"
 
 
@@ -40,7 +44,7 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
     former, records = list(_former(farm)), farm.registry.read()
     made = {record.branch for record in former}
     known = {record.branch for record in (*records.values(), *former) if record.id in records.ids}
-    known |= _branches_elsewhere(farm)
+    known |= {placed.branch for placed in _placed_elsewhere(farm).values()}
     for branch in branches:
         if not branch.startswith(_PREFIX) or branch in known:
             continue
@@ -71,13 +75,14 @@ def check_branches(farm: Farm) -> Iterator[Finding]:
             )
 
 
-def _branches_elsewhere(farm: Farm) -> set[str]:
-    """Of builders on other machines of the fleet."""
+def _placed_elsewhere(farm: Farm) -> Mapping[str, Placed]:
+    """Builders on other machines of the fleet, and those that can be restored there."""
     if not farm.paths.fleet.exists():
-        return set()
+        return {}
     from agent_farm.fleet.book import read_book  # what few farms have
 
-    return {placed.branch for placed in read_book(farm).builders.values()}
+    book = read_book(farm)
+    return {**book.removed, **book.builders}
 
 
 def _former(farm: Farm) -> Iterator[BuilderRecord]:
@@ -122,9 +127,9 @@ def _drop(farm: Farm, path: Path) -> str:
 
 def check_run_directories(farm: Farm) -> Iterator[Finding]:
     paths = sorted(farm.paths.runs.glob("*"))
-    records = farm.registry.read()
+    known = {*farm.registry.read().ids, *_placed_elsewhere(farm)}
     for path in paths:
-        if path.name not in records.ids:
+        if path.name not in known:
             yield Finding(
                 "problem",
                 f"the run directory of {path.name} belongs to no builder",

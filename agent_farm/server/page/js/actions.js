@@ -20,9 +20,7 @@ export function actionButtons(builder) {
   return [
     !mayResume && state !== "creating" ? button("stop", "Stop", () => stop(builder)) : null,
     mayResume ? button("resume", "Resume", () => resume(builder)) : null,
-    builder.host
-      ? h("button", { type: "button", disabled: true, title: `${builder.id} is on ${builder.host}` }, "Review")
-      : h("a.button", { href: addressOf(builder.id) }, "Review"),
+    h("a.button", { href: addressOf(builder.id) }, "Review"),
     button("merge", "Merge …", () => mergeDialog(builder)),
     button("prune", "Prune …", () => pruneDialog(builder.id), "danger"),
   ];

@@ -1,0 +1,124 @@
+"""Verbs that mean all machines: those over all builders, and `@idle` and its like in the place of ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from agent_farm.builders.status import ALIVE
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.listing import Builder
+from agent_farm.fleet.book import Book
+from agent_farm.fleet.calling import call
+from agent_farm.operations.builders import spelled_out
+from agent_farm.operations.fleet_asking import ask_each, ask_machine, fields_given
+from agent_farm.operations.fleet_look import answer_of, shown_rows
+from agent_farm.operations.fleet_refresh import refresh, refresh_quickly
+from agent_farm.operations.fleet_removal import prune
+from agent_farm.operations.operation import Context, Operation, only
+from agent_farm.operations.prune import Prune, Running, Stays
+from agent_farm.operations.restore import AllRemoved
+from agent_farm.operations.shown import BuilderShown
+from agent_farm.operations.stop import Stop
+from agent_farm.operations.wait import Wait, Waited
+
+Verb = Operation[Any, Any]
+OverAll = Callable[[Verb, Context, Any, Book], Iterator[Any]]
+
+
+def over_all(verb: Verb, request: Any) -> OverAll | None:
+    """Where it is asked for builders of all machines."""
+    if verb.name == "removed":
+        return _removed
+    if verb.name == "stop" and request.all and not request.ids:
+        return _stop
+    if verb.name == "prune" and request.ids in ((), ("@landed",)):
+        return _prune
+    return None
+
+
+def with_words(context: Context, request: Any) -> Any:
+    """As it is asked, each `@word` as the ids that it stands for; unchanged where it stands for none."""
+    ids = getattr(request, "ids", ())
+    if not any(id.startswith("@") for id in ids):
+        return request
+    rows = shown_rows(context.farm, refresh_quickly(context.farm))
+    found = tuple(spelled_out(structs.replace(context, tell=lambda text: None), ids, rows))
+    return structs.replace(request, ids=found) if found else request
+
+
+def _stop(verb: Verb, context: Context, request: Stop, book: Book) -> Iterator[Any]:
+    yield from verb.run(context, request)
+    rows = shown_rows(context.farm, refresh(context.farm))
+    may_run = ("queued", *ALIVE, "unknown")
+    ids = [one.record.id for one in rows if one.status.state in may_run]
+    if ids:
+        asked = structs.replace(request, all=False)
+        yield from ask_each(verb, context, book, asked, ids, alone=False)
+
+
+def _prune(verb: Verb, context: Context, request: Prune, book: Book) -> Iterator[Any]:
+    """Which ones, say their machines now; whether one goes, says the evidence that is there."""
+    yield from verb.run(context, request)
+    book = refresh(context.farm)
+    stop = request.stop or bool(request.ids)
+    chosen: list[str] = []
+    for one in shown_rows(context.farm, book):
+        part = _looked_at(one, stop=stop, with_nothing=request.stop)
+        if isinstance(part, str):
+            chosen.append(part)
+        elif part is not None:
+            yield part
+    if chosen:
+        asked = structs.replace(request, ids=tuple(chosen), stop=stop)
+        yield from prune(context, book, asked, chosen, alone=False)
+
+
+def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays | Running | None:
+    """The id of one that is to go, or what is told of it."""
+    id, status, git = one.record.id, one.status, one.git
+    if status.state == "unknown":
+        return Stays(id=id, reason=status.reason or f"{one.host} has not told of it")
+    is_idle = status.state == "idle"
+    if not (is_idle or status.is_finished):
+        return None
+    has_landed = git is not None and git.landed is True and not status.cut_short
+    if not has_landed or (git and (git.dirty or git.untracked)):
+        return None if is_idle else Stays(id=id, reason=f"{one.host} holds work of it that has not landed")
+    if not is_idle or (stop and (with_nothing or (git and git.has_commits))):
+        return id
+    return Running(id=id) if git and git.has_commits else None
+
+
+def wait_for_all(
+    verb: Verb, context: Context, book: Book, request: Wait, here: Sequence[str], there: Sequence[str]
+) -> Iterator[Waited]:
+    """For those here, then machine by machine: who is there already is not waited for any more."""
+    until = None if request.timeout is None else time.monotonic() + request.timeout
+    groups = [("", tuple(here))] if here else []
+    groups += [(host, tuple(id for id in there if id in book.on(host))) for host in book.machines]
+    found: list[BuilderShown] = []
+    for host, ids in groups:
+        left = None if until is None else max(0.0, until - time.monotonic())
+        asked = structs.replace(request, ids=ids, timeout=left)
+        if not host:
+            found += only(list(verb.run(context, asked))).builders
+        elif ids:
+            found += ask_machine(verb, context, book, asked, host, ids).builders
+    yield Waited(tuple(found))
+
+
+def _removed(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[Any]:
+    own: AllRemoved = verb.collect(list(verb.run(context, request)))
+    found = list(own.removed)
+    for host in sorted({placed.host for placed in book.removed.values()}):
+        try:
+            answer = answer_of(AllRemoved, call(book, host, "removed", fields_given(request)), host)
+        except AgentFarmError as error:
+            context.tell(f"Those removed on {host} are left out: {error.sentence}")
+            continue
+        found += [one for one in answer.removed if one.id in book.removed]
+    yield AllRemoved(tuple(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ def test_a_variable_reaches_its_builder_and_no_other_place(af: Af, big: Node, re
     (repo / "agent-farm.toml").write_text('[env]\npass = ["TOKEN_OF_MINE"]\n')
     git(repo, "add", "agent-farm.toml")
     git(repo, "commit", "-qm", "Settings")
-    secret = "hush-4711-hush"
+    secret = f"hush-{os.urandom(8).hex()}-hush"  # other runs look at the same processes
     words = ("spawn", "--on", "big", "--runtime", "demo", "--shell")
     asked = af(*words, env={"TOKEN_OF_MINE": secret})
     assert asked.returncode == 1

@@ -36,7 +36,7 @@ States:  creating preparing working idle   at work, or its turn ended
          limited                           at a usage limit; below, until when
          queued                            waits for room, or for other work
          exited failed stopped lost        finished
-         unknown                           tmux, or its machine, did not answer
+         unknown                           tmux or its machine says nothing
 Sources: hook launcher process screen
 Git:     +ahead -behind of the base, ~changed ?untracked files, = nothing
          landed: all its commits are on the base or a remote, also squashed

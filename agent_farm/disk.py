@@ -91,16 +91,18 @@ def load_json(path: Path) -> object:
 
 
 @contextmanager
-def file_lock(path: Path, *, wait: float | None = None, inherit: bool = False) -> Iterator[int]:
+def file_lock(
+    path: Path, *, wait: float | None = None, inherit: bool = False, busy: LockTaken | None = None
+) -> Iterator[int]:
     """Hold `path` as a lock. Its holder alone may remove the file.
 
-    `wait` bounds the wait in seconds (None: for ever, 0: not at all) and raises LockTaken.
+    `wait` bounds the wait in seconds (None: for ever, 0: not at all) and raises LockTaken, or `busy`.
     With `inherit`, children that are passed the descriptor hold the lock too, for as long as they live.
     """
     while True:
         descriptor = _open_lock(path)
         try:
-            _acquire(descriptor, path, wait)
+            _acquire(descriptor, wait, busy or LockTaken(f"{path} is held by another process"))
             if not _is_the_file(descriptor, path):
                 continue  # its last holder removed it, so that others lock another file
             os.set_inheritable(descriptor, inherit)
@@ -148,7 +150,7 @@ def _open_lock(path: Path) -> int:
         raise cannot_write(path, error) from error
 
 
-def _acquire(descriptor: int, path: Path, wait: float | None) -> None:
+def _acquire(descriptor: int, wait: float | None, busy: LockTaken) -> None:
     if wait is None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return
@@ -159,7 +161,7 @@ def _acquire(descriptor: int, path: Path, wait: float | None) -> None:
             return
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise LockTaken(f"{path} is held by another process") from None
+                raise busy from None
             time.sleep(_POLL_SECONDS)
 
 

@@ -85,10 +85,6 @@ def hold(farm: Farm, id: str) -> Iterator[BuilderRecord]:
 @contextmanager
 def lock_of(farm: Farm, id: str, *, wait: float = LOCK_SECONDS) -> Iterator[int]:
     """The builder's lock, also for one that has no record (yet); children may hold it too."""
-    with ExitStack() as stack:
-        try:
-            descriptor = stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=wait, inherit=True))
-        except LockTaken as error:
-            why = "Another af command is working on it."
-            raise LockTaken(f"{id} is busy", why=why, hint="af status") from error
+    busy = LockTaken(f"{id} is busy", why="Another af command is working on it.", hint="af status")
+    with file_lock(farm.paths.builder_lock(id), wait=wait, inherit=True, busy=busy) as descriptor:
         yield descriptor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord
@@ -76,14 +76,11 @@ def landing_lock(farm: Farm, checkout: Checkout, *, tell: Tell | None = None) ->
     path = landing_lock_path(farm, checkout)
     if tell is not None and is_locked(path):
         tell(f"Waiting for another merge into {checkout.path}")
-    with ExitStack() as stack:
-        try:
-            descriptor = stack.enter_context(file_lock(path, wait=LANDING_SECONDS, inherit=True))
-        except LockTaken as error:
-            raise LockTaken(
-                f"Another merge into {checkout.path} is under way",
-                why=f"It did not end within {LANDING_SECONDS:g} s. Nothing was merged.",
-            ) from error
+    busy = LockTaken(
+        f"Another merge into {checkout.path} is under way",
+        why=f"It did not end within {LANDING_SECONDS:g} s. Nothing was merged.",
+    )
+    with file_lock(path, wait=LANDING_SECONDS, inherit=True, busy=busy) as descriptor:
         yield descriptor
 
 

@@ -13,7 +13,6 @@ from agent_farm.builders.status import CUT_SHORT, FINISHED
 from agent_farm.disk import file_lock, is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 from agent_farm.farm.declared_checks import Check, agree_to_checks
-from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.git.checkout import Checkout, Head
 from agent_farm.git.landed import have_landed
@@ -249,8 +248,8 @@ def land_status(context: Context, request: Nothing) -> Iterator[Part]:
 def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
     farm = context.farm
     checks = require_checks(farm)
-    with ExitStack() as held:
-        _hold(held, farm)
+    busy = LockTaken("A landing is under way", hint="af land --status")
+    with file_lock(farm.paths.landing_lock, wait=_MOMENT, busy=busy):
         store = Store(farm.paths.landing)
         queue = store.read()
         if queue is None:
@@ -264,10 +263,3 @@ def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
             )
         )
         yield from _work_off(context, store, checks, background=request.background)
-
-
-def _hold(held: ExitStack, farm: Farm) -> None:
-    try:
-        held.enter_context(file_lock(farm.paths.landing_lock, wait=_MOMENT))
-    except LockTaken as error:
-        raise LockTaken("A landing is under way", hint="af land --status") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Annotated
 
 from msgspec import Meta
@@ -65,13 +65,11 @@ def _alone(farm: Farm, record: BuilderRecord) -> Iterator[None]:
     busy = LockTaken(f"{record.id} is being set up already", hint=as_command("af", "logs", record.id))
     if read_status(farm, record).state == "preparing":
         raise busy
-    with ExitStack() as held:
+    with file_lock(lock, wait=0, busy=busy):
         try:
-            held.enter_context(file_lock(lock, wait=0))
-        except LockTaken:
-            raise busy from None
-        held.callback(lock.unlink, missing_ok=True)
-        yield
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _set_up(context: Context, request: Setup, record: BuilderRecord) -> SetUp:

@@ -49,7 +49,7 @@ PARTS: dict[str, dict[str, str]] = {
         "engine": "*",
         "ssh": "*",
         "operations": "fleet* elsewhere spawn_elsewhere for_home",
-        "cli": "fleet",
+        "cli": "fleet forward",
         "git": "other_machine",
     },
     "specs, trackers, editors, ACP, coming and going, queues": {

@@ -37,6 +37,7 @@ COMMANDS = {
     "costs": Entry("costs", "costs", "Builders", "Sum up the tokens and the cost of builders"),
     "path": Entry("look", "path", "Builders", "Print a builder's worktree path"),
     "stop": Entry("life", "stop", "Builders", "End runtimes and keep the work"),
+    "forward": Entry("forward", "forward", "Builders", "Pass ports on to a builder on another machine"),
     "serve": Entry("serve", "serve", "Builders", "Pass a fixed port on to one builder at a time"),
     "setup": Entry("life", "setup", "Builders", "Prepare a builder's worktree once more"),
     "resume": Entry("life", "resume", "Builders", "Continue a builder's conversation"),

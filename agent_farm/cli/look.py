@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import click
+from msgspec import structs
 
 from agent_farm.builders.events import Event, load_events
 from agent_farm.cli.derived import Typed, Way, command_of
@@ -16,6 +17,7 @@ from agent_farm.farm.listing import read_status
 from agent_farm.operations.builders import choose
 
 _FOLLOW_SECONDS = 0.2
+_FOLLOW_ELSEWHERE_SECONDS = 1.0
 
 
 path = command_of(Way("path", lambda found: answer(found.path)), epilog='Go there: cd "$(af path ID)"')
@@ -33,8 +35,8 @@ def _follow(typed: Typed) -> int | None:
         return None
     if typed.as_json:
         raise UsageError("Flags are mutually exclusive: --follow, --json", hint="af logs --help")
-    if typed.context.farm.paths.fleet.exists():
-        _require_here(typed.context.farm, typed.request.id)
+    if typed.context.farm.paths.fleet.exists() and (host := _host_of(typed)):
+        return _follow_elsewhere(typed, host)
     farm, record = typed.context.farm, choose(typed.context, typed.request.id)
     shown = -typed.request.limit
     while True:
@@ -47,16 +49,30 @@ def _follow(typed: Typed) -> int | None:
         time.sleep(_FOLLOW_SECONDS)
 
 
-def _require_here(farm: Farm, id: str) -> None:
-    from agent_farm.fleet.calling import by_hand
-    from agent_farm.operations.elsewhere import elsewhere_of
+def _host_of(typed: Typed) -> str | None:
+    from agent_farm.operations.elsewhere import host_of
 
-    if found := elsewhere_of(farm, id):
-        book, whole, host = found
-        raise UsageError(
-            f"--follow is not for a builder on another machine, and {whole} is on {host}",
-            hint=by_hand(book.machine(host), "logs", "--follow", whole),
-        )
+    return host_of(typed.context, typed.request)
+
+
+def _follow_elsewhere(typed: Typed, host: str) -> int:
+    """Its machine is asked again and again."""
+    from agent_farm.operations.elsewhere import elsewhere_of
+    from agent_farm.operations.fleet_look import shown_rows
+    from agent_farm.operations.fleet_refresh import refresh
+
+    farm, shown = typed.context.farm, -typed.request.limit
+    whole = structs.replace(typed.request, limit=0)
+    while True:
+        book = refresh(farm, {host})  # asked before the events: none is missed
+        found = elsewhere_of(farm, whole.id)
+        states = [one.status for one in shown_rows(farm, book, [found[1]])] if found else []
+        events = typed.operation.answer_to(typed.context, whole).events
+        _show_events(events[shown:])
+        shown = len(events)
+        if all(status.is_finished for status in states):
+            return 0
+        time.sleep(_FOLLOW_ELSEWHERE_SECONDS)
 
 
 def _has_ended(farm: Farm, id: str) -> bool:

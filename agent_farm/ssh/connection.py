@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -32,9 +32,9 @@ _KEPT_OF_STDERR = 4000
 _CANNOT_CONNECT = 255
 
 
-def ssh_options() -> list[str]:
+def ssh_options(**others: str) -> list[str]:
     """ssh asks nobody anything, forwards nothing, and is sure to notice a dead connection."""
-    chosen = {
+    usual = {
         "BatchMode": "yes",
         "ControlMaster": "auto",
         "ControlPath": f"{_control_directory()}/%C",
@@ -49,7 +49,7 @@ def ssh_options() -> list[str]:
         "RemoteCommand": "none",
         "EscapeChar": "none",
     }
-    return [word for name, value in chosen.items() for word in ("-o", f"{name}={value}")]
+    return [word for name, value in {**usual, **others}.items() for word in ("-o", f"{name}={value}")]
 
 
 def ssh_argv(address: Address, words: Sequence[str], *, terminal: bool = False) -> list[str]:
@@ -57,6 +57,16 @@ def ssh_argv(address: Address, words: Sequence[str], *, terminal: bool = False) 
     port = ["-p", str(address.port)] if address.port else []
     how = "-t" if terminal else "-T"
     return ["ssh", *ssh_options(), how, *port, "--", address.destination, shlex.join(words)]
+
+
+def forward_argv(address: Address, ports: Mapping[int, int]) -> list[str]:
+    """A connection of its own, which passes ports of this machine on to ports of that one."""
+    own = {"ControlMaster": "no", "ControlPath": "none", "ClearAllForwardings": "no"}
+    options = ssh_options(**own, ExitOnForwardFailure="yes")
+    pairs = (("-L", f"127.0.0.1:{here}:127.0.0.1:{there}") for here, there in ports.items())
+    port = ["-p", str(address.port)] if address.port else []
+    words = [word for pair in pairs for word in pair]
+    return ["ssh", *options, "-N", "-T", *words, *port, "--", address.destination]
 
 
 def _control_directory() -> Path:

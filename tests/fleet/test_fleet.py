@@ -76,7 +76,7 @@ def test_a_life(af: Af, big: Node, repo: Path) -> None:
 
 def test_what_is_not_for_it_is_refused_with_the_command_that_does_it_there(af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
-    for words in (["path", id], ["setup", id], ["eject", id], ["logs", "-f", id]):
+    for words in (["path", id], ["setup", id], ["eject", id]):
         done = af(*words)
         assert done.returncode == 2, done.stdout
         assert f"{id} is on big" in done.stderr

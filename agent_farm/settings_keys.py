@@ -55,7 +55,12 @@ KEYS = (
         "What the id of a task is made of: its hash, or its first words",
         choices=("hash", "words"),
     ),
-    Key("spawn.on", str, None, "Machine of the fleet that builders start on; without it this one"),
+    Key(
+        "spawn.on",
+        str,
+        None,
+        "Machine of the fleet that builders start on, or fleet for any; without it this one",
+    ),
     Key(
         "spawn.permissions",
         str,

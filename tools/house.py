@@ -48,9 +48,9 @@ PARTS: dict[str, dict[str, str]] = {
         "fleet": "*",
         "engine": "*",
         "ssh": "*",
-        "operations": "fleet* elsewhere spawn_elsewhere for_home",
+        "operations": "fleet* elsewhere spawn_elsewhere for_home packs_for_home",
         "cli": "fleet forward",
-        "git": "other_machine",
+        "git": "other_machine packs",
     },
     "specs, trackers, editors, ACP, coming and going, queues": {
         "forge": "*",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agent_farm.errors import Unreachable
+from agent_farm.errors import Overdue, Unreachable
 
 MOST_BYTES = 32 * 1024 * 1024
 _OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID")  # with its keys; no builder sees them
@@ -34,7 +34,13 @@ def answer_here(
         start_new_session=True,
     )
     begun(process)
-    clock = threading.Timer(seconds, _end, args=(process,))
+    late = threading.Event()
+
+    def is_late() -> None:
+        late.set()
+        _end(process)
+
+    clock = threading.Timer(seconds, is_late)
     clock.daemon = True
     clock.start()
     said: list[bytes] = []
@@ -61,8 +67,10 @@ def answer_here(
             assert process.stdout
             process.stdout.close()
     threads[1].join(1)
+    if late.is_set():
+        raise Overdue(f"It has not answered within {seconds:g} s")
     if status < 0:
-        raise Unreachable(f"It has not answered within {seconds:g} s, or was ended")
+        raise Unreachable("It was ended")
     if status:
         lines = b"".join(said).decode("utf-8", "replace").splitlines()
         raise Unreachable("It broke off", why=lines[-1][:300] if lines else f"It ended with {status}.")

@@ -19,10 +19,11 @@ from agent_farm.disk import file_lock
 from agent_farm.engine.contract import NoRoom, Room
 from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
-from agent_farm.errors import AgentFarmError, NotFound, Unreachable
+from agent_farm.errors import AgentFarmError, NotFound, Overdue, Unreachable
 
 _START_SECONDS = 90.0
 _SECONDS = 60.0
+_HEAD_SECONDS = 5.0
 _LATE_SECONDS = 90.0
 _HINT = "af fleet status"
 _KINDS: tuple[type[AgentFarmError], ...] = (NoRoom, NotFound, Unreachable)
@@ -71,11 +72,14 @@ class Held(Struct, frozen=True):
                 say(connection, asked)
                 said = hear(connection, Said)
         except (OSError, EOFError) as error:
-            why = "It took too long." if isinstance(error, TimeoutError) else str(error) or None
-            raise Unreachable(f"The connection to {self.cluster} has ended", why=why, hint=_HINT) from error
+            if isinstance(error, TimeoutError):
+                raise Overdue(f"The cluster at {self.cluster} has not answered", hint=_HINT) from error
+            what = f"The connection to {self.cluster} has ended"
+            raise Unreachable(what, why=str(error) or None, hint=_HINT) from error
         if said.problem is not None:
             found = said.problem
-            kind = next((kind for kind in _KINDS if kind.code == found.code), AgentFarmError)
+            by_code = (kind for kind in _KINDS if kind.code == found.code)
+            kind = Overdue if found.is_late else next(by_code, AgentFarmError)
             raise kind(found.what, why=found.why, hint=found.hint)
         return said
 
@@ -98,8 +102,18 @@ class Held(Struct, frozen=True):
             self._start()
         return self._connected()
 
+    def _require_head(self) -> None:
+        """Ray itself would try for long."""
+        host, _, port = self.cluster.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_HEAD_SECONDS).close()
+        except OSError as error:
+            what = f"The cluster at {self.cluster} cannot be reached"
+            raise Unreachable(what, why=error.strerror or str(error), hint=_HINT) from error
+
     def _start(self) -> None:
         require_ray()
+        self._require_head()
         log = self._socket.with_suffix(".log")
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 from agent_farm.disk import file_lock
 from agent_farm.engine.holder_words import Problem, Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_engine import RayEngine
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, Overdue
 
 READY = b"ready\n"
 _IDLE_SECONDS = 900.0
@@ -54,7 +54,11 @@ class Holder:
                 try:
                     said = self._said(asked, connection)
                 except AgentFarmError as error:
-                    said = Said(problem=Problem(error.code, error.what, error.why, error.hint))
+                    said = Said(
+                        problem=Problem(
+                            error.code, error.what, error.why, error.hint, isinstance(error, Overdue)
+                        )
+                    )
                 except Exception as error:  # Ray raises what it likes; the command has to hear of it
                     said = Said(problem=Problem("unreachable", "Ray failed", _first_line(error)))
                 say(connection, said)

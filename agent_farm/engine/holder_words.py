@@ -33,6 +33,7 @@ class Problem(Struct, frozen=True):
     what: str
     why: str | None = None
     hint: str | None = None
+    is_late: bool = False
 
 
 class Said(Struct, frozen=True):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.sealing import opened
-from agent_farm.errors import Unreachable
+from agent_farm.errors import Overdue, Unreachable
 
 
 class NodeAgent:
@@ -28,20 +28,20 @@ class NodeAgent:
     def key(self) -> bytes:
         return self._private.public_key().public_bytes_raw()
 
-    def answer(self, token: str, sealed: bytes, seconds: float) -> tuple[list[bytes], str | None]:
-        """The lines, and why there are no more of them."""
+    def answer(self, token: str, sealed: bytes, seconds: float) -> tuple[list[bytes], str | None, bool]:
+        """The lines, why there are no more of them, and whether time was over."""
         data = opened(self._private, sealed)
         if data is None:
-            return [], "The call was sealed for another agent"
+            return [], "The call was sealed for another agent", False
         lines: list[bytes] = []
         try:
             lines.extend(answer_here(data, seconds, begun=lambda process: self._begun(token, process)))
         except Unreachable as error:
-            return lines, error.sentence
+            return lines, error.sentence, isinstance(error, Overdue)
         finally:
             self._running.pop(token, None)
             self._ended.discard(token)
-        return lines, None
+        return lines, None, False
 
     def end(self, token: str) -> None:
         """A call that nobody waits for any more, also one that comes later."""

@@ -13,7 +13,7 @@ Ask = Callable[[bytes, float], Iterator[bytes]]
 
 @dataclass(frozen=True)
 class PlainMachine:
-    ask: Ask
+    ask: Ask | None = None  # None where only its room is looked at
     slots: int = NO_LIMIT
 
 
@@ -39,7 +39,9 @@ class Plain:
         self.held.pop(name, None)
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
-        return self._machine(host).ask(data, seconds)
+        ask = self._machine(host).ask
+        assert ask is not None
+        return ask(data, seconds)
 
     def lost(self) -> frozenset[str]:
         return frozenset(name for name, host in self.held.items() if host not in self.machines)

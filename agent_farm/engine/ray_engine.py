@@ -17,7 +17,7 @@ from agent_farm.engine.node_agent import NodeAgent
 from agent_farm.engine.plain import choose
 from agent_farm.engine.ray_loopback import stay_on_loopback
 from agent_farm.engine.sealing import seal
-from agent_farm.errors import NotFound, Unreachable, there_are
+from agent_farm.errors import NotFound, Overdue, Unreachable, there_are
 
 _NAMESPACE = "agent-farm"
 _NODE = "ray.io/node-id"
@@ -89,18 +89,19 @@ class RayEngine:
         token = secrets.token_hex(8)
         agent, key = self._agent(host)
         asked = agent.answer.remote(token, ray.put(seal(key, data)), seconds)
-        deadline = time.monotonic() + seconds + _LATE_SECONDS
+        deadline = time.monotonic() + seconds + min(seconds, _LATE_SECONDS)
         while not ray.wait([asked], timeout=_LOOK_SECONDS)[0]:
             if time.monotonic() > deadline or not wanted():
                 agent.end.remote(token)
-                raise Unreachable(f"{host} has not answered within {seconds:g} s")
+                raise Overdue(f"{host} has not answered within {seconds:g} s")
         try:
-            lines, problem = ray.get(asked)
+            lines, problem, is_late = ray.get(asked)
         except RayError as error:
             raise _unreachable(host, error) from error
         yield from lines
         if problem is not None:
-            raise Unreachable(f"{host} broke off", why=problem)
+            kind = Overdue if is_late else Unreachable
+            raise kind(f"{host} {'is late' if is_late else 'broke off'}", why=problem)
 
     def _agent(self, host: str) -> tuple[Any, bytes]:
         """Found by its name or made, and asked for its key: one that does not answer has begun nothing."""

@@ -1,8 +1,8 @@
 """Asking a machine of the fleet: one call is one `af fleet answer` there, which carries out one verb.
 
 What comes back was said by a machine that is believed less than this one: it is read line by line, bounded,
-and every field is checked by whoever asked. This module is all that knows how a machine is reached; another
-engine offers `call` and `line_to`, too.
+and every field is checked by whoever asked. This module is all that knows how a machine is reached: by ssh,
+or as one of a cluster, where commits travel in calls, too (`fleet_packs.py`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agent_farm import __version__
+from agent_farm.engine.held import Held
 from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, UsageError, error_of
-from agent_farm.fleet.book import FARM_NAME, Book, Machine
+from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine
 from agent_farm.git.other_machine import Line
 from agent_farm.launch import as_command
 from agent_farm.printable import printable
@@ -26,6 +28,7 @@ from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
 from agent_farm.ssh.ssh_url import Address, parse_address
 
 MARK = "af-fleet-1"
+OF_CLUSTER = "ray://"
 USUAL_SECONDS = 120.0
 _LONGEST_WORDS = 2000
 _OF_AF = re.compile(r"""af [\w ./:@=,…"'-]*""")  # nothing that a shell would do something else for
@@ -63,13 +66,40 @@ def call(
 ) -> dict[str, Any]:
     """The document that it answers; its own error is raised, and Unreachable where it has not said."""
     machine = book.machine(host)
-    address = parse_address(machine.address)
+    address = address_of(machine)
     asked = Call(__version__, book.farm, address.directory, verb, dict(request), dict(environment or {}))
-    return call_program(address, machine.program, asked, seconds=seconds, tell=tell)
+    cluster = book.cluster if is_of_cluster(machine) else None
+    if is_of_cluster(machine) and cluster is None:
+        raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
+    return call_program(address, machine.program, asked, seconds=seconds, tell=tell, cluster=cluster)
+
+
+def is_of_cluster(machine: Machine) -> bool:
+    return machine.address.startswith(OF_CLUSTER)
+
+
+def address_of(machine: Machine) -> Address:
+    """A machine of a cluster is called as ssh may know it, too: that is how a person gets there."""
+    if is_of_cluster(machine):
+        return Address(machine.address.removeprefix(OF_CLUSTER))
+    return parse_address(machine.address)
+
+
+def release_slot(book: Book, id: str, host: str) -> None:
+    """It takes up room at most, where the cluster cannot be asked."""
+    if book.cluster is not None and host in book.machines and is_of_cluster(book.machines[host]):
+        with suppress(AgentFarmError):
+            Held(book.cluster.address, book.cluster.tls).release(f"{book.farm}/{id}")
 
 
 def call_program(
-    address: Address, program: str, asked: Call, *, seconds: float, tell: Tell = lambda text: None
+    address: Address,
+    program: str,
+    asked: Call,
+    *,
+    seconds: float,
+    tell: Tell = lambda text: None,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     try:
         message = msgspec.json.encode(asked)
@@ -77,7 +107,10 @@ def call_program(
         what = f"What {address.host} is asked is not valid UTF-8"
         raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
     begun = False
-    lines = ask(address, [program, "fleet", "answer"], message, seconds=seconds)
+    if cluster is not None:
+        lines = Held(cluster.address, cluster.tls).call(address.host, message, seconds=seconds)
+    else:
+        lines = ask(address, [program, "fleet", "answer"], message, seconds=seconds)
     for line in lines:
         if not begun:  # what a shell's own files print comes before it
             begun = line.strip() == MARK.encode()
@@ -94,7 +127,7 @@ def call_program(
 
 def line_to(machine: Machine) -> Line:
     """How git reaches the farm there."""
-    address = parse_address(machine.address)
+    address = address_of(machine)
     ssh = shlex.join(["ssh", *ssh_options(), "-T"])
     return Line(address.destination, address.port, machine.place, ssh)
 
@@ -102,14 +135,14 @@ def line_to(machine: Machine) -> Line:
 def terminal_argv(book: Book, host: str, *words: str, id: str) -> list[str]:
     """A program that has this terminal, run by `af` there."""
     machine = book.machine(host)
-    address = parse_address(machine.address)
+    address = address_of(machine)
     place = ["--directory", address.directory] if address.directory else []
     return ssh_argv(address, [machine.program, "fleet", *words, *place, book.farm, id], terminal=True)
 
 
 def by_hand(machine: Machine, *words: str) -> str:
     """The command that does it there, for a hint."""
-    address = parse_address(machine.address)
+    address = address_of(machine)
     there = f"cd {shlex.quote(machine.place)} && {shlex.join([machine.program, *words])}"
     return shlex.join(["ssh", "-t", *address.words, there])
 

@@ -12,10 +12,10 @@ from msgspec import Meta, Struct, structs
 from agent_farm import __version__
 from agent_farm.engine.contract import Room
 from agent_farm.engine.held import Held
-from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, ToolMissing, Unreachable, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
-from agent_farm.fleet.calling import Call, call_program
+from agent_farm.fleet.calling import Call, address_of, call_program, is_of_cluster, release_slot
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import run_git_bytes
 from agent_farm.git.ignoring import keep_apart
@@ -86,8 +86,8 @@ class Fleet(Answer):
 def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     farm, address = context.farm, parse_address(request.address)
     host = address.host
-    if host == "local":
-        raise UsageError("No machine can be called local", why="--on local means this one.")
+    if host in ("local", "fleet"):
+        raise UsageError(f"No machine can be called {host}", why=f"--on {host} means something else.")
     book = read_book(farm)
     if host in book.machines:
         raise UsageError(f"{host} is in the fleet", hint=f"af fleet remove {host}")
@@ -98,7 +98,7 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     except msgspec.ValidationError:
         raise _no_af(address, program) from None
     keep_apart(farm.repository)
-    welcome = _greet(farm, book, address, program, _SECONDS)
+    welcome = greet(farm, book, address, program, _SECONDS)
     machine = Machine(address.text, program, welcome.place, seen_at=time.time())
     with edit_book(farm) as held:
         now = held[0] if farm.paths.fleet.exists() else book
@@ -133,7 +133,11 @@ def _no_af(address: Address, program: str) -> AgentFarmError:
     )
 
 
-def _greet(farm: Farm, book: Book, address: Address, program: str, seconds: float) -> Welcome:
+def greet(
+    farm: Farm, book: Book, address: Address, program: str, seconds: float, cluster: Cluster | None = None
+) -> Welcome:
+    """What is there, and the farm's repository, made if need be."""
+
     def own(*words: str) -> str | None:
         found = run_git_bytes(farm.root, *words, ok=(0, 1)).decode("utf-8", "replace")
         return found.strip() or None
@@ -147,20 +151,26 @@ def _greet(farm: Farm, book: Book, address: Address, program: str, seconds: floa
         "hello",
         {k: v for k, v in structs.asdict(hello).items() if v},
     )
-    return answer_of(Welcome, call_program(address, program, asked, seconds=seconds), address.host)
+    return answer_of(
+        Welcome, call_program(address, program, asked, seconds=seconds, cluster=cluster), address.host
+    )
 
 
 @acts("Ask the machines of the fleet how they are", effect="reads", tolerant=True, doors=_PERSONS)
 def fleet_status(context: Context, request: Nothing) -> Fleet:
     farm = context.farm
     book = read_book(farm)
-    questions = {
-        host: partial(_greet, farm, book, parse_address(one.address), one.program, _LOOK_SECONDS)
-        for host, one in book.machines.items()
-    }
+    questions = {host: partial(_look_at, farm, book, one) for host, one in book.machines.items()}
     found = side_by_side(questions) if questions else {}
     shown = tuple(_shown(book, host, answer) for host, answer in found.items())
     return Fleet(shown, _cluster(book, book.cluster) if book.cluster else None)
+
+
+def _look_at(farm: Farm, book: Book, machine: Machine) -> Welcome:
+    cluster = book.cluster if is_of_cluster(machine) else None
+    if is_of_cluster(machine) and cluster is None:
+        raise Unreachable("It is in a cluster, and none is used", hint="af fleet up")
+    return greet(farm, book, address_of(machine), machine.program, _LOOK_SECONDS, cluster)
 
 
 def _cluster(book: Book, cluster: Cluster) -> ClusterShown:
@@ -231,6 +241,8 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
             builders={id: one for id, one in book.builders.items() if one.host != host},
             removed={id: one for id, one in book.removed.items() if one.host != host},
         )
+    for id in there:
+        release_slot(book, id, host)
     stay = (
         one.branch for one in there.values() if not drop_branch(farm.repository, one.branch, one.base_commit)
     )

@@ -24,9 +24,10 @@ from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
 from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
-from agent_farm.fleet.calling import line_to
+from agent_farm.fleet.calling import is_of_cluster, line_to
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import fetch_branch, fetched_commit, move_branch, push_commits
+from agent_farm.operations.fleet_packs import fetch_packs, send_packs
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
@@ -86,7 +87,11 @@ def _moment(at: float | None) -> float | None:
 def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: float | None = None) -> None:
     """One at a time: git over there refuses the second of two that move the same ref."""
     with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
-        push_commits(farm.repository, line_to(book.machine(host)), refs)
+        machine = book.machine(host)
+        if is_of_cluster(machine):
+            send_packs(farm, book, host, refs)
+        else:
+            push_commits(farm.repository, line_to(machine), refs)
 
 
 def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
@@ -112,7 +117,11 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
     if if_new and before and git and (git.branch, git.commit) == (theirs, before):
         move_branch(farm.repository, placed.branch, before, before)
         return
-    commit = fetch_branch(farm.repository, line_to(book.machine(placed.host)), id, theirs)
+    machine = book.machine(placed.host)
+    if is_of_cluster(machine):
+        commit = fetch_packs(farm, book, placed.host, id, theirs)
+    else:
+        commit = fetch_branch(farm.repository, line_to(machine), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
 
 

@@ -9,10 +9,11 @@ from msgspec import structs
 
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.fleet.book import Book, edit_book
-from agent_farm.fleet.calling import call
+from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
 from agent_farm.operations.fleet_asking import ask_machine
 from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
+from agent_farm.operations.fleet_slots import hold_slot
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there
@@ -72,6 +73,7 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
         placed = held[0].builders[id]
         builders = {other: one for other, one in held[0].builders.items() if other != id}
         held[0] = structs.replace(held[0], builders=builders)
+    release_slot(held[0], id, placed.host)
     goes = drop_branch(context.farm.repository, placed.branch, placed.base_commit)
     if not goes:
         context.tell(f"{placed.branch} stays: nothing else is left of {id}")
@@ -86,6 +88,7 @@ def _take_down(context: Context, id: str) -> str | None:
         builders = {other: one for other, one in held[0].builders.items() if other != id}
         removed = {**held[0].removed, id: structs.replace(placed, row=None)}
         held[0] = structs.replace(held[0], builders=builders, removed=removed)
+    release_slot(held[0], id, placed.host)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
     return placed.branch if tip and drop_branch(farm.repository, placed.branch, tip) else None
 
@@ -93,6 +96,7 @@ def _take_down(context: Context, id: str) -> str | None:
 def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Restored]:
     (id,) = ids
     farm, placed = context.farm, book.removed[id]
+    hold_slot(farm, id, placed.host)
     asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
     found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
     row = row_of(id, placed, found.builder)

@@ -27,11 +27,12 @@ from agent_farm.fleet.calling import Call
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.operation import Answer, Context, document
+from agent_farm.operations.packs_for_home import PACK_VERBS, carry
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.shown import show_builder
 from agent_farm.operations.spawn import PlanShown, Spawned
-from agent_farm.operations.spawn_elsewhere import Place
 from agent_farm.operations.spawn_plan import preflight
+from agent_farm.operations.spawn_request import Spawn
 from agent_farm.operations.spawn_steps import make_builder
 from agent_farm.operations.table import MODULES, load
 from agent_farm.own_files import require_own_directory
@@ -51,6 +52,16 @@ class Hello(Struct, frozen=True):
     email: str | None = None
 
 
+class Place(Struct, frozen=True):
+    """What a machine is asked to make: `base` is the branch it is to land on, None where it is none."""
+
+    id: str
+    branch: str
+    commit: str
+    base: str | None
+    order: Spawn
+
+
 class Welcome(Answer):
     """What there is on a machine, and where the farm is."""
 
@@ -58,6 +69,7 @@ class Welcome(Answer):
     git: str
     tmux: str
     python: str
+    program: str = ""
 
 
 def answered(data: bytes) -> Iterator[dict[str, Any]]:
@@ -104,6 +116,8 @@ def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
         return _welcome(place, msgspec.convert(asked.request, Hello))
     if not place.is_dir():
         raise AgentFarmError(f"There is no farm in {place}", hint="af fleet status")
+    if asked.verb in PACK_VERBS:
+        return carry(place, asked.verb, asked.request)
     if asked.verb == "place":
         return _place(place, msgspec.convert(asked.request, Place), told)
     if asked.verb not in MODULES:
@@ -133,7 +147,8 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
         for name, value in (("user.name", hello.name), ("user.email", hello.email)):
             if value is not None and is_no_option(value):
                 run_git(place, "config", name, value)
-    return Welcome(str(place), git, tmux, sys.version.split()[0])
+    program = str(Path(sys.executable).with_name("af"))
+    return Welcome(str(place), git, tmux, sys.version.split()[0], program)
 
 
 def _place(place: Path, asked: Place, told: list[str]) -> Spawned:

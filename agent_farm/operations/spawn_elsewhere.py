@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from agent_farm.builders.ids import Name, first_free
 from agent_farm.builders.record import TASK_TEXT_KEPT
@@ -21,11 +21,13 @@ from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.base_commit import Start, choose_start
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Placed, edit_book, read_book
-from agent_farm.fleet.calling import call
+from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch, make_branch
 from agent_farm.operations.fleet_asking import keys_of
 from agent_farm.operations.fleet_look import answer_of, push, row_of
+from agent_farm.operations.fleet_slots import FLEET, hold_slot
+from agent_farm.operations.for_home import Place
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn import Spawned
 from agent_farm.operations.spawn_request import Spawn, choose_mode
@@ -33,16 +35,6 @@ from agent_farm.operations.spawn_work import Work, find_work
 
 LOCAL = "local"
 _SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
-
-
-class Place(Struct, frozen=True):
-    """What a machine is asked to make: `base` is the branch it is to land on, None where it is none."""
-
-    id: str
-    branch: str
-    commit: str
-    base: str | None
-    order: Spawn
 
 
 class _MayBeThere(Unreachable):
@@ -56,8 +48,8 @@ class _MayBeThere(Unreachable):
 
 def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
     farm = context.farm
-    book = read_book(farm)
-    book.machine(host)
+    if host != FLEET and read_book(farm).cluster is None:
+        read_book(farm).machine(host)
     _require_possible(farm, order)
     start = choose_start(farm, order.base, None, fetch=order.fetch or farm.settings.flag("spawn.fetch"))
     work, start = find_work(farm, choose_mode(order), start, name=order.name)
@@ -78,6 +70,7 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
             refs[f"refs/remotes/home/{start.base}"] = farm.repository.resolve_commit(
                 f"refs/heads/{start.base}"
             )
+        book, host = read_book(farm), placed.host
         push(farm, book, host, refs)
         bare = structs.replace(order, on=None, base=None, fetch=False, name=None, no_queue=True)
         asked = Place(id, placed.branch, start.tip, start.base if is_branch else None, bare)
@@ -150,12 +143,20 @@ def _reserved(
             name = first_free(work.names(), lambda name: _is_taken(farm, name))
         title = (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT]
         now = datetime.now(UTC).isoformat(timespec="microseconds")
+        host = hold_slot(farm, name.id, host)
         placed = Placed(host, name.branch, start.base, start.tip, title, now, runtime=runtime)
         if not dry_run:
-            make_branch(farm.repository, name.branch, start.tip)
-            _store(farm, name.id, placed)
+            try:
+                make_branch(farm.repository, name.branch, start.tip)
+                _store(farm, name.id, placed)
+            except BaseException:
+                release_slot(read_book(farm), name.id, host)
+                raise
     if dry_run:
-        yield name.id, placed
+        try:
+            yield name.id, placed
+        finally:
+            release_slot(read_book(farm), name.id, host)
         return
     with file_lock(farm.paths.builder_lock(name.id), wait=0):
         try:
@@ -164,6 +165,7 @@ def _reserved(
             raise
         except AgentFarmError:
             _forget(farm, name, start.tip)
+            release_slot(read_book(farm), name.id, host)
             raise
         finally:
             with suppress(OSError):

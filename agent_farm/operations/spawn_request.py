@@ -108,7 +108,7 @@ class Spawn(Request):
     dry_run: Annotated[bool, Meta(description="Show what would be created, and create nothing")] = False
     on: Annotated[
         str | None,
-        Meta(description="Machine of the fleet to start it on, or local; default: spawn.on, else local"),
+        Meta(description="Machine of the fleet to start it on, fleet: any, or local; default: spawn.on"),
     ] = None
     yes: Yes = False
 

@@ -21,7 +21,7 @@ from agent_farm.engine.held import Held
 from agent_farm.engine.nodes import end_node, start_head
 from agent_farm.engine.plain import Plain, PlainMachine
 from agent_farm.engine.ray_files import make_token, token_file
-from tests.conftest import end_processes, end_tmux_servers
+from tests.conftest import Af, end_processes, end_tmux_servers
 
 LOOPBACK = "127.0.0.1"
 AF = Path(sys.executable).with_name("af")
@@ -97,6 +97,13 @@ class Cluster:
         make_token()
         self.address = f"{LOOPBACK}:{free_port()}"
         start_head(LOOPBACK, int(self.address.rpartition(":")[2]), name="home", slots=0)
+
+    def up(self, af: Af) -> None:
+        """The same by the command, for the farm that `af` is run in."""
+        port = free_port()
+        done = af("fleet", "up", "--port", str(port))
+        assert done.returncode == 0, done.stderr
+        self.address = f"{LOOPBACK}:{port}"
 
     def machine(self, name: str) -> Node:
         home = self.directory / name

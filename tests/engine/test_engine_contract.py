@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_farm.engine.contract import NoRoom, Room
-from agent_farm.errors import NotFound, Unreachable
+from agent_farm.errors import NotFound, Overdue, Unreachable
 from tests.engine.engines import Under
 from tests.waiting import wait_until
 
@@ -57,7 +57,7 @@ def _a_call_to_nobody(under: Under) -> None:
 
 
 def _a_call_that_takes_too_long_is_ended_there(under: Under) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(Overdue):
         list(under.engine.call("n1", b"{}", seconds=0.01))
 
 

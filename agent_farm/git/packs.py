@@ -1,0 +1,50 @@
+"""Commits as packs, for machines that git itself cannot reach: only what the other one lacks is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.git.git_process import run_git, run_git_bytes
+
+_COMMIT = re.compile(OBJECT_NAME)
+_MOST_TIPS = 500
+_SECONDS = 3600.0
+
+
+def tips(root: Path) -> tuple[str, ...]:
+    """What refs are at, the newest first."""
+    words = ("for-each-ref", f"--count={_MOST_TIPS}", "--sort=-committerdate", "--format=%(objectname)")
+    return tuple(dict.fromkeys(run_git(root, *words).split()))
+
+
+def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
+    """Those of them that are commits here."""
+    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)][:_MOST_TIPS]
+    if not asked:
+        return ()
+    found = run_git(
+        root, "cat-file", "--batch-check=%(objectname) %(objecttype)", input="\n".join(asked) + "\n"
+    )
+    return tuple(words[0] for line in found.splitlines() if (words := line.split())[1:] == ["commit"])
+
+
+def make_pack(root: Path, wanted: Collection[str], known: Collection[str]) -> bytes:
+    """What is needed for these commits by whoever has those."""
+    lines = [*wanted, *(f"^{commit}" for commit in known)]
+    words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
+    return run_git_bytes(root, *words, input="\n".join(lines) + "\n", timeout=_SECONDS)
+
+
+def take_pack(root: Path, pack: bytes) -> None:
+    """Every object is checked before it counts."""
+    run_git_bytes(root, "index-pack", "--stdin", "--fix-thin", "--strict", input=pack, timeout=_SECONDS)
+
+
+def set_refs(root: Path, refs: Mapping[str, str]) -> None:
+    """Of commits whose whole history is here; GitError otherwise."""
+    run_git(root, "rev-list", "--objects", "--quiet", *refs.values(), "--not", "--all", timeout=_SECONDS)
+    lines = "".join(f"update {ref} {commit}\n" for ref, commit in refs.items())
+    run_git(root, "update-ref", "--stdin", input=lines)

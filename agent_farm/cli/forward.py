@@ -12,10 +12,11 @@ from agent_farm.cli.options import complete_ids, current_farm
 from agent_farm.cli.output import answer, narrate
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
+from agent_farm.fleet.calling import address_of
 from agent_farm.launch import as_command
 from agent_farm.operations.elsewhere import elsewhere_of
 from agent_farm.ssh.connection import forward_argv
-from agent_farm.ssh.ssh_url import parse_address
+from agent_farm.ssh.ssh_url import Address
 
 _POLL_SECONDS = 0.1
 
@@ -31,7 +32,7 @@ def forward(id: str, port: int | None) -> None:
     farm = current_farm(tolerant=True)
     host, address, there = _ports(farm, id)
     ports = {_free(port if port and at == 0 else one, port): one for at, one in enumerate(there)}
-    program = subprocess.Popen(forward_argv(parse_address(address), ports), stdin=subprocess.DEVNULL)
+    program = subprocess.Popen(forward_argv(address, ports), stdin=subprocess.DEVNULL)
     try:
         _wait_for(next(iter(ports)), program, host)
         for here, one in ports.items():
@@ -46,7 +47,7 @@ def forward(id: str, port: int | None) -> None:
     raise Unreachable(f"{host} broke off", why=f"ssh ended with {program.returncode}.")
 
 
-def _ports(farm: Farm, id: str) -> tuple[str, str, tuple[int, ...]]:
+def _ports(farm: Farm, id: str) -> tuple[str, Address, tuple[int, ...]]:
     """The machine, its address, and the builder's ports there."""
     found = elsewhere_of(farm, id)
     if found is None:
@@ -58,7 +59,7 @@ def _ports(farm: Farm, id: str) -> tuple[str, str, tuple[int, ...]]:
         raise AgentFarmError(
             f"No ports of {whole} are known", why=f"{host} has not told of any.", hint=f"af status {whole}"
         )
-    return host, book.machine(host).address, tuple(row.record.ports)
+    return host, address_of(book.machine(host)), tuple(row.record.ports)
 
 
 def _free(wished: int, required: int | None) -> int:

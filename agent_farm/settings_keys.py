@@ -56,6 +56,21 @@ KEYS = (
         choices=("hash", "words"),
     ),
     Key(
+        "fleet.restart",
+        str,
+        "ask",
+        "Lost builders of a machine: `auto` places them again on another machine by itself",
+        choices=("ask", "auto"),
+    ),
+    Key(
+        "fleet.lost_seconds",
+        int,
+        60,
+        "A machine that has not answered for so long has lost its builders",
+        minimum=5,
+    ),
+    Key("fleet.fetch_megabytes", int, 1024, "The most that one fetch from a machine may bring", minimum=1),
+    Key(
         "spawn.on",
         str,
         None,

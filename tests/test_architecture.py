@@ -48,14 +48,14 @@ HEAVY = (
 # Started as files under `python -I -S`: nothing of site-packages is there.
 STDLIB_ONLY = (
     "pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.external_driver",
-    "runtimes.guard",
+    "runtimes.guard", "ssh.bounded_copy",
 )  # fmt: skip
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",
     "pane", "runtimes.acp_worker", "runtimes.claude_worker",
     "runtimes.console", "runtimes.demo_agent", "runtimes.executables",
-    "runtimes.external_driver",
+    "runtimes.external_driver", "ssh.bounded_copy",
 )  # fmt: skip
 
 

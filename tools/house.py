@@ -48,9 +48,11 @@ PARTS: dict[str, dict[str, str]] = {
         "fleet": "*",
         "engine": "*",
         "ssh": "*",
-        "operations": "fleet* elsewhere spawn_elsewhere for_home packs_for_home",
+        "operations": "fleet* elsewhere spawn_elsewhere for_home* packs_for_home",
         "cli": "fleet forward",
-        "git": "other_machine packs",
+        "git": "other_machine packs checkpoint*",
+        "farm": "checkpointing placing_again",
+        "runtimes": "conversation_files",
     },
     "specs, trackers, editors, ACP, coming and going, queues": {
         "forge": "*",

@@ -21,6 +21,7 @@ from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
 from agent_farm.operations.fleet import ClusterShown, Fleet, FleetLeft
+from agent_farm.operations.fleet_checkpoint import AtHome, Checkpointed
 from agent_farm.operations.fleet_engine import ClusterUp, FleetDown, Joined
 from agent_farm.operations.fleet_following import ask_on, follow_machines
 from agent_farm.operations.for_home import answered, place_of, view_pane
@@ -35,6 +36,8 @@ def _show(found: Fleet) -> None:
         how = f"cannot be asked: {one.problem}" if one.problem else f"{one.git}, Python {one.python}"
         answer(printable(f"{one.host:<16} {count:<12} {how}"))
         narrate(printable(f"  {one.address}, in {one.place}"))
+        for id, ref in one.left.items():
+            answer(f"  {id} was placed elsewhere since; what it had there is {ref}")
     if found.cluster is not None:
         _show_cluster(found.cluster)
     elif not found.machines:
@@ -93,6 +96,15 @@ def _show_left(found: FleetLeft) -> None:
         narrate(f"{id} is no more known here.")
     for branch in found.branches:
         narrate(f"{branch} stays.")
+
+
+def _show_checkpoint(one: AtHome) -> None:
+    answer(f"{one.id} {'is at home' if one.new else 'is unchanged'}")
+
+
+def _conclude_checkpoints(found: Checkpointed) -> None:
+    if not found.kept and not found.failed:
+        narrate("No builder is on a machine that answers.")
 
 
 @click.command(hidden=True)
@@ -167,6 +179,9 @@ fleet = click.Group(
             metavars={"address": "ADDRESS", "program": "PATH"},
         ),
         "status": command_of(Way("fleet_status", _show), name="status"),
+        "checkpoint": command_of(
+            Way("fleet_checkpoint", _show_checkpoint, _conclude_checkpoints), name="checkpoint"
+        ),
         "remove": command_of(
             Way("fleet_remove", _show_left),
             name="remove",

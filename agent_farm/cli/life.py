@@ -96,7 +96,9 @@ def _agree(typed: Typed) -> int | None:
     raise UsageError(
         "Nothing was resumed",
         why="Pass --yes to go ahead.",
-        hint=as_command("af", "recover", "--yes", *again),
+        hint=as_command(
+            "af", "recover", *request.ids, *(["--on", request.on] if request.on else []), "--yes", *again
+        ),
     )
 
 

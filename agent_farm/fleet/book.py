@@ -33,14 +33,16 @@ _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 
 class Machine(Struct, frozen=True):
     """`program` is `af` there, `place` the farm there. `problem` is why the last look failed, `seen_at` when
-    one did not; `is_late`: somebody looked since, and could not wait for the answer. `pushed` are the bases
-    as they are known there."""
+    one did not; since `silent_since` each has, `misses` of them. `is_late`: somebody looked since, and could
+    not wait for the answer. `pushed` are the bases as they are known there."""
 
     address: str
     program: Place
     place: Place
     problem: str | None = None
     seen_at: float = 0.0
+    silent_since: float | None = None
+    misses: int = 0
     is_late: bool = False
     pushed: dict[str, ObjectName] = field(default_factory=dict)
 
@@ -54,11 +56,19 @@ class Row(Struct, frozen=True):
     usage: Usage | None
 
 
+class Kept(Struct, frozen=True):
+    """The last checkpoint that came home: what was there at `at`."""
+
+    commit: ObjectName
+    at: float
+
+
 class Placed(Struct, frozen=True):
     """A builder of this farm that is on another machine; without a `row` nobody has seen it there yet.
 
-    `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none.
-    `runtime` is the one that was named here: what its machine says it runs brings it no key.
+    `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none. `runtime`
+    and `permissions` were named here: what its machine says of them brings it no key, and no more room.
+    `term` is the number under which it was placed: of two with the same id the higher one is the builder.
     """
 
     host: Word
@@ -70,7 +80,21 @@ class Placed(Struct, frozen=True):
     is_known: bool = False
     gone: bool = False
     runtime: str | None = None
+    permissions: str | None = None
     row: Row | None = None
+    term: int = 1
+    checkpoint: Kept | None = None
+    problem: str | None = None
+
+
+class Left(Struct, frozen=True):
+    """A builder that is not to go on at `host`: there it is older than `term`. `commit` is what it had by
+    then, once that has come home."""
+
+    id: str
+    host: str
+    term: int
+    commit: ObjectName | None = None
 
 
 class Cluster(Struct, frozen=True):
@@ -81,13 +105,22 @@ class Cluster(Struct, frozen=True):
 
 
 class Book(Struct, frozen=True):
-    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored."""
+    """`farm` is what this farm is called on its machines; `removed` are builders that can be restored.
+
+    `terms` is the highest number that a builder was placed under.
+    """
 
     farm: _NAME
     machines: dict[Word, Machine] = field(default_factory=dict)
     builders: dict[str, Placed] = field(default_factory=dict)
     removed: dict[str, Placed] = field(default_factory=dict)
     cluster: Cluster | None = None
+    left: tuple[Left, ...] = ()
+    terms: int = 0
+
+    def fences(self, host: str) -> dict[str, int]:
+        """The lowest term that holds there, of each builder that was placed elsewhere since."""
+        return {one.id: one.term for one in self.left if one.host == host}
 
     def machine(self, host: str) -> Machine:
         if host not in self.machines:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -24,6 +25,7 @@ from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine
 from agent_farm.git.other_machine import Line
 from agent_farm.launch import as_command
 from agent_farm.printable import printable
+from agent_farm.ssh import bounded_copy
 from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
 from agent_farm.ssh.ssh_url import Address, parse_address
 
@@ -39,7 +41,8 @@ Tell = Callable[[str], None]
 class Call(Struct, frozen=True):
     """What is asked of `farm`, below `directory` there ("": the usual place), by an `af` of that version.
 
-    `environment` is for what the call starts, and goes no other way.
+    `environment` is for what the call starts, and goes no other way. `fences` are builders that were placed
+    elsewhere since, and the lowest term that holds: older ones end before anything else is done.
     """
 
     software: str
@@ -48,6 +51,7 @@ class Call(Struct, frozen=True):
     verb: str
     request: dict[str, Any]
     environment: dict[str, str] = {}
+    fences: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         if not FARM_NAME.fullmatch(self.farm):
@@ -67,7 +71,15 @@ def call(
     """The document that it answers; its own error is raised, and Unreachable where it has not said."""
     machine = book.machine(host)
     address = address_of(machine)
-    asked = Call(__version__, book.farm, address.directory, verb, dict(request), dict(environment or {}))
+    asked = Call(
+        __version__,
+        book.farm,
+        address.directory,
+        verb,
+        dict(request),
+        dict(environment or {}),
+        book.fences(host),
+    )
     cluster = book.cluster if is_of_cluster(machine) else None
     if is_of_cluster(machine) and cluster is None:
         raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
@@ -125,10 +137,11 @@ def call_program(
     raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
 
 
-def line_to(machine: Machine) -> Line:
-    """How git reaches the farm there."""
+def line_to(machine: Machine, *, most_bytes: int) -> Line:
+    """How git reaches the farm there; no fetch brings more than that."""
     address = address_of(machine)
-    ssh = shlex.join(["ssh", *ssh_options(), "-T"])
+    bounded = [sys.executable, "-I", "-S", bounded_copy.__file__, str(most_bytes)]
+    ssh = shlex.join([*bounded, "ssh", *ssh_options(), "-T"])
     return Line(address.destination, address.port, machine.place, ssh)
 
 

@@ -12,13 +12,14 @@ from msgspec import Struct
 
 from agent_farm.builders.ref_names import OBJECT_NAME, is_branch_name
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable
-from agent_farm.git.git_process import GitError, run_git
+from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.worktrees import branch_checked_out_at
 from agent_farm.launch import as_command
 
 _PUSH_SECONDS = 3600.0
 _FETCH_SECONDS = 600.0
+TOO_MUCH = "af: more came than may be fetched"  # said by the program that counts
 _COMMIT = re.compile(OBJECT_NAME)
 # On the command line they win over the person's files. What comes is checked, object by object.
 _SETTINGS = (
@@ -58,6 +59,12 @@ def _git(repository: Repository, line: Line, *words: str, seconds: float) -> str
     try:
         return run_git(repository.root, *settings, *words, env=line.environment, timeout=seconds, apart=True)
     except GitError as error:
+        if TOO_MUCH in error.stderr:
+            raise AgentFarmError(
+                f"{line.destination} sends more than fleet.fetch_megabytes",
+                why="Nothing of it was kept.",
+                hint="af config get fleet.fetch_megabytes",
+            ) from error
         if "Could not read from remote repository" not in error.stderr:
             raise
         why = next(iter(error.stderr.splitlines()), None)
@@ -86,15 +93,21 @@ def fetch_branch(repository: Repository, line: Line, builder: str, theirs: str) 
     """The commit that the branch is at there, with its history here."""
     if not is_branch_name(theirs):
         raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {builder}")
-    words = (
-        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-        "--no-auto-maintenance", "--", line.url, f"+refs/heads/{theirs}:{fetched_ref(builder)}",
-    )  # fmt: skip
-    _git(repository, line, *words, seconds=_FETCH_SECONDS)
+    fetch_refs(repository, line, {f"refs/heads/{theirs}": fetched_ref(builder)})
     commit = fetched_commit(repository, builder)
     if commit is None:
         raise NotFound(f"The branch of {builder} could not be fetched")
     return commit
+
+
+def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:
+    """Each of theirs under the name that it is given here; only what is missing here travels."""
+    pairs = (f"+{theirs}:{ours}" for theirs, ours in refs.items())
+    words = (
+        "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+        "--no-auto-maintenance", "--", line.url, *pairs,
+    )  # fmt: skip
+    _git(repository, line, *words, seconds=_FETCH_SECONDS)
 
 
 def fetched_commit(repository: Repository, builder: str) -> str | None:
@@ -106,8 +119,15 @@ def fetched_commit(repository: Repository, builder: str) -> str | None:
     return None
 
 
-def forget_fetched(repository: Repository, builder: str) -> None:
-    run_git(repository.root, "update-ref", "-d", fetched_ref(builder))
+def note_fetched(repository: Repository, builder: str, commit: str) -> None:
+    """It came by another way than a fetch of its branch."""
+    run_git(repository.root, "update-ref", fetched_ref(builder), commit)
+
+
+def is_further(repository: Repository, commit: str, before: str) -> bool:
+    """Whether `commit` goes on from there."""
+    status, _, _ = ask_git(repository.root, "merge-base", "--is-ancestor", before, commit)
+    return status == 0
 
 
 def make_branch(repository: Repository, branch: str, commit: str) -> None:

@@ -16,7 +16,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand
 from agent_farm.operations.fleet_asking import ask_each, ask_machine, with_ids
-from agent_farm.operations.fleet_look import record_here, shown_rows
+from agent_farm.operations.fleet_look import record_here, shown_rows, take_checkpoint
 from agent_farm.operations.fleet_moving import sync
 from agent_farm.operations.fleet_over_all import over_all, wait_for_all, with_words
 from agent_farm.operations.fleet_refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
@@ -50,6 +50,10 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
     if verb.name in ("prune", "restore"):
         act = prune if verb.name == "prune" else restore
         return _both(verb, context, request, here, act(context, book, request, there))
+    if verb.name == "recover":
+        from agent_farm.operations.fleet_recovery import recover_elsewhere
+
+        return _both(verb, context, request, here, recover_elsewhere(context, book, request, there))
     if verb.name == "diff":
         return _diff(verb, context, request, book, there[0])
     if verb.name == "sync":
@@ -162,6 +166,7 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
     try:
         yield ask_machine(verb, context, book, asked, book.builders[id].host, [id])
     except Unreachable as error:
+        take_checkpoint(context.farm, id, book.builders[id])
         context.tell(f"{id} as it was fetched last: {error.sentence}")
         yield from verb.run(with_view(context, book, [id]), asked)
 

@@ -17,6 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
 from agent_farm.fleet.calling import Call, address_of, call_program, is_of_cluster, release_slot
 from agent_farm.git.asking import side_by_side
+from agent_farm.git.checkpoints import left_ref
 from agent_farm.git.git_process import run_git_bytes
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch
@@ -56,6 +57,10 @@ class MachineShown(Struct, frozen=True):
     place: Annotated[str, Meta(description="Where this farm's builders are there")]
     builders: int
     problem: str | None = None
+    left: Annotated[
+        dict[str, str],
+        Meta(description="Builders placed elsewhere since; the ref has what they had there"),
+    ] = {}
     git: str | None = None
     tmux: str | None = None
     python: str | None = None
@@ -187,9 +192,10 @@ def _cluster(book: Book, cluster: Cluster) -> ClusterShown:
 def _shown(book: Book, host: str, found: Welcome | AgentFarmError) -> MachineShown:
     machine, count = book.machines[host], len(book.on(host))
     own = (host, machine.address, machine.program, machine.place, count)
+    left = {one.id: left_ref(one.id, one.term) for one in book.left if one.host == host and one.commit}
     if isinstance(found, AgentFarmError):
-        return MachineShown(*own, problem=found.sentence)
-    return MachineShown(*own, git=found.git, tmux=found.tmux, python=found.python)
+        return MachineShown(*own, problem=found.sentence, left=left)
+    return MachineShown(*own, left=left, git=found.git, tmux=found.tmux, python=found.python)
 
 
 class FleetRemove(Request):

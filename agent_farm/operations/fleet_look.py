@@ -22,11 +22,21 @@ from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
+from agent_farm.farm.placing_again import about_of
 from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.fleet.calling import is_of_cluster, line_to
+from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint
 from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.other_machine import fetch_branch, fetched_commit, move_branch, push_commits
+from agent_farm.git.other_machine import (
+    Line,
+    fetch_branch,
+    fetched_commit,
+    is_further,
+    move_branch,
+    note_fetched,
+    push_commits,
+)
 from agent_farm.operations.fleet_packs import fetch_packs, send_packs
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
@@ -84,6 +94,15 @@ def _moment(at: float | None) -> float | None:
     return at if at is not None and 0 <= at < _LAST_YEAR else None
 
 
+def line_of(farm: Farm, book: Book, host: str) -> Line:
+    """How git reaches it; what comes is bounded."""
+    return line_to(book.machine(host), most_bytes=most_fetched(farm))
+
+
+def most_fetched(farm: Farm) -> int:
+    return farm.settings.number("fleet.fetch_megabytes") * 1_000_000
+
+
 def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: float | None = None) -> None:
     """One at a time: git over there refuses the second of two that move the same ref."""
     with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
@@ -91,7 +110,7 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
         if is_of_cluster(machine):
             send_packs(farm, book, host, refs)
         else:
-            push_commits(farm.repository, line_to(machine), refs)
+            push_commits(farm.repository, line_of(farm, book, host), refs)
 
 
 def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
@@ -121,13 +140,25 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
     if is_of_cluster(machine):
         commit = fetch_packs(farm, book, placed.host, id, theirs)
     else:
-        commit = fetch_branch(farm.repository, line_to(machine), id, theirs)
+        commit = fetch_branch(farm.repository, line_of(farm, book, placed.host), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
 
 
 def known_rows(farm: Farm) -> tuple[Builder, ...]:
     """As they were told of last; no machine is asked."""
     return shown_rows(farm, read_book(farm))
+
+
+def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
+    """The builder's branch here is where it was at the last checkpoint, if that is further on."""
+    if placed.checkpoint is None or commit_at(farm.repository, kept_ref(id)) is None:
+        return
+    found = read_checkpoint(farm.repository, kept_ref(id), most_bytes=most_fetched(farm))
+    tip = about_of(farm, found, id).tip
+    before = fetched_commit(farm.repository, id)
+    if tip and is_further(farm.repository, tip, before or placed.base_commit):
+        move_branch(farm.repository, placed.branch, tip, before or placed.base_commit)
+        note_fetched(farm.repository, id, tip)
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:
@@ -141,8 +172,7 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
     record = row.record if row else record_here(farm, id, placed)
     status = row.status if row else Status("unknown", "process")
     if machine.problem:
-        known = f"; it was {status.state} when it was asked last" if row else ""
-        status = replace(status, state="unknown", source="process", reason=f"{machine.problem}{known}")
+        status = _unasked(farm, placed, machine, status)
     elif placed.gone:
         why = f"{placed.host} has no such builder; af prune {id} takes it off the list"
         status = Status("failed", "process", reason=why)
@@ -156,6 +186,39 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
         return found
     proofs = read_proofs(farm, [record_here(farm, id, placed)], {id: git} if git else {})
     return replace(found, proof=proofs.get(id), pull_request=load_if_whole(run.pull_request, PullRequest))
+
+
+def is_lost(farm: Farm, machine: Machine) -> bool:
+    """It was asked more than once, and has not answered for `fleet.lost_seconds`."""
+    since = machine.silent_since
+    if since is None or machine.misses < 2:
+        return False
+    return time.time() - since >= farm.settings.number("fleet.lost_seconds")
+
+
+def _unasked(farm: Farm, placed: Placed, machine: Machine, status: Status) -> Status:
+    """What is known of it, and how old that is. What had ended has ended."""
+    told = [str(machine.problem)]
+    if placed.row:
+        told.append(f"it was {status.state} {_ago(machine.seen_at)}")
+    if placed.checkpoint:
+        told.append(f"its last checkpoint is of {_ago(placed.checkpoint.at)}")
+    if placed.problem:
+        told.append(placed.problem)
+    state = "unknown"
+    if is_lost(farm, machine):
+        state = status.state if status.is_finished else "lost"
+        if state == "lost":
+            told.append("af recover --on places it again")
+    return replace(status, state=state, source="process", reason="; ".join(told))
+
+
+def _ago(at: float) -> str:
+    seconds = max(0, int(time.time() - at))
+    for name, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {name} ago"
+    return f"{seconds} s ago"
 
 
 def record_here(farm: Farm, id: str, placed: Placed) -> BuilderRecord:

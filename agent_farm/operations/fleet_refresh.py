@@ -23,7 +23,7 @@ from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_bo
 from agent_farm.fleet.calling import Tell, call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import git_deadline
-from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
+from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of, take_checkpoint
 from agent_farm.operations.status import Builders
 
 PATIENT_SECONDS = 15.0
@@ -51,7 +51,12 @@ def refresh(
     With less than the usual patience a machine that has not answered yet is late, and no more is said of it.
     """
     book = read_book(farm)
-    asked = [host for host in book.machines if book.on(host) and (hosts is None or host in hosts)]
+    waited_for = {one.host for one in book.left if one.commit is None}
+    asked = [
+        host
+        for host in book.machines
+        if (book.on(host) or host in waited_for) and (hosts is None or host in hosts)
+    ]
     questions = {host: partial(_look, farm, book, host, fresh, seconds) for host in asked}
     found = side_by_side(questions, workers=len(asked)) if asked else {}
     making = {id for id, placed in book.builders.items() if not placed.is_known and _is_made_now(farm, id)}
@@ -94,10 +99,12 @@ def _noted(
     if isinstance(answer, Overdue) and is_quick:
         machine = replace(machine, is_late=True)
     elif isinstance(answer, AgentFarmError):
-        machine = replace(machine, problem=answer.sentence, is_late=False)
+        since, misses = machine.silent_since or time.time(), machine.misses + 1
+        machine = replace(machine, problem=answer.sentence, is_late=False, silent_since=since, misses=misses)
     else:
         late, now = not answer.is_whole, time.time()
         machine = replace(machine, problem=None, seen_at=now, is_late=late, pushed=answer.pushed)
+        machine = replace(machine, silent_since=None, misses=0)
         for id, placed in book.on(host).items():
             if id in answer.rows:
                 builders[id] = replace(placed, row=answer.rows[id], is_known=True, gone=False)
@@ -181,6 +188,7 @@ def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
     placed = book.builders[id]
     machine = book.machine(placed.host)
     if machine.problem or machine.is_late:
+        take_checkpoint(farm, id, placed)
         tell(f"{id} as it was fetched last: {machine.problem or f'{placed.host} has not answered yet'}")
         return
     if placed.gone:

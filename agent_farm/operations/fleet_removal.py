@@ -8,12 +8,14 @@ from typing import Any
 from msgspec import structs
 
 from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, edit_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
 from agent_farm.operations.fleet_asking import ask_machine
 from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
 from agent_farm.operations.fleet_slots import hold_slot
+from agent_farm.operations.for_home_copies import Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there
@@ -36,7 +38,7 @@ def prune(
 
 def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | WouldRemove | Failure:
     farm, placed = context.farm, book.builders[id]
-    if _is_gone(book, id):
+    if _is_gone(farm, id, dry_run=request.dry_run):
         return _take_off(context, id, request)
     fetch_work(farm, book, id)
     pushed = push_bases(farm, book, placed.host)
@@ -54,15 +56,21 @@ def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | W
     return structs.replace(removal, branch=_take_down(context, id))
 
 
-def _is_gone(book: Book, id: str) -> bool:
-    """Asked now, whatever was seen before."""
-    try:
-        call(book, book.builders[id].host, "path", {"id": id})
-    except AgentFarmError as error:
-        if error.code != NotFound.code:
-            raise
-        return True
-    return False
+def _is_gone(farm: Farm, id: str, *, dry_run: bool) -> bool:
+    """Asked now, whatever was seen before. What is only just being made there comes to nothing."""
+    with edit_book(farm) as held:
+        term = held[0].terms + 1
+        book = held[0] = structs.replace(held[0], terms=term)
+    host = book.builders[id].host
+    if dry_run:
+        try:
+            call(book, host, "path", {"id": id})
+        except AgentFarmError as error:
+            if error.code != NotFound.code:
+                raise
+            return True
+        return False
+    return not answer_of(Withdrawn, call(book, host, "withdraw", {"id": id, "term": term}), host).there
 
 
 def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemove:

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,21 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName, is_branch_name
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
-from agent_farm.farm.farm import open_farm
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
+from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
+from agent_farm.operations.for_home_copies import (
+    Again,
+    checkpoints,
+    end_superseded,
+    hold_or_undo,
+    placed_again,
+    withdrawn,
+)
 from agent_farm.operations.operation import Answer, Context, document
 from agent_farm.operations.packs_for_home import PACK_VERBS, carry
 from agent_farm.operations.requests import read_request
@@ -56,6 +65,7 @@ class Place(Struct, frozen=True):
     """What a machine is asked to make: `base` is the branch it is to land on, None where it is none."""
 
     id: str
+    term: int
     branch: str
     commit: str
     base: str | None
@@ -119,11 +129,14 @@ def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
     if asked.verb in PACK_VERBS:
         return carry(place, asked.verb, asked.request)
     if asked.verb == "place":
-        return _place(place, msgspec.convert(asked.request, Place), told)
+        return _place(place, msgspec.convert(asked.request, Place), asked.fences, told)
+    farm = open_farm(place, told.append)
+    end_superseded(farm, asked.fences, told)
+    if asked.verb in _COPIES:
+        return _COPIES[asked.verb](farm, asked.request, told)
     if asked.verb not in MODULES:
         raise UsageError(f"There is no verb {asked.verb!r:.40}")
     verb = load(asked.verb)
-    farm = open_farm(place, told.append)
     context = Context(
         farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
     )
@@ -151,7 +164,23 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
     return Welcome(str(place), git, tmux, sys.version.split()[0], program)
 
 
-def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
+def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer:
+    asked = msgspec.convert(request, Again)
+    with file_lock(farm.root.with_name(f".{farm.root.name}.lock"), inherit=True) as lock:
+        _check_out(farm.root, str(asked.record.get("base_commit")), lock)
+        return placed_again(open_farm(farm.root, told.append), asked, told, farm.root)
+
+
+_COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
+    "checkpoint": lambda farm, request, told: checkpoints(
+        farm, msgspec.convert(request["ids"], tuple[str, ...])
+    ),
+    "place_again": _place_again,
+    "withdraw": lambda farm, request, told: withdrawn(farm, str(request["id"]), int(request["term"])),
+}
+
+
+def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]) -> Spawned:
     """Asked twice it is made once: the connection may have died before the answer came."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
@@ -160,7 +189,10 @@ def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
     with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
         _check_out(place, asked.commit, lock)
         farm = open_farm(place, told.append)
+        end_superseded(farm, fences, told)
+        require_valid(read_terms(farm), asked.id, asked.term)
         if asked.id in farm.records():
+            hold(farm, asked.id, asked.term)
             return Spawned(builder=show_builder(farm, asked.id))
         context = Context(
             farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
@@ -172,7 +204,9 @@ def _place(place: Path, asked: Place, told: list[str]) -> Spawned:
     if order.dry_run:
         return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
     told += plan.notes
-    return Spawned(builder=make_builder(farm, plan), notes=plan.notes)
+    made = make_builder(farm, plan)
+    hold_or_undo(farm, asked.id, asked.term)
+    return Spawned(builder=made, notes=plan.notes)
 
 
 def view_pane(record: BuilderRecord, *, read_only: bool) -> int:

@@ -7,15 +7,30 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agent_farm.errors import AgentFarmError
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
+from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.farm.listing import read_statuses
-from agent_farm.operations.builders import Yes, failures_of, told
+from agent_farm.operations.builders import Yes, choose, choose_each, each, failures_of, told
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, OfSeveral, Request
 from agent_farm.operations.resume import require_said, start_again
 
 
 class Recover(Request):
+    ids: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Ids of lost builders, or prefixes that only one has each; default: all that are here"
+        ),
+    ] = ()
+    on: Annotated[
+        str | None,
+        Meta(
+            description="Place builders of a machine that does not answer again, from their last checkpoint:"
+            " on that machine, or local"
+        ),
+    ] = None
     say: Annotated[
         str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
     ] = None
@@ -68,13 +83,27 @@ def _collect(parts: Sequence[Part]) -> Recovered:
     outside=True,
     pool="start",
     details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
-    " continue.",
+    " continue. One on another machine comes back there; with `on` elsewhere, once that machine has not"
+    " answered for fleet.lost_seconds. Where it had gone on meanwhile, it is stopped once it is heard of.",
+    elsewhere="there",
 )
 def recover(context: Context, request: Recover) -> Iterator[Part]:
     require_said(request.say)
-    records = context.farm.records()
-    statuses = read_statuses(context.farm, records.values())
-    lost = [record for record in records.values() if statuses[record.id].state == "lost"]
+    if request.on is not None:
+        _require_none_here(context, request)
+    unknown: tuple[Failure, ...] = ()
+    chosen = [*context.farm.records().values()]
+    if request.ids:
+        chosen, unknown = choose_each(context, request.ids)
+    statuses = read_statuses(context.farm, chosen)
+    lost = [record for record in chosen if statuses[record.id].state == "lost"]
+    yield from unknown
+    if request.ids:
+        yield from each(
+            [one for one in chosen if one not in lost],
+            lambda one: _refuse(one, statuses[one.id]),
+            alone=len(request.ids) == 1,
+        )
     if request.dry_run:
         for one in lost:
             yield LostBuilder(one.id, one.runtime, one.title, statuses[one.id].cut_short)
@@ -91,3 +120,17 @@ def recover(context: Context, request: Recover) -> Iterator[Part]:
                 yield id, Back(id, id in cut_short and id not in say and found.continues)
 
     yield from told(answers(), alone=False)
+
+
+def _refuse(record: BuilderRecord, status: Status) -> Part:
+    raise UsageError(f"{record.id} is not lost ({status.state})", hint=f"af resume {record.id}")
+
+
+def _require_none_here(context: Context, request: Recover) -> None:
+    if not request.ids:
+        raise UsageError("--on takes the ids of builders", hint="af recover ID --on HOST")
+    raise UsageError(
+        f"{choose(context, request.ids[0]).id} is on this machine",
+        why="Builders here come back here.",
+        hint="af recover",
+    )

@@ -32,6 +32,7 @@ from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn import Spawned
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import Work, find_work
+from agent_farm.server.launching import ensure_server
 
 LOCAL = "local"
 _SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
@@ -63,7 +64,7 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
         context.tell(note)
     keep_apart(farm.repository)
     runtime = order.runtime or farm.settings.text("spawn.runtime")
-    with _reserved(farm, host, work, start, runtime, dry_run=order.dry_run) as (id, placed):
+    with _reserved(farm, host, work, start, runtime, order) as (id, placed):
         is_branch = farm.repository.branch_commit(start.base) is not None
         refs = {f"refs/agent-farm/home/{id}": start.tip}
         if is_branch:
@@ -73,7 +74,7 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
         book, host = read_book(farm), placed.host
         push(farm, book, host, refs)
         bare = structs.replace(order, on=None, base=None, fetch=False, name=None, no_queue=True)
-        asked = Place(id, placed.branch, start.tip, start.base if is_branch else None, bare)
+        asked = Place(id, placed.term, placed.branch, start.tip, start.base if is_branch else None, bare)
         try:
             answer = _ask(context, book, host, asked, runtime)
             if answer.builder is None:
@@ -82,7 +83,15 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
         except Unreachable as error:
             raise _MayBeThere.of(error, id, host) from error
         _store(farm, id, structs.replace(placed, is_known=True, row=row))
+    have_it_kept(farm)
     return structs.replace(answer, builder=structs.replace(answer.builder, host=host))
+
+
+def have_it_kept(farm: Farm) -> None:
+    """Somebody has to look after it: the farm's server, where it may run."""
+    if farm.settings.flag("server.enabled"):
+        with suppress(AgentFarmError, OSError):
+            ensure_server(farm.root)
 
 
 def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | None) -> Spawned:
@@ -129,7 +138,7 @@ def _require_possible(farm: Farm, order: Spawn) -> None:
 
 @contextmanager
 def _reserved(
-    farm: Farm, host: str, work: Work, start: Start, runtime: str | None, *, dry_run: bool
+    farm: Farm, host: str, work: Work, start: Start, runtime: str | None, order: Spawn
 ) -> Iterator[tuple[str, Placed]]:
     """An id that no builder of this farm has, and its branch. An error takes both back, unless the machine
     may have made it all the same."""
@@ -145,14 +154,15 @@ def _reserved(
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         host = hold_slot(farm, name.id, host)
         placed = Placed(host, name.branch, start.base, start.tip, title, now, runtime=runtime)
-        if not dry_run:
+        placed = structs.replace(placed, permissions=order.permissions)
+        if not order.dry_run:
             try:
                 make_branch(farm.repository, name.branch, start.tip)
-                _store(farm, name.id, placed)
+                placed = _store_new(farm, name.id, placed)
             except BaseException:
                 release_slot(read_book(farm), name.id, host)
                 raise
-    if dry_run:
+    if order.dry_run:
         try:
             yield name.id, placed
         finally:
@@ -176,6 +186,15 @@ def _is_taken(farm: Farm, name: Name) -> bool:
     book = read_book(farm)
     taken = {*farm.registry.ids(), *book.builders, *book.removed}
     return name.id in taken or farm.repository.branch_commit(name.branch) is not None
+
+
+def _store_new(farm: Farm, id: str, placed: Placed) -> Placed:
+    """Under the next term."""
+    with edit_book(farm) as held:
+        placed = structs.replace(placed, term=held[0].terms + 1)
+        builders = {**held[0].builders, id: placed}
+        held[0] = structs.replace(held[0], builders=builders, terms=placed.term)
+    return placed
 
 
 def _store(farm: Farm, id: str, placed: Placed) -> None:

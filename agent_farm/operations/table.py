@@ -53,6 +53,7 @@ _VERBS: dict[str, tuple[str, ...]] = {
     "runtimes": ("runtimes", "runtimes_check"),
     "farms": ("farms",),
     "fleet": ("fleet_add", "fleet_status", "fleet_remove"),
+    "fleet_checkpoint": ("fleet_checkpoint",),
     "fleet_engine": ("fleet_up", "fleet_join", "fleet_down"),
     "from_builders": ("report", "ask_architect"),
     "trigger": ("trigger", "tick"),

@@ -178,6 +178,8 @@ CLAUDE_CODE = Cli(
     has_key=has_key,
     bundled=lambda: (str(found),) if (found := bundled_claude()) else None,
     home=Home("CLAUDE_CONFIG_DIR", conversations=("projects",), only_with_key=True),
+    own_home=".claude",
+    talk=("projects/{cwd}/{id}.jsonl", "projects/{cwd}/{id}/subagents/*"),
     pane="{flags} {permissions} {model} {extra} {conversation} {prompt}",
     worker=worker_order,
     words=Words(begin=("--session-id", "{}"), resume=("--resume", "{}"), prompt=("--", "{}")),

@@ -207,6 +207,10 @@ class Cli(Struct, frozen=True):
     or why it would ask for a login; `has_key` says whether the environment alone logs it in. `bundled` is
     the command of one that comes with us.
 
+    `talk` are the files of one conversation, by patterns below the configuration home, where {id} stands for
+    it and {cwd} for the directory it works in; `own_home` is the user's own, below HOME. Without them no
+    conversation moves to another machine.
+
     `config` is the form of a file with MCP servers, `config_file` its name. `notices_dead_mcp` says whether
     it tells when its server is dead or refuses the token; else that is asked before a headless start.
     `temporary` is the variable of the directory for what it leaves behind, by mode; that is emptied.
@@ -237,6 +241,8 @@ class Cli(Struct, frozen=True):
     bundled: Callable[[], tuple[str, ...] | None] = lambda: None
 
     home: Home | None = None
+    own_home: str = ""
+    talk: tuple[str, ...] = ()
     pane: str = ""
     headless: str = ""
     ask: Ask | None = None

@@ -194,6 +194,8 @@ CODEX = Cli(
     login=_login,
     has_key=lambda env: key_of(env) is not None,
     home=Home("CODEX_HOME", conversations=("sessions",), only_with_key=True),
+    own_home=".codex",
+    talk=("sessions/*/*/*/rollout-*{id}.jsonl",),
     # without --no-daemon it leaves servers behind that outlive the builder
     pane=(
         "--no-daemon --dangerously-bypass-hook-trust {permissions} {flags} {model} {extra}"

@@ -76,6 +76,7 @@ DEMO = Cli(
         "edit": ("--permissions", "edit"),
         "all": ("--permissions", "all"),
     },
+    talk=("{id}.json",),
     flags=_flags,
     files=_files,
     events=DemoEvents,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.farm.farm import open_farm
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.sessions.running_butlers import RunningButlers
 from agent_farm.settings import load_settings
@@ -67,4 +67,16 @@ def _has_builders(root: Path) -> bool:
     records = list(farm.records().values())
     if any(record.state == "creating" for record in records):
         return True
-    return any(not status.is_finished for status in read_statuses(farm, records).values())
+    if any(not status.is_finished for status in read_statuses(farm, records).values()):
+        return True
+    return _has_builders_elsewhere(farm)
+
+
+def _has_builders_elsewhere(farm: Farm) -> bool:
+    """Whose work is to come home, or that may have to be placed again."""
+    if not farm.paths.fleet.exists():
+        return False
+    from agent_farm.fleet.book import read_book
+
+    placed = read_book(farm).builders.values()
+    return any(one.row is None or not one.row.status.is_finished for one in placed)

@@ -41,6 +41,7 @@ from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 DRAIN_SECONDS = 10.0
 LOOK_SECONDS = 2.0
 QUEUE_SECONDS = 10.0
+FLEET_SECONDS = 20.0  # and the time that a look takes: a checkpoint is to be 30 s old at most
 
 _log = logging.getLogger("agent_farm.butler")
 
@@ -104,6 +105,7 @@ class RunningServer:
         besides = [
             asyncio.create_task(butlers.keep_tidy()),
             asyncio.create_task(self._start_waiting()),
+            asyncio.create_task(self._keep_fleet()),
         ]
         until = [
             asyncio.create_task(waiting)
@@ -139,6 +141,18 @@ class RunningServer:
                 await asyncio.to_thread(nudge_at, self.root)
             with suppress(AgentFarmError, OSError):
                 await asyncio.to_thread(follow_base, self.root)
+
+    async def _keep_fleet(self) -> None:
+        """What builders on other machines have comes home; lost ones are placed again, if wanted."""
+        while True:
+            await asyncio.sleep(FLEET_SECONDS)
+            if not FarmPaths(self.root).fleet.exists():
+                continue
+            from agent_farm.operations.fleet_keeping import keep_fleet  # ssh, which few farms need
+
+            with suppress(AgentFarmError, OSError):
+                for problem in await asyncio.to_thread(keep_fleet, self.root, self.environ):
+                    _log.warning("%s", problem)
 
     async def _is_idle(self, butlers: RunningButlers) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""

@@ -1,0 +1,114 @@
+"""A builder's checkpoint, on the machine it is on: its worktree, its journal and its conversation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from agent_farm.builders.events import last_conversation, load_events
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.status import Status
+from agent_farm.disk import read_plain
+from agent_farm.documents import load_if_whole, store
+from agent_farm.farm.farm import Farm
+from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree, is_name, store_checkpoint
+from agent_farm.git.checkpoints import commit_at
+from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.conversation_files import find_files
+
+MOST_BYTES = 64 * 1024 * 1024  # of one file
+_PART = 64 * 1024
+_RUN_FILES = ("prompt.md", "role.md", "events.jsonl", "usage.json", "usage.jsonl", "answer.json", "exit.json")
+
+
+class About(Struct, frozen=True):
+    """`state` is what its status was, `branch` what is checked out, `tip` that of its own branch.
+
+    `conversation` is the one that `talk/` holds.
+    """
+
+    id: str
+    state: str
+    cut_short: bool
+    branch: str | None
+    tip: str | None
+    conversation: str | None
+    left_out: tuple[str, ...]
+
+
+class Made(Struct, frozen=True):
+    """What the last checkpoint was made of."""
+
+    of: str
+    commit: str
+
+
+def make_checkpoint(farm: Farm, record: BuilderRecord, status: Status) -> str:
+    """The commit; the last one where nothing has changed since."""
+    held = hold_worktree(farm.tree(record), most_bytes=MOST_BYTES)
+    tip = farm.repository.branch_commit(record.branch)
+    conversation, sources = _sources(farm, record)
+    about = About(
+        record.id,
+        status.state,
+        status.cut_short,
+        held.branch,
+        tip,
+        conversation if any(name.startswith("talk/") for name in sources) else None,
+        held.left_out[:100],
+    )
+    of = _mark((msgspec.to_builtins(held), msgspec.to_builtins(about), _facts(sources)))
+    ref, known = checkpoint_ref(record.id), farm.run(record.id).directory / "checkpoint.json"
+    made = load_if_whole(known, Made)
+    if made is not None and made.of == of and commit_at(farm.repository, ref) == made.commit:
+        return made.commit
+    files = {"about.json": msgspec.json.encode(about)}
+    for name, path in sources.items():
+        files |= _parts(name, path)
+    commit = store_checkpoint(farm.repository, ref, held, tip, files)
+    store(known, Made(of, commit))
+    return commit
+
+
+def _sources(farm: Farm, record: BuilderRecord) -> tuple[str | None, dict[str, Path]]:
+    run = farm.run(record.id)
+    found = {f"run/{name}": run.directory / name for name in _RUN_FILES}
+    with suppress(ValueError):  # a runtime that is not known here any more
+        cli = get_adapter(record.runtime, farm.root).cli
+        conversation = last_conversation(load_events(run.events), cli.hooks.submitted)
+        if conversation is not None:
+            cwd = record.worktree_path / record.subdirectory
+            talk = find_files(cli, conversation, private=run.directory, env=os.environ, cwd=cwd)
+            found |= {f"talk/{name}": path for name, path in talk if is_name(name)}
+        return conversation, found
+    return None, found
+
+
+def _facts(sources: dict[str, Path]) -> list[tuple[str, int, int]]:
+    found = []
+    for name, path in sources.items():
+        with suppress(OSError):
+            facts = path.lstat()
+            found.append((name, facts.st_size, facts.st_mtime_ns))
+    return found
+
+
+def _mark(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, default=str).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _parts(name: str, path: Path) -> Iterator[tuple[str, bytes]]:
+    """In parts, so that of a file that grows only its end is new. One that is too large is left out."""
+    try:
+        content = read_plain(path, limit=MOST_BYTES)
+    except OSError:
+        return
+    for at in range(0, max(1, len(content)), _PART):
+        yield f"{name}/{at // _PART:06}", content[at : at + _PART]

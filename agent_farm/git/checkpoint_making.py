@@ -1,0 +1,123 @@
+"""A checkpoint: one commit with all that a worktree holds, its index, and files that belong to it.
+
+Its parents are what is checked out and the tip of the branch. The worktree's files, index and refs stay as
+they are: git works with an index of our own, which knows from one time to the next what it has read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_farm.git.checkout import BuilderTree
+from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.git.repository import Repository
+
+WORK, INDEX = "work", "index"
+_OWN_INDEX = "agent-farm-checkpoint"
+_SEEN = "agent-farm-checkpoint-of"
+_PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
+_WHO = "agent-farm <agent-farm@localhost>"
+
+
+class Held(Struct, frozen=True):
+    """What a worktree holds: trees of its files and of its index, None where that is unmerged.
+
+    `left_out` are files that are too large, and repositories of their own.
+    """
+
+    head: str
+    branch: str | None
+    work: str
+    index: str | None
+    left_out: tuple[str, ...]
+
+
+def checkpoint_ref(builder: str) -> str:
+    """On the machine that makes it."""
+    return f"refs/agent-farm/checkpoint/{builder}"
+
+
+def hold_worktree(tree: BuilderTree, *, most_bytes: int) -> Held:
+    """The trees are stored in the repository; ignored files are left out."""
+    head = tree.head()
+    own = {"GIT_INDEX_FILE": str(tree.git_dir / _OWN_INDEX)}
+    seen = tree.git_dir / _SEEN
+    staged = _start_from_index(tree, seen)
+    names = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
+    listed = dict.fromkeys(paths_of(tree.run(*_PLAIN, *names, env=own)))
+    left_out = tuple(path for path in listed if _is_left_out(tree.path / path, most_bytes))
+    taken = [path for path in listed if path not in left_out]
+    if taken:
+        given = "".join(f"{path}\0" for path in taken).encode("utf-8", "surrogateescape")
+        tree.run(*_PLAIN, "update-index", "--add", "--remove", "-z", "--stdin", input=given, env=own)
+    work = tree.run(*_PLAIN, "write-tree", env=own).strip()
+    return Held(head.commit, head.branch, work, staged, left_out)
+
+
+def _is_left_out(path: Path, most_bytes: int) -> bool:
+    if str(path).endswith("/") or (path.is_dir() and not path.is_symlink()):
+        return not (path / ".git").is_file()
+    with suppress(OSError):
+        return path.lstat().st_size > most_bytes
+    return False
+
+
+def _start_from_index(tree: BuilderTree, seen: Path) -> str | None:
+    """Our index begins as the worktree's, whenever that has changed; the tree of what is staged."""
+    try:
+        facts = tree.index.stat()
+    except FileNotFoundError:
+        facts = None
+    mark = f"{facts.st_ino} {facts.st_mtime_ns} {facts.st_size}" if facts else "none"
+    with suppress(OSError, ValueError):
+        known, staged = seen.read_text().splitlines()
+        if known == mark and (tree.git_dir / _OWN_INDEX).is_file():
+            return staged if staged != "unmerged" else None
+    copy = tree.git_dir / _OWN_INDEX
+    seen.unlink(missing_ok=True)
+    if facts is None:
+        copy.unlink(missing_ok=True)
+    else:
+        shutil.copy2(tree.index, copy)  # with its time: git compares it with those of the files
+    status, output, _ = tree.ask(*_PLAIN, "write-tree", env={"GIT_INDEX_FILE": str(copy)})
+    staged = output.decode().strip() if status == 0 else "unmerged"
+    seen.write_text(f"{mark}\n{staged}\n")
+    return staged if status == 0 else None
+
+
+def store_checkpoint(
+    repository: Repository, ref: str, held: Held, tip: str | None, files: Mapping[str, bytes]
+) -> str:
+    """The commit, which `ref` names from now on."""
+    parents = list(dict.fromkeys([held.head, *([tip] if tip else [])]))
+    parts: list[bytes] = [
+        f"commit {ref}\ncommitter {_WHO} 0 +0000\ndata 0\nfrom {parents[0]}\n".encode(),
+        *(f"merge {parent}\n".encode() for parent in parents[1:]),
+        b"deleteall\n",
+        f"M 040000 {held.work} {WORK}\n".encode(),
+        *([f"M 040000 {held.index} {INDEX}\n".encode()] if held.index else []),
+    ]
+    for path, content in files.items():
+        parts += [f"M 100644 inline {path}\ndata {len(content)}\n".encode(), content, b"\n"]
+    run_git(repository.root, "fast-import", "--quiet", "--force", "--date-format=raw", input=b"".join(parts))
+    return run_git(repository.root, "rev-parse", "--verify", ref).strip()
+
+
+def drop_checkpoints(repository: Repository, known: Sequence[str]) -> None:
+    """Of builders that are not there any more."""
+    prefix = checkpoint_ref("")
+    names = run_git(repository.root, "for-each-ref", "--format=%(refname)", prefix).splitlines()
+    gone = [name for name in names if name.removeprefix(prefix) not in known]
+    if gone:
+        lines = "".join(f"delete {name}\n" for name in gone)
+        run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
+
+
+def is_name(path: str) -> bool:
+    """Whether git's importer takes the name as it is written."""
+    return path.isprintable() and not path.startswith('"') and "\n" not in path

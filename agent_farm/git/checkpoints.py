@@ -1,0 +1,137 @@
+"""A checkpoint that another machine made: fetched beside the last one, looked at, and believed or dropped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from msgspec import Struct
+
+from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.checkpoint_making import INDEX, WORK
+from agent_farm.git.git_process import GitError, paths_of, run_git, run_git_bytes
+from agent_farm.git.repository import Repository
+from agent_farm.paths import is_below
+
+_OBJECT = re.compile(OBJECT_NAME)
+_MOST_FILES = 20_000
+_FILE = "100644"
+
+
+class Checkpoint(Struct, frozen=True):
+    """`files` are those that belong to the worktree, by their names in it: blob and size."""
+
+    commit: str
+    parents: tuple[str, ...]
+    work: str
+    index: str | None
+    files: Mapping[str, tuple[str, int]]
+
+
+class NoCheckpoint(AgentFarmError):
+    """What is called one cannot be believed."""
+
+    code = "checkpoint"
+
+
+def kept_ref(builder: str) -> str:
+    """Where the last one lies that was believed; no id of a builder has an @."""
+    return f"refs/agent-farm/fleet/{builder}@checkpoint"
+
+
+def coming_ref(ref: str) -> str:
+    """Where one lies that nobody has looked at, and that may take the place of that one."""
+    return f"{ref}-coming"
+
+
+def left_ref(builder: str, term: int) -> str:
+    """What a builder had on a machine from which it was placed elsewhere."""
+    return f"refs/agent-farm/fleet/{builder}@{term}"
+
+
+def read_checkpoint(repository: Repository, ref: str, *, most_bytes: int) -> Checkpoint:
+    """NoCheckpoint where it has another form, or is larger than may be."""
+    try:
+        return _read(repository, ref, most_bytes)
+    except (GitError, ValueError) as error:
+        raise NoCheckpoint("What was fetched is no checkpoint", why=str(error)) from error
+
+
+def _read(repository: Repository, ref: str, most_bytes: int) -> Checkpoint:
+    commit = run_git(repository.root, "rev-parse", "--verify", "--quiet", ref).strip()
+    head = run_git(repository.root, "cat-file", "commit", commit).partition("\n\n")[0].splitlines()
+    parents = tuple(line.removeprefix("parent ") for line in head if line.startswith("parent "))
+    if not 1 <= len(parents) <= 2:
+        raise ValueError(f"It has {len(parents)} parents.")
+    trees, files = dict[str, str](), dict[str, tuple[str, int]]()
+    for mode, kind, name, _, path in _entries(repository, commit):
+        if kind == "tree" and path in (WORK, INDEX):
+            trees[path] = name
+        elif not (kind == "tree" and path in ("run", "talk")) and (mode, path) != (_FILE, "about.json"):
+            raise ValueError(f"It holds {path!r:.80}.")
+    if WORK not in trees:
+        raise ValueError("It holds no worktree.")
+    for mode, kind, name, size, path in _entries(
+        repository, commit, "-r", "-l", "--", "run", "talk", "about.json"
+    ):
+        if mode != _FILE or kind != "blob" or not is_below(path):
+            raise ValueError(f"{path!r:.80} is no plain file.")
+        files[path] = (name, size)
+    total = sum(size for _, size in files.values())
+    for tree in trees.values():
+        total += _changed_bytes(repository, parents[0], tree)
+    if total > most_bytes or len(files) > _MOST_FILES:
+        raise ValueError(f"It holds {len(files)} files and {total} bytes.")
+    return Checkpoint(commit, parents, trees[WORK], trees.get(INDEX), files)
+
+
+def _entries(repository: Repository, commit: str, *words: str) -> Iterator[tuple[str, str, str, int, str]]:
+    options = [word for word in words if word.startswith("-") and word != "--"]
+    rest = [word for word in words if word not in options]
+    for line in paths_of(run_git(repository.root, "ls-tree", "-z", *options, commit, *rest)):
+        facts, _, path = line.partition("\t")
+        mode, kind, name, *size = facts.split()
+        yield mode, kind, name, int(size[0]) if size and size[0] != "-" else 0, path
+
+
+def _changed_bytes(repository: Repository, commit: str, tree: str) -> int:
+    """Of the files that are not as in the commit, once they are unpacked."""
+    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit, tree)
+    items = iter(paths_of(run_git(repository.root, *words)))
+    blobs = [facts.split()[3] for facts, _ in zip(items, items, strict=True) if facts.split()[1] != "160000"]
+    wanted = "".join(f"{blob}\n" for blob in blobs if blob.strip("0"))
+    if not wanted:
+        return 0
+    sizes = run_git(repository.root, "cat-file", "--batch-check=%(objectsize)", input=wanted.encode())
+    return sum(map(int, sizes.splitlines()))
+
+
+def read_file(repository: Repository, found: Checkpoint, path: str) -> bytes:
+    """A file that was stored in parts, or whole; b"" where there is none."""
+    parts = (
+        [path] if path in found.files else sorted(name for name in found.files if name.startswith(f"{path}/"))
+    )
+    return b"".join(
+        run_git_bytes(repository.root, "cat-file", "blob", found.files[part][0]) for part in parts
+    )
+
+
+def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
+    """It has been looked at: the last one goes as this one comes."""
+    lines = f"start\nupdate {ref} {commit}\ndelete {coming}\ncommit\n"
+    run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
+
+
+def drop(repository: Repository, *refs: str) -> None:
+    for ref in refs:
+        with suppress(GitError):
+            run_git(repository.root, "update-ref", "-d", ref)
+
+
+def commit_at(repository: Repository, ref: str) -> str | None:
+    with suppress(GitError):
+        found = run_git(repository.root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
+        return found if _OBJECT.fullmatch(found) else None
+    return None

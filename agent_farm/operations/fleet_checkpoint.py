@@ -1,0 +1,164 @@
+"""`fleet_checkpoint`: what builders on other machines have comes home, as far as it is new.
+
+The farm's server does it every 30 s while builders are elsewhere. Each machine is asked once, and one fetch
+brings what has changed. What came is looked at before it takes the place of what was here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+
+from msgspec.structs import replace
+
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, LockTaken, Unreachable
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.placing_again import about_of
+from agent_farm.fleet.book import Book, Kept, Left, edit_book
+from agent_farm.fleet.calling import call, is_of_cluster
+from agent_farm.git.asking import side_by_side
+from agent_farm.git.checkpoint_making import checkpoint_ref
+from agent_farm.git.checkpoints import coming_ref, commit_at, drop, keep, kept_ref, left_ref, read_checkpoint
+from agent_farm.git.other_machine import fetch_refs
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.fleet_look import answer_of, line_of, most_fetched
+from agent_farm.operations.fleet_refresh import refresh
+from agent_farm.operations.for_home_copies import Copies
+from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
+
+_SECONDS = 120.0
+
+Came = dict[str, str | AgentFarmError]
+
+
+class AtHome(Answer):
+    """One whose last checkpoint is what it had just now; `new`: something came."""
+
+    id: str
+    new: bool
+
+
+class Checkpointed(OfSeveral):
+    kept: tuple[AtHome, ...]
+
+
+@in_parts(
+    "Bring home what builders on other machines have, committed or not",
+    gathered(Checkpointed, kept=AtHome, failed=Failure),
+    effect="changes",
+    tolerant=True,
+    repeats=True,
+    doors=frozenset({"terminal"}),
+    details="Their files, their journal and their conversation, as far as they are new. The farm's server"
+    " does it every 30 s while builders are elsewhere.",
+)
+def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Failure]:
+    book = refresh(context.farm)
+    before = {id: one.checkpoint.commit for id, one in book.builders.items() if one.checkpoint}
+    for id, one in bring_home(context.farm, book).items():
+        if isinstance(one, str):
+            yield AtHome(id, one != before.get(id))
+        else:
+            what = f"What {id} has did not come home; the last checkpoint stays"
+            yield Failure.of(id, AgentFarmError(what, why=one.sentence, hint=one.hint))
+
+
+def bring_home(farm: Farm, book: Book) -> Came:
+    """The commit of each builder's checkpoint by now, or why there is no new one."""
+    hosts = {
+        host
+        for host, machine in book.machines.items()
+        if machine.problem is None and not is_of_cluster(machine)
+    }
+    work = {host: ids for host in sorted(hosts) if (ids := _wanted(book, host))}
+    answers = side_by_side(
+        {host: partial(_from_machine, farm, book, host, ids) for host, ids in work.items()}
+    )
+    came: Came = {}
+    for host, answer in answers.items():
+        came |= dict.fromkeys(work[host], answer) if isinstance(answer, AgentFarmError) else answer
+    return {id: one for id, one in came.items() if not isinstance(one, LockTaken)}
+
+
+def _wanted(book: Book, host: str) -> list[str]:
+    here = [id for id, placed in book.on(host).items() if placed.is_known and not placed.gone]
+    return [*here, *(one.id for one in book.left if one.host == host and one.commit is None)]
+
+
+def _from_machine(farm: Farm, book: Book, host: str, ids: list[str]) -> Came:
+    with file_lock(farm.paths.locks / f"fleet-checkpoint-{host}.lock", wait=_SECONDS):
+        at = time.time()
+        answer = answer_of(Copies, call(book, host, "checkpoint", {"ids": ids}, seconds=_SECONDS), host)
+        made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
+        came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
+        came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
+        refs = _destinations(book, host, made)
+        new = {id: commit for id, commit in made.items() if commit_at(farm.repository, refs[id]) != commit}
+        came |= {id: commit for id, commit in made.items() if id not in new}
+        came |= _fetch(farm, book, host, new, refs)
+        _write_down(farm, host, came, at)
+    return came
+
+
+def _none(host: str, id: str) -> AgentFarmError:
+    return Unreachable(f"{host} has not said what {id} holds")
+
+
+def _destinations(book: Book, host: str, made: Mapping[str, str]) -> dict[str, str]:
+    left = {one.id: one.term for one in book.left if one.host == host}
+    placed = book.on(host)
+    return {id: kept_ref(id) if id in placed else left_ref(id, left[id]) for id in made}
+
+
+def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapping[str, str]) -> Came:
+    """All in one; where one of them cannot be had, each alone."""
+    if not new:
+        return {}
+    line = line_of(farm, book, host)
+    try:
+        fetch_refs(farm.repository, line, {checkpoint_ref(id): coming_ref(refs[id]) for id in new})
+    except AgentFarmError as error:
+        if isinstance(error, Unreachable) or len(new) == 1:
+            drop(farm.repository, *(coming_ref(refs[id]) for id in new))
+            return dict.fromkeys(new, error)
+        found: Came = {}
+        for id, commit in new.items():
+            found |= _fetch(farm, book, host, {id: commit}, refs)
+        return found
+    return {id: _look_at(farm, id, commit, refs[id]) for id, commit in new.items()}
+
+
+def _look_at(farm: Farm, id: str, commit: str, ref: str) -> str | AgentFarmError:
+    """One that is not what it should be is dropped, and the last one stays."""
+    coming = coming_ref(ref)
+    try:
+        found = read_checkpoint(farm.repository, coming, most_bytes=most_fetched(farm))
+        about_of(farm, found, id)
+        keep(farm.repository, coming, found.commit, ref)
+    except AgentFarmError as error:
+        drop(farm.repository, coming)
+        return error
+    return found.commit
+
+
+def _write_down(farm: Farm, host: str, came: Came, at: float) -> None:
+    with edit_book(farm) as held:
+        book, builders = held[0], dict(held[0].builders)
+        for id, placed in book.on(host).items():
+            one = came.get(id)
+            if isinstance(one, str):
+                builders[id] = replace(placed, checkpoint=Kept(one, at), problem=None)
+            elif one is not None:
+                builders[id] = replace(placed, problem=one.sentence)
+        left = tuple(_found(farm, one, came) if one.host == host else one for one in book.left)
+        held[0] = replace(book, builders=builders, left=left)
+
+
+def _found(farm: Farm, one: Left, came: Came) -> Left:
+    with suppress(AgentFarmError):
+        commit = commit_at(farm.repository, left_ref(one.id, one.term))
+        return replace(one, commit=commit) if commit else one
+    return one

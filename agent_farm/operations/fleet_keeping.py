@@ -1,0 +1,22 @@
+"""What the farm's server does for builders elsewhere: their work comes home, lost ones are placed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import open_farm
+from agent_farm.fleet.book import read_book
+from agent_farm.operations.fleet_checkpoint import bring_home
+from agent_farm.operations.fleet_recovery import recover_lost
+from agent_farm.operations.fleet_refresh import refresh
+from agent_farm.operations.operation import Context
+
+
+def keep_fleet(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """One look at all machines; what went wrong."""
+    farm = open_farm(root)
+    came = bring_home(farm, refresh(farm))
+    recover_lost(Context(farm, environ=environ), read_book(farm))
+    return [f"{id}: {one.sentence}" for id, one in came.items() if isinstance(one, AgentFarmError)]

@@ -1,0 +1,245 @@
+"""Placing a lost builder of another machine again: from its last checkpoint, under the same id and branch.
+
+Who is the builder is on record before anything is sent: the one that was lost has a lower term from then on,
+and ends when its machine answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from msgspec import structs, to_builtins
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.placing_again import place_again
+from agent_farm.fleet.book import Book, Left, Placed, edit_book
+from agent_farm.fleet.calling import call, is_of_cluster
+from agent_farm.git.checkpoints import commit_at, kept_ref
+from agent_farm.operations.fleet_asking import ask_machine, keys_of, with_ids
+from agent_farm.operations.fleet_checkpoint import bring_home
+from agent_farm.operations.fleet_look import (
+    answer_of,
+    is_lost,
+    most_fetched,
+    push,
+    row_of,
+    shown_rows,
+)
+from agent_farm.operations.fleet_refresh import refresh
+from agent_farm.operations.for_home_copies import Again, PlacedAgain, start_placed
+from agent_farm.operations.operation import Context, Failure
+from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
+from agent_farm.operations.spawn_elsewhere import LOCAL
+from agent_farm.settings_keys import PERMISSIONS
+
+_SECONDS = 1800.0  # a checkout of a large tree, on a slow disk
+
+
+def recover_elsewhere(context: Context, book: Book, request: Recover, ids: Sequence[str]) -> Iterator[Any]:
+    for id in ids:
+        try:
+            yield from _recover(context, book, request, id)
+        except (AgentFarmError, OSError) as problem:
+            if len(request.ids) == 1:
+                raise
+            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
+            yield Failure.of(id, error)
+
+
+def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterator[Any]:
+    book = refresh(context.farm, {book.builders[id].host})
+    placed = book.builders[id]
+    if request.on is None or (request.on == placed.host and not placed.gone):
+        asked = structs.replace(with_ids(request, [id]), on=None)
+        found: Recovered = ask_machine(recover, context, book, asked, placed.host, [id])
+        yield from (Back(one, one in found.interrupted) for one in found.resumed)
+        yield from found.would_resume
+        yield from found.failed
+        return
+    (shown,) = shown_rows(context.farm, book, [id])
+    placed = _require_lost(context.farm, book, id)
+    require_room(book, request.on)
+    if request.dry_run:
+        status = shown.status
+        yield LostBuilder(id, shown.record.runtime, shown.record.title, status.cut_short)
+        return
+    yield place(context, id, placed, str(request.on), say=request.say, yes=request.yes)
+
+
+def require_room(book: Book, on: str | None) -> None:
+    if on not in (None, LOCAL) and is_of_cluster(book.machine(str(on))):
+        raise UsageError(
+            f"{on} is in a cluster", why="A lost builder is placed on a machine reached by ssh, or here."
+        )
+
+
+def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
+    placed = book.builders[id]
+    machine = book.machine(placed.host)
+    if not placed.gone and not is_lost(farm, machine):
+        if machine.problem is None:
+            raise UsageError(f"{id} is on {placed.host}, which answers", hint=f"af resume {id}")
+        limit = farm.settings.number("fleet.lost_seconds")
+        raise AgentFarmError(
+            f"{id} is not lost yet: {machine.problem}",
+            why=f"What does not answer for {limit} s has lost its builders (fleet.lost_seconds).",
+            hint=f"af status {id}",
+        )
+    kept = placed.checkpoint
+    if kept is None or placed.row is None or commit_at(farm.repository, kept_ref(id)) is None:
+        raise NotFound(
+            f"Nothing of {id} has come home",
+            why=f"It is on the disk of {placed.host}.",
+            hint=f"af status {id}",
+        )
+    return placed
+
+
+def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None, yes: bool) -> Back:
+    """It was lost a moment ago; nobody else places it meanwhile."""
+    with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
+        act = _place_here if on == LOCAL else _place_there
+        answer = act(context, id, placed, on, say, yes)
+    if answer.problem:
+        context.tell(f"{id} is there, and its runtime was not started: {answer.problem}")
+    elif not answer.started:
+        context.tell(
+            f"{id} is there, and stopped: it had ended, or would begin anew; af resume {id} starts it"
+        )
+    return Back(id, answer.builder.status.cut_short and say is None)
+
+
+def _place_here(
+    context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
+) -> PlacedAgain:
+    farm, why = context.farm, f"placed here from its checkpoint of {placed.host}"
+    told = _as_asked(farm, placed, placed.base)
+    record, starts = place_again(farm, told, kept_ref(id), most_bytes=most_fetched(farm), why=why)
+    with edit_book(farm) as held:
+        term, book = held[0].terms + 1, held[0]
+        builders = {other: one for other, one in book.builders.items() if other != id}
+        left = (*_left(book, id, placed.host), Left(id, placed.host, term))
+        held[0] = structs.replace(book, builders=builders, left=left, terms=term)
+    return start_placed(context, record.id, say, starts=starts, yes=yes)
+
+
+def _place_there(
+    context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
+) -> PlacedAgain:
+    farm = context.farm
+    with _moved(farm, id, placed, on) as (book, now):
+        is_branch = farm.repository.branch_commit(placed.base) is not None
+        kept = placed.checkpoint
+        assert kept
+        refs = {
+            f"refs/agent-farm/home/{id}": kept.commit,
+            f"refs/agent-farm/home/{id}@base": placed.base_commit,
+        }
+        if is_branch:
+            refs[f"refs/remotes/home/{placed.base}"] = farm.repository.resolve_commit(
+                f"refs/heads/{placed.base}"
+            )
+        push(farm, book, on, refs)
+        record = _as_asked(farm, placed, f"home/{placed.base}" if is_branch else placed.base_commit)
+        asked = Again(
+            to_builtins(record), f"refs/agent-farm/home/{id}", now.term, most_fetched(farm), say, yes
+        )
+        document = call(
+            book,
+            on,
+            "place_again",
+            to_builtins(asked),
+            environment=keys_of(context, placed.runtime),
+            seconds=_SECONDS,
+            tell=context.tell,
+        )
+        answer = answer_of(PlacedAgain, document, on)
+        row = row_of(id, now, answer.builder)
+    with edit_book(farm) as held:
+        known = structs.replace(held[0].builders[id], is_known=True, row=row)
+        held[0] = structs.replace(held[0], builders={**held[0].builders, id: known})
+    return answer
+
+
+def _as_asked(farm: Farm, placed: Placed, base: str) -> BuilderRecord:
+    """As its machine told of it, which widens neither what it may do nor what follows from its work."""
+    assert placed.row
+    told = placed.row.record
+    most = placed.permissions or farm.settings.text("spawn.permissions") or "edit"
+    return structs.replace(
+        told,
+        branch=placed.branch,
+        base=base,
+        runtime=placed.runtime or told.runtime,
+        permissions=min(told.permissions, most, key=_rank),
+        unlocked=(),
+        ephemeral=False,
+        issue=None,
+        source=None,
+    )
+
+
+def _rank(permissions: str) -> int:
+    return PERMISSIONS.index(permissions) if permissions in PERMISSIONS else -1
+
+
+@contextmanager
+def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book, Placed]]:
+    """On record as being there. What the machine refuses puts it back; a connection that dies does not."""
+    with ExitStack() as stack:
+        stack.enter_context(file_lock(farm.paths.builder_lock(id), wait=0))
+        stack.callback(farm.paths.builder_lock(id).unlink, missing_ok=True)
+        with edit_book(farm) as held:
+            before = held[0]
+            before.machine(on)
+        if any(one.id == id and one.host == on and one.commit is None for one in before.left):
+            bring_home(farm, refresh(farm, {on}))  # what it has there from before, which makes room
+        with edit_book(farm) as held:
+            book, term = held[0], held[0].terms + 1
+            now = structs.replace(placed, host=on, term=term, is_known=False, gone=False, problem=None)
+            left = tuple(one for one in _left(book, id, placed.host) if (one.id, one.host) != (id, on))
+            moved = left if placed.host == on else (*left, Left(id, placed.host, term))
+            held[0] = structs.replace(book, builders={**book.builders, id: now}, left=moved, terms=term)
+        try:
+            yield held[0], now
+        except Unreachable:
+            raise
+        except AgentFarmError:
+            with edit_book(farm) as held:
+                builders = {**held[0].builders, id: placed}
+                held[0] = structs.replace(held[0], builders=builders, left=before.left)
+            raise
+
+
+def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:
+    return tuple(one for one in book.left if (one.id, one.host) != (id, host) or one.commit is not None)
+
+
+def recover_lost(context: Context, book: Book) -> None:
+    """With `fleet.restart = "auto"`: those that were alive, each on the machine with the fewest builders."""
+    farm = context.farm
+    if farm.settings.text("fleet.restart") != "auto":
+        return
+    for one in shown_rows(farm, book):
+        id = one.record.id
+        if one.status.state != "lost" or book.builders[id].checkpoint is None:
+            continue
+        answering = [
+            host
+            for host, one_of in book.machines.items()
+            if one_of.problem is None and not is_of_cluster(one_of)
+        ]
+        if not answering:
+            return
+        on = min(answering, key=lambda host: len(book.on(host)))
+        try:
+            place(context, id, _require_lost(farm, book, id), on, say=None, yes=False)
+        except AgentFarmError as error:
+            with edit_book(farm) as held, suppress(KeyError):
+                kept = structs.replace(held[0].builders[id], problem=f"not placed on {on}: {error.sentence}")
+                held[0] = structs.replace(held[0], builders={**held[0].builders, id: kept})

@@ -1,0 +1,140 @@
+"""What a machine does so that nothing is lost: copies of builders, builders from copies, an end to some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_farm.builders.record import BuilderRecord
+from agent_farm.builders.ref_names import ObjectName
+from agent_farm.disk import file_lock
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.checkpointing import make_checkpoint
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.guarded_removal import Waived, prune_several
+from agent_farm.farm.listing import read_statuses
+from agent_farm.farm.placing_again import place_again
+from agent_farm.fleet.terms import Superseded, hold, raise_lowest, read_terms, require_valid, superseded
+from agent_farm.git.asking import side_by_side
+from agent_farm.git.checkpoint_making import drop_checkpoints
+from agent_farm.operations.operation import Answer, Context, Failure
+from agent_farm.operations.resume import start_again
+from agent_farm.operations.shown import BuilderShown, show_builder
+from agent_farm.operations.stop import stop_running
+
+SUPERSEDED = "it was placed again elsewhere"
+
+
+class Copy(Struct, frozen=True):
+    id: str
+    commit: ObjectName
+
+
+class Copies(Answer):
+    """Checkpoints that there are now, of those that were asked for."""
+
+    made: tuple[Copy, ...]
+    failed: tuple[Failure, ...] = ()
+
+
+class Again(Struct, frozen=True):
+    """What is to be placed: `record` as it was elsewhere, whose checkpoint is `ref` here."""
+
+    record: dict[str, Any]
+    ref: str
+    term: int
+    most_bytes: int
+    say: str | None = None
+    yes: bool = False
+
+
+class PlacedAgain(Answer):
+    """`problem` is why its runtime was not started."""
+
+    builder: BuilderShown
+    started: bool
+    problem: str | None = None
+
+
+class Withdrawn(Answer):
+    """Whether there is such a builder; where there is none, none of a lower term comes."""
+
+    there: bool
+
+
+def end_superseded(farm: Farm, fences: Mapping[str, int], told: list[str]) -> None:
+    """Whoever was placed elsewhere does not go on here; its worktree stays as it is."""
+    if not fences:
+        return
+    for id in superseded(read_terms(farm), fences):
+        if id in farm.registry.read():
+            ((_, found),) = stop_running(farm, [id], SUPERSEDED)
+            if isinstance(found, AgentFarmError):
+                told.append(f"{id} could not be stopped: {found.sentence}")
+                continue
+        raise_lowest(farm, id, fences[id])
+
+
+def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
+    with file_lock(farm.paths.locks / "checkpoints.lock"):
+        records = farm.records()
+        wanted = {id: records[id] for id in ids if id in records and records[id].is_made}
+        statuses = read_statuses(farm, wanted.values())
+        drop_checkpoints(farm.repository, list(records.ids))
+        questions = {id: partial(make_checkpoint, farm, one, statuses[id]) for id, one in wanted.items()}
+        found = side_by_side(questions) if questions else {}
+    return Copies(
+        tuple(Copy(id, one) for id, one in found.items() if isinstance(one, str)),
+        tuple(Failure.of(id, one) for id, one in found.items() if isinstance(one, AgentFarmError)),
+    )
+
+
+def placed_again(farm: Farm, asked: Again, told: list[str], place: Path) -> PlacedAgain:
+    """Asked twice it is made once."""
+    record = msgspec.convert(asked.record, BuilderRecord)
+    terms = read_terms(farm)
+    require_valid(terms, record.id, asked.term)
+    if record.id in farm.records() and terms.held.get(record.id) == asked.term:
+        return PlacedAgain(show_builder(farm, record.id), started=True)
+    context = Context(
+        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
+    )
+    return bring_back(context, record, asked)
+
+
+def bring_back(context: Context, record: BuilderRecord, asked: Again) -> PlacedAgain:
+    farm = context.farm
+    why = "placed here from its last checkpoint"
+    record, starts = place_again(farm, record, asked.ref, most_bytes=asked.most_bytes, why=why)
+    hold(farm, record.id, asked.term)
+    return start_placed(context, record.id, asked.say, starts=starts, yes=asked.yes)
+
+
+def start_placed(context: Context, id: str, say: str | None, *, starts: bool, yes: bool) -> PlacedAgain:
+    problem = None
+    if starts:
+        ((_, found),) = start_again(context, [id], {} if say is None else {id: say}, yes=yes)
+        problem = found.sentence if isinstance(found, AgentFarmError) else None
+    return PlacedAgain(show_builder(context.farm, id), starts and problem is None, problem)
+
+
+def withdrawn(farm: Farm, id: str, term: int) -> Withdrawn:
+    if id in farm.records().ids:
+        return Withdrawn(True)
+    raise_lowest(farm, id, term)
+    return Withdrawn(False)
+
+
+def hold_or_undo(farm: Farm, id: str, term: int) -> None:
+    """Home may have taken it off its list while it was made: then it goes into the trash."""
+    try:
+        hold(farm, id, term)
+    except Superseded:
+        list(prune_several(farm, [id], Waived(True, True, True)))
+        raise

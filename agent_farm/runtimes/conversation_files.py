@@ -1,0 +1,74 @@
+"""The files of one conversation, on this machine: found to be taken along, and laid where its CLI looks.
+
+A name is told below the CLI's configuration home. Where a CLI files conversations by the directory that it
+works in, that part of the name stands for whichever directory it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agent_farm.disk import make_directory, replace_file
+from agent_farm.paths import is_below
+from agent_farm.runtimes.cli import Cli, Environment
+
+_ANY_DIRECTORY = "=cwd="
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+def find_files(
+    cli: Cli, id: str, *, private: Path, env: Environment, cwd: Path
+) -> Iterator[tuple[str, Path]]:
+    """Names and files; `private` is the directory that a start's own home is in."""
+    if not _SAFE.fullmatch(id):
+        return
+    for home in _homes(cli, private, env):
+        for pattern in cli.talk:
+            for path in sorted(home.glob(pattern.format(id=id, cwd=_filed_under(cwd)))):
+                if path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(home.resolve()):
+                    parts = path.relative_to(home).parts
+                    yield (
+                        "/".join(_ANY_DIRECTORY if part == _filed_under(cwd) else part for part in parts),
+                        path,
+                    )
+
+
+def lay_files(cli: Cli, files: Mapping[str, bytes], *, private: Path, env: Environment, cwd: Path) -> None:
+    """Where the next start of it looks; what lies there is replaced."""
+    own, *others = _homes(cli, private, env)
+    home = own if cli.home is None or cli.is_at_home(env) else others[0]
+    for name, content in files.items():
+        parts = [_filed_under(cwd) if part == _ANY_DIRECTORY else part for part in name.split("/")]
+        path = home.joinpath(*parts)
+        if not is_below(name) or not _is_expected(cli, name):
+            continue
+        make_directory(path.parent)
+        if path.parent.resolve().is_relative_to(home.resolve()):
+            replace_file(path, content)
+
+
+def _homes(cli: Cli, private: Path, env: Environment) -> list[Path]:
+    homes = [private / cli.binary]
+    if cli.home is not None and cli.own_home:
+        user = Path(env.get("HOME", "/"))
+        homes.append(Path(env.get(cli.home.variable) or user / cli.own_home))
+    return homes
+
+
+def _is_expected(cli: Cli, name: str) -> bool:
+    """A machine tells no other files than those that a conversation of this CLI has."""
+    for pattern in cli.talk:
+        words = pattern.format(id="*", cwd=_ANY_DIRECTORY).split("/")
+        if len(words) == len(name.split("/")) and all(
+            re.fullmatch(re.escape(word).replace(r"\*", "[^/]*"), part)
+            for word, part in zip(words, name.split("/"), strict=True)
+        ):
+            return True
+    return False
+
+
+def _filed_under(cwd: Path) -> str:
+    """As Claude Code makes a name of a directory."""
+    return re.sub(r"[^A-Za-z0-9]", "-", str(cwd))

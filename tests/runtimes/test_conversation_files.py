@@ -1,0 +1,76 @@
+"""Files of a conversation, taken from one machine and laid where the CLI of another looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_farm.runtimes import get_adapter
+from agent_farm.runtimes.conversation_files import find_files, lay_files
+
+ID = "0a1b2c3d-0000-4000-8000-000000000000"
+HERE, THERE = Path("/home/me/farm.one/.builders/x"), Path("/srv/fleet/farm/.builders/x")
+PLACES = {
+    "claude-code": (
+        f".claude/projects/-home-me-farm-one--builders-x/{ID}.jsonl",
+        f".claude/projects/-srv-fleet-farm--builders-x/{ID}.jsonl",
+    ),
+    "codex": (
+        f".codex/sessions/2026/11/19/rollout-2026-11-19T10-00-00-{ID}.jsonl",
+        f".codex/sessions/2026/11/19/rollout-2026-11-19T10-00-00-{ID}.jsonl",
+    ),
+}
+
+
+@pytest.mark.parametrize("runtime", PLACES)
+def test_it_is_found_and_laid_for_another_directory(runtime: str, tmp_path: Path) -> None:
+    cli, (before, after) = get_adapter(runtime).cli, PLACES[runtime]
+    one, other = tmp_path / "one", tmp_path / "other"
+    file = one / before
+    file.parent.mkdir(parents=True)
+    file.write_text("said\n")
+    file.with_name(f"another-{ID[:8]}.jsonl").write_text("another conversation\n")
+    (file.parent / "link.jsonl").symlink_to("/etc/passwd")
+    found = dict(find_files(cli, ID, private=one / "run", env={"HOME": str(one)}, cwd=HERE))
+    assert list(found.values()) == [file]
+    contents = {name: path.read_bytes() for name, path in found.items()}
+    lay_files(cli, contents, private=other / "run", env={"HOME": str(other)}, cwd=THERE)
+    assert [path for path in other.rglob("*") if path.is_file()] == [other / after]
+
+
+def test_with_a_key_it_is_in_the_builders_own_home(tmp_path: Path) -> None:
+    cli = get_adapter("claude-code").cli
+    env = {"HOME": str(tmp_path / "me"), "ANTHROPIC_API_KEY": "x"}
+    lay_files(cli, {f"projects/=cwd=/{ID}.jsonl": b"said\n"}, private=tmp_path / "me/run", env=env, cwd=THERE)
+    (file,) = (path for path in (tmp_path / "me").rglob("*") if path.is_file())
+    assert file == tmp_path / f"me/run/claude/projects/-srv-fleet-farm--builders-x/{ID}.jsonl"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "settings.json",
+        "projects/=cwd=/../../settings.json",
+        f"projects/../{ID}.jsonl",
+        f"/projects/=cwd=/{ID}.jsonl",
+        f"projects/=cwd=/sub/{ID}.jsonl",
+        "",
+    ],
+)
+def test_nothing_else_is_laid(name: str, tmp_path: Path) -> None:
+    cli = get_adapter("claude-code").cli
+    (tmp_path / "me/.claude").mkdir(parents=True)
+    lay_files(cli, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE)
+    assert [path for path in (tmp_path / "me").rglob("*") if path.is_file()] == []
+
+
+def test_a_link_on_the_way_leads_nowhere(tmp_path: Path) -> None:
+    cli = get_adapter("claude-code").cli
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "me/.claude").mkdir(parents=True)
+    (tmp_path / "me/.claude/projects").symlink_to(outside)
+    name = f"projects/=cwd=/{ID}.jsonl"
+    lay_files(cli, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE)
+    assert [path for path in outside.rglob("*") if path.is_file()] == []

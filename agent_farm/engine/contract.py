@@ -5,7 +5,7 @@ It keeps nothing that cannot be lost: who is where is on record at home, what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -50,6 +50,6 @@ class Engine(Protocol):
         Unreachable where it has not ended well within that time: whatever was begun then ends there."""
         ...
 
-    def lost(self) -> frozenset[str]:
-        """Names whose machine is gone, so that no call can reach it."""
+    def places(self) -> Mapping[str, str | None]:
+        """The machine that holds a slot for each name; None where it is gone, and no call reaches it."""
         ...

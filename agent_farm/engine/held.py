@@ -44,8 +44,8 @@ class Held(Struct, frozen=True):
     def release(self, name: str) -> None:
         self._ask(Question("release", name))
 
-    def lost(self) -> frozenset[str]:
-        return frozenset(self._ask(Question("lost")).lost)
+    def places(self) -> dict[str, str | None]:
+        return self._ask(Question("places")).places
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
         asked = Question("call", host=host, data=data, seconds=seconds)

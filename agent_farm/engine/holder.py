@@ -77,9 +77,10 @@ class Holder:
             with self._places:
                 return Said(host=engine.place(asked.name, asked.host))
         if asked.do == "release":
-            engine.release(asked.name)
-        elif asked.do == "lost":
-            return Said(lost=tuple(sorted(engine.lost())))
+            with self._places:  # after a place that somebody has not waited for
+                engine.release(asked.name)
+        elif asked.do == "places":
+            return Said(places=engine.places())
         elif asked.do == "call":
             assert asked.host
             lines = engine.call(

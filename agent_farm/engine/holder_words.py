@@ -21,7 +21,7 @@ _PART = 1 << 20
 
 
 class Question(Struct, frozen=True):
-    do: Literal["capacity", "place", "release", "call", "lost", "end"]
+    do: Literal["capacity", "place", "release", "call", "places", "end"]
     name: str = ""
     host: str | None = None
     data: bytes = b""
@@ -40,7 +40,7 @@ class Said(Struct, frozen=True):
     rooms: tuple[Room, ...] = ()
     host: str = ""
     lines: tuple[bytes, ...] = ()
-    lost: tuple[str, ...] = ()
+    places: dict[str, str | None] = {}
     problem: Problem | None = None
 
 

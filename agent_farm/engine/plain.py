@@ -43,8 +43,8 @@ class Plain:
         assert ask is not None
         return ask(data, seconds)
 
-    def lost(self) -> frozenset[str]:
-        return frozenset(name for name, host in self.held.items() if host not in self.machines)
+    def places(self) -> dict[str, str | None]:
+        return {name: host if host in self.machines else None for name, host in self.held.items()}
 
     def _machine(self, host: str) -> PlainMachine:
         if host not in self.machines:

@@ -78,9 +78,9 @@ class RayEngine:
         if name in self._held():
             remove_placement_group(get_placement_group(name))
 
-    def lost(self) -> frozenset[str]:
+    def places(self) -> dict[str, str | None]:
         nodes = self._nodes()
-        return frozenset(name for name, one in self._held().items() if not _node_of(nodes, one["node"]))
+        return {name: _node_of(nodes, one["node"]) for name, one in self._held().items()}
 
     def call(
         self, host: str, data: bytes, *, seconds: float, wanted: Callable[[], bool] = lambda: True

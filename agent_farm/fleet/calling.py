@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_farm import __version__
+from agent_farm.engine.contract import Engine
 from agent_farm.engine.held import Held
 from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, UsageError, error_of
 from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine
@@ -101,7 +102,15 @@ def release_slot(book: Book, id: str, host: str) -> None:
     """It takes up room at most, where the cluster cannot be asked."""
     if book.cluster is not None and host in book.machines and is_of_cluster(book.machines[host]):
         with suppress(AgentFarmError):
-            Held(book.cluster.address, book.cluster.tls).release(f"{book.farm}/{id}")
+            engine_of(book.cluster).release(slot_name(book, id))
+
+
+def engine_of(cluster: Cluster) -> Engine:
+    return Held(cluster.address, cluster.tls)
+
+
+def slot_name(book: Book, id: str) -> str:
+    return f"{book.farm}/{id}"
 
 
 def call_program(
@@ -120,7 +129,7 @@ def call_program(
         raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
     begun = False
     if cluster is not None:
-        lines = Held(cluster.address, cluster.tls).call(address.host, message, seconds=seconds)
+        lines = engine_of(cluster).call(address.host, message, seconds=seconds)
     else:
         lines = ask(address, [program, "fleet", "answer"], message, seconds=seconds)
     for line in lines:

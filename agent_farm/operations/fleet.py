@@ -11,11 +11,10 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm import __version__
 from agent_farm.engine.contract import Room
-from agent_farm.engine.held import Held
 from agent_farm.errors import AgentFarmError, ToolMissing, Unreachable, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
-from agent_farm.fleet.calling import Call, address_of, call_program, is_of_cluster, release_slot
+from agent_farm.fleet.calling import Call, address_of, call_program, engine_of, is_of_cluster, release_slot
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import left_ref
 from agent_farm.git.git_process import run_git_bytes
@@ -179,12 +178,12 @@ def _look_at(farm: Farm, book: Book, machine: Machine) -> Welcome:
 
 
 def _cluster(book: Book, cluster: Cluster) -> ClusterShown:
-    held = Held(cluster.address, cluster.tls)
+    engine = engine_of(cluster)
     own = (cluster.address, bool(cluster.tls))
     try:
-        names = (name.partition("/") for name in sorted(held.lost()))
+        names = (name.partition("/") for name, host in sorted(engine.places().items()) if host is None)
         lost = tuple(id for farm, _, id in names if farm == book.farm)
-        return ClusterShown(*own, held.capacity(), lost)
+        return ClusterShown(*own, engine.capacity(), lost)
     except AgentFarmError as error:
         return ClusterShown(*own, problem=error.sentence)
 

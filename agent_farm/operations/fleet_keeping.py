@@ -1,8 +1,9 @@
-"""What the farm's server does for builders elsewhere: their work comes home, lost ones are placed again."""
+"""What the farm's server does for builders elsewhere: work comes home, slots are held, lost ones go on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.errors import AgentFarmError
@@ -11,6 +12,7 @@ from agent_farm.fleet.book import read_book
 from agent_farm.operations.fleet_checkpoint import bring_home
 from agent_farm.operations.fleet_recovery import recover_lost
 from agent_farm.operations.fleet_refresh import refresh
+from agent_farm.operations.fleet_slots import hold_again, names_lock
 from agent_farm.operations.operation import Context
 
 
@@ -18,5 +20,7 @@ def keep_fleet(root: Path, environ: Mapping[str, str]) -> list[str]:
     """One look at all machines; what went wrong."""
     farm = open_farm(root)
     came = bring_home(farm, refresh(farm))
+    with suppress(AgentFarmError), names_lock(farm, wait=0):
+        hold_again(read_book(farm))
     recover_lost(Context(farm, environ=environ), read_book(farm))
     return [f"{id}: {one.sentence}" for id, one in came.items() if isinstance(one, AgentFarmError)]

@@ -14,7 +14,7 @@ from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
 from agent_farm.operations.fleet_asking import ask_machine
 from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
-from agent_farm.operations.fleet_slots import hold_slot
+from agent_farm.operations.fleet_slots import hold_slot, names_lock
 from agent_farm.operations.for_home_copies import Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
@@ -104,10 +104,15 @@ def _take_down(context: Context, id: str) -> str | None:
 def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> Iterator[Restored]:
     (id,) = ids
     farm, placed = context.farm, book.removed[id]
-    hold_slot(farm, id, placed.host)
+    with names_lock(farm):
+        hold_slot(farm, id, placed.host)
     asked = {"id": id} if request.epoch is None else {"id": id, "epoch": request.epoch}
-    found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
-    row = row_of(id, placed, found.builder)
+    try:
+        found = answer_of(Restored, call(book, placed.host, "restore", asked), placed.host)
+        row = row_of(id, placed, found.builder)
+    except BaseException:
+        release_slot(book, id, placed.host)
+        raise
     tip = fetched_commit(farm.repository, id)
     if tip and farm.repository.branch_commit(placed.branch) is None:
         make_branch(farm.repository, placed.branch, tip)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, suppress
 
 import msgspec
 from msgspec import structs
 
-from agent_farm.engine.held import Held
+from agent_farm.disk import file_lock
+from agent_farm.engine.contract import NoRoom
 from agent_farm.engine.plain import Plain, PlainMachine
-from agent_farm.errors import Unreachable, UsageError
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Word, edit_book, read_book
-from agent_farm.fleet.calling import OF_CLUSTER, is_of_cluster
+from agent_farm.fleet.calling import OF_CLUSTER, engine_of, is_of_cluster, slot_name
 from agent_farm.operations.fleet import greet
 from agent_farm.ssh.ssh_url import Address
 
@@ -22,22 +24,50 @@ _SECONDS = 120.0
 
 def hold_slot(farm: Farm, id: str, host: str) -> str:
     """That machine, or for `fleet` one of the cluster with room; without a cluster the one over ssh with
-    least builders."""
+    least builders. Called under `names_lock`."""
     book = read_book(farm)
     if host in book.machines and not is_of_cluster(book.machines[host]):
         return host
     if book.cluster is None:
         if host != FLEET:
             book.machine(host)
+            raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
         return _over_ssh(book).place(id, None)
-    engine, name = Held(book.cluster.address, book.cluster.tls), f"{book.farm}/{id}"
-    chosen = engine.place(name, None if host == FLEET else host)
+    hold_again(book)
+    engine, name = engine_of(book.cluster), slot_name(book, id)
     try:
+        chosen = engine.place(name, None if host == FLEET else host)
         _take_in(farm, chosen)
-    except BaseException:
-        engine.release(name)
+    except BaseException:  # an answer that was lost may have held one, too
+        with suppress(AgentFarmError):
+            engine.release(name)
         raise
     return chosen
+
+
+def names_lock(farm: Farm, *, wait: float | None = None) -> AbstractContextManager[int]:
+    """Held from the choice of an id until it is on record: no slot is without a builder then."""
+    return file_lock(farm.paths.fleet.with_name("fleet-names.lock"), wait=wait)
+
+
+def hold_again(book: Book) -> None:
+    """As after a head has begun anew, or a machine has come back: neither knows of builders that went on.
+
+    Slots of builders that there are no more are let go of. Called under `names_lock`.
+    """
+    if book.cluster is None:
+        return
+    engine, own = engine_of(book.cluster), slot_name(book, "")
+    held = {name: host for name, host in engine.places().items() if name.startswith(own)}
+    clustered = {host for host, one in book.machines.items() if is_of_cluster(one)}
+    wanted = {slot_name(book, id): one.host for id, one in book.builders.items() if one.host in clustered}
+    coming_back = {slot_name(book, id) for id in book.removed}
+    for name in held.keys() - wanted.keys() - coming_back:
+        engine.release(name)
+    for name, host in wanted.items():
+        if held.get(name) != host:
+            with suppress(NoRoom, NotFound):
+                engine.place(name, host)
 
 
 def _over_ssh(book: Book) -> Plain:

@@ -26,7 +26,7 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch, make_branch
 from agent_farm.operations.fleet_asking import keys_of
 from agent_farm.operations.fleet_look import answer_of, push, row_of
-from agent_farm.operations.fleet_slots import FLEET, hold_slot
+from agent_farm.operations.fleet_slots import FLEET, hold_slot, names_lock
 from agent_farm.operations.for_home import Place
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn import Spawned
@@ -142,8 +142,7 @@ def _reserved(
 ) -> Iterator[tuple[str, Placed]]:
     """An id that no builder of this farm has, and its branch. An error takes both back, unless the machine
     may have made it all the same."""
-    lock = file_lock(farm.paths.fleet.with_name("fleet-names.lock"))
-    with lock:
+    with names_lock(farm):
         if work.is_named or work.type == "spec":
             name = next(work.names())
             if _is_taken(farm, name):

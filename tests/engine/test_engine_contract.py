@@ -42,7 +42,7 @@ def _slots_are_held_until_they_are_released(under: Under) -> None:
     for name in "abcde":
         engine.release(f"f/{name}")
     assert rooms(under) == {"n1": (2, 0), "n2": (2, 0)}
-    assert engine.lost() == frozenset()
+    assert engine.places() == {}
 
 
 def _a_call_is_answered_line_by_line(under: Under) -> None:
@@ -66,13 +66,13 @@ def _a_machine_that_is_gone_is_missed(under: Under) -> None:
     engine.place("f/a", "n1")
     engine.place("f/b", "n2")
     under.lose("n1")
-    wait_until(lambda: engine.lost() == {"f/a"}, timeout=LOSING, what="the loss of n1")
+    wait_until(lambda: engine.places() == {"f/a": None, "f/b": "n2"}, timeout=LOSING, what="the loss of n1")
     assert engine.capacity() == (Room("n2", 2, 1),)
     with pytest.raises((NotFound, Unreachable)):
         list(engine.call("n1", b"{}", seconds=30))
     assert list(engine.call("n2", b"{}", seconds=120))
     engine.release("f/a")
-    assert engine.lost() == frozenset()
+    assert engine.places() == {"f/b": "n2"}
     assert engine.place("f/a", None) == "n2"
 
 

@@ -1,0 +1,110 @@
+"""Slots of builders on a cluster: each has one until it is removed, whatever the cluster forgets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_farm.engine.child import answer_here
+from agent_farm.engine.contract import NoRoom
+from agent_farm.engine.plain import Plain, PlainMachine
+from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.fleet import calling
+from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
+from agent_farm.fleet.calling import slot_name
+from agent_farm.operations.fleet_keeping import keep_fleet
+from agent_farm.operations.fleet_slots import hold_slot
+from agent_farm.operations.operation import Context
+from agent_farm.operations.prune import Prune, prune
+from agent_farm.operations.restore import Restore, restore
+from agent_farm.operations.spawn import spawn
+from agent_farm.operations.spawn_request import Spawn
+from tests.conftest import end_processes, end_tmux_servers
+from tests.engine.engines import Cluster as Machines
+from tests.gitrepo import git
+
+
+@pytest.fixture
+def plain(tmp_path: Path, repo: Path, short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plain]:
+    """A cluster that is no Ray, of one machine with one slot; `held` is what it knows."""
+    runtime = short / "plain"
+    runtime.mkdir()
+    node = Machines(tmp_path / "machines", runtime, runtime).machine("n1")
+    made = Plain({"n1": PlainMachine(lambda data, seconds: answer_here(data, seconds, node.environment), 1)})
+    monkeypatch.setattr(calling, "Held", lambda address, tls: made)
+    with edit_book(open_farm(repo)) as held:
+        held[0] = Book(held[0].farm, cluster=Cluster("127.0.0.1:1"))
+    yield made
+    end_tmux_servers(node.sockets)
+    end_processes(node.home)
+    for place in (node.sockets, runtime):
+        shutil.rmtree(place)
+
+
+@pytest.fixture
+def one_there(repo: Path, plain: Plain) -> Farm:
+    """A farm that has builder `a` on n1, of which the cluster knows nothing."""
+    farm, commit = open_farm(repo), git(repo, "rev-parse", "HEAD").strip()
+    with edit_book(farm) as held:
+        machine = Machine("ray://n1", "/usr/bin/af", "/nowhere")
+        placed = Placed("n1", "builder/a", "main", commit, "a", "2026-01-01", is_known=True)
+        held[0] = Book(held[0].farm, {"n1": machine}, {"a": placed}, cluster=held[0].cluster)
+    return farm
+
+
+def test_a_second_builder_fits_only_after_the_first_is_removed(repo: Path, plain: Plain) -> None:
+    context = Context(open_farm(repo), environ=os.environ, naming_agrees=True)
+    order = Spawn(task="Fix the login", shell=False, runtime="demo", on="fleet", yes=True)
+
+    def spawned() -> str:
+        made = spawn.answer_to(context, order).builder
+        assert made is not None
+        return made.id
+
+    first = spawned()
+    with pytest.raises(NoRoom):
+        spawned()
+    plain.held.clear()  # as when the head begins anew
+    with pytest.raises(NoRoom):
+        spawned()
+    removed = prune.answer_to(context, Prune(ids=(first,), stop=True, discard_commits=True)).removed
+    assert [one.id for one in removed] == [first]
+    assert plain.held == {}
+    second = spawned()
+    assert plain.held == {slot_name(read_book(open_farm(repo)), second): "n1"}
+
+
+def test_who_looks_after_the_fleet_holds_slots_again(one_there: Farm, plain: Plain) -> None:
+    keep_fleet(one_there.root, os.environ)
+    assert plain.held == {slot_name(read_book(one_there), "a"): "n1"}
+
+
+def test_a_slot_of_no_builder_is_let_go_of(one_there: Farm, plain: Plain) -> None:
+    book = read_book(one_there)
+    with edit_book(one_there) as held:
+        held[0] = Book(book.farm, book.machines, cluster=book.cluster)
+    plain.held.update({slot_name(book, "cut-short"): "n1"})
+    assert hold_slot(one_there, "b", "fleet") == "n1"
+
+
+def test_a_restore_that_is_refused_holds_no_slot(one_there: Farm, plain: Plain) -> None:
+    book = read_book(one_there)
+    with edit_book(one_there) as held:
+        held[0] = Book(book.farm, book.machines, removed=dict(book.builders), cluster=book.cluster)
+    with pytest.raises(AgentFarmError, match="There is no farm"):
+        restore.answer_to(Context(one_there), Restore(id="a"))
+    assert plain.held == {}
+
+
+def test_a_machine_of_a_cluster_that_is_not_used_is_no_other_machine(one_there: Farm) -> None:
+    book = read_book(one_there)
+    with edit_book(one_there) as held:
+        machines = {**book.machines, "big": Machine("ssh://big", "/usr/bin/af", "/nowhere")}
+        held[0] = Book(book.farm, machines, dict(book.builders))
+    with pytest.raises(Unreachable, match="n1 is in a cluster, and none is used"):
+        hold_slot(one_there, "b", "n1")

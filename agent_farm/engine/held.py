@@ -19,12 +19,13 @@ from agent_farm.disk import file_lock
 from agent_farm.engine.contract import NoRoom, Room
 from agent_farm.engine.holder_words import Question, Said, hear, require_own_peer, say
 from agent_farm.engine.ray_files import ray_environment, require_ray, run_directory
-from agent_farm.errors import AgentFarmError, NotFound, Overdue, Unreachable
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, Unreachable
 
 _START_SECONDS = 90.0
 _SECONDS = 60.0
 _HEAD_SECONDS = 5.0
 _LATE_SECONDS = 90.0
+_HURRY_SECONDS = 10.0  # who waits for less has what was told before, and others ask on
 _HINT = "af fleet status"
 _KINDS: tuple[type[AgentFarmError], ...] = (NoRoom, NotFound, Unreachable)
 
@@ -49,6 +50,8 @@ class Held(Struct, frozen=True):
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
         asked = Question("call", host=host, data=data, seconds=seconds)
+        if seconds < _HURRY_SECONDS:
+            return iter(self._ask(asked, 2 * seconds + 1, start_seconds=seconds).lines)
         return iter(self._ask(asked, seconds + _LATE_SECONDS).lines)
 
     def end(self) -> None:
@@ -65,14 +68,16 @@ class Held(Struct, frozen=True):
         name = hashlib.sha256(f"{self.cluster}\0{self.tls}".encode()).hexdigest()[:12]
         return run_directory() / f"{name}.sock"
 
-    def _ask(self, asked: Question, seconds: float = _SECONDS) -> Said:
+    def _ask(
+        self, asked: Question, seconds: float = _SECONDS, *, start_seconds: float = _START_SECONDS
+    ) -> Said:
         try:
-            with self._reached() as connection:
+            with self._reached(start_seconds) as connection:
                 connection.settimeout(seconds)
                 say(connection, asked)
                 said = hear(connection, Said)
-        except (OSError, EOFError) as error:
-            if isinstance(error, TimeoutError):
+        except (OSError, EOFError, LockTaken) as error:
+            if isinstance(error, (TimeoutError, LockTaken)):
                 raise Overdue(f"The cluster at {self.cluster} has not answered", hint=_HINT) from error
             what = f"The connection to {self.cluster} has ended"
             raise Unreachable(what, why=str(error) or None, hint=_HINT) from error
@@ -93,27 +98,30 @@ class Held(Struct, frozen=True):
             raise
         return connection
 
-    def _reached(self) -> socket.socket:
+    def _reached(self, seconds: float) -> socket.socket:
+        until = time.monotonic() + seconds
         with suppress(ConnectionRefusedError, FileNotFoundError):
             return self._connected()
-        with file_lock(self._socket.with_suffix(".start"), wait=_START_SECONDS):
+        with file_lock(self._socket.with_suffix(".start"), wait=seconds):
             with suppress(ConnectionRefusedError, FileNotFoundError):
                 return self._connected()  # somebody else was first
-            self._start()
+            self._start(until)
         return self._connected()
 
-    def _require_head(self) -> None:
+    def _require_head(self, until: float) -> None:
         """Ray itself would try for long."""
         host, _, port = self.cluster.rpartition(":")
         try:
-            socket.create_connection((host, int(port)), timeout=_HEAD_SECONDS).close()
+            seconds = min(_HEAD_SECONDS, _left(until))
+            socket.create_connection((host, int(port)), timeout=seconds).close()
         except OSError as error:
+            kind = Overdue if isinstance(error, TimeoutError) else Unreachable
             what = f"The cluster at {self.cluster} cannot be reached"
-            raise Unreachable(what, why=error.strerror or str(error), hint=_HINT) from error
+            raise kind(what, why=error.strerror or str(error), hint=_HINT) from error
 
-    def _start(self) -> None:
+    def _start(self, until: float) -> None:
         require_ray()
-        self._require_head()
+        self._require_head(until)
         log = self._socket.with_suffix(".log")
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -129,20 +137,20 @@ class Held(Struct, frozen=True):
         finally:
             os.close(descriptor)
         assert process.stdout
-        deadline = time.monotonic() + _START_SECONDS
         with process.stdout as said:
-            while not select.select([said], [], [], 0.5)[0]:
-                if time.monotonic() > deadline:
-                    break
-            else:
-                if said.readline() == b"ready\n":
-                    process.returncode = 0  # it outlives this process, which has nothing to wait for
-                    return
+            is_late = not select.select([said], [], [], _left(until))[0]
+            if not is_late and said.readline() == b"ready\n":
+                process.returncode = 0  # it outlives this process, which has nothing to wait for
+                return
         process.kill()
         process.wait()
         lines = [line for line in log.read_bytes().decode("utf-8", "replace").splitlines() if line.strip()]
-        raise Unreachable(
+        raise (Overdue if is_late else Unreachable)(
             f"The cluster at {self.cluster} cannot be reached",
-            why=lines[-1].strip()[:300] if lines else f"It has not answered within {_START_SECONDS:g} s.",
+            why=lines[-1].strip()[:300] if lines else "It has not answered in time." if is_late else None,
             hint=_HINT,
         )
+
+
+def _left(until: float) -> float:
+    return max(0.05, until - time.monotonic())

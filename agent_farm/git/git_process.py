@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NoReturn, TypedDict, Unpack
+from typing import BinaryIO, NoReturn, TypedDict, Unpack
 
 from agent_farm.errors import AgentFarmError, TimedOut, ToolMissing
 
@@ -67,10 +67,12 @@ class Options(TypedDict, total=False):
     """How a git process is run; the same for every function that runs one.
 
     `env` is added to `base`, which is the caller's own environment (`git_environment`) unless it is given.
+    `output` is where stdout goes instead of being returned; what is in a file is never held whole.
     With `apart` git has a session of its own: no Ctrl-C reaches it, nor a terminal that it could ask.
     """
 
-    input: str | bytes | None
+    input: str | bytes | BinaryIO | None
+    output: BinaryIO | None
     env: Mapping[str, str] | None
     base: Mapping[str, str] | None
     pass_fds: Sequence[int]
@@ -140,7 +142,7 @@ def run_git_bytes(cwd: Path, *args: Argument, ok: Sequence[int] = (0,), **option
 
 def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr, for callers to whom a failure is an answer."""
-    given, base, timeout = options.get("input"), options.get("base"), _time_left(options.get("timeout"))
+    given, base, timeout = options.get("input"), options.get("base"), time_left(options.get("timeout"))
     input = given.encode("utf-8", "surrogateescape") if isinstance(given, str) else given
     if timeout is not None and timeout <= 0:
         raise TimedOut(f"There was no time left for git {args[command_at(args)]} in {cwd}")
@@ -149,8 +151,8 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
             ["git", *(os.fspath(arg) for arg in args)],
             cwd=cwd,
             env={**(git_environment() if base is None else base), **(options.get("env") or {})},
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=_stream_of(input),
+            stdout=options.get("output") or subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=tuple(options.get("pass_fds", ())),
             # A bounded call is ended with all its children; an unbounded one shares the terminal's Ctrl-C,
@@ -162,17 +164,24 @@ def ask_git(cwd: Path, *args: Argument, **options: Unpack[Options]) -> tuple[int
         _raise_cannot_start(cwd, error)
     with process:
         try:
-            output, stderr = process.communicate(input, timeout)
+            output, stderr = process.communicate(input if isinstance(input, bytes) else None, timeout)
         except subprocess.TimeoutExpired:
             _end_group(process)
             raise TimedOut(f"git {args[command_at(args)]} took longer than {timeout:g} s in {cwd}") from None
         except BaseException:
             process.kill()
             raise
-    return process.returncode, output, stderr
+    return process.returncode, output or b"", stderr
 
 
-def _time_left(timeout: float | None) -> float | None:
+def _stream_of(input: bytes | BinaryIO | None) -> int | BinaryIO:
+    if input is None:
+        return subprocess.DEVNULL
+    return subprocess.PIPE if isinstance(input, bytes) else input
+
+
+def time_left(timeout: float | None) -> float | None:
+    """Of that bound and of `git_deadline`, whichever comes first."""
     left = _deadline.get() - time.monotonic()
     if left == math.inf:
         return timeout

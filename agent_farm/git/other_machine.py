@@ -60,15 +60,19 @@ def _git(repository: Repository, line: Line, *words: str, seconds: float) -> str
         return run_git(repository.root, *settings, *words, env=line.environment, timeout=seconds, apart=True)
     except GitError as error:
         if TOO_MUCH in error.stderr:
-            raise AgentFarmError(
-                f"{line.destination} sends more than fleet.fetch_megabytes",
-                why="Nothing of it was kept.",
-                hint="af config get fleet.fetch_megabytes",
-            ) from error
+            raise too_much(line.destination) from error
         if "Could not read from remote repository" not in error.stderr:
             raise
         why = next(iter(error.stderr.splitlines()), None)
         raise Unreachable(f"{line.destination} cannot be reached by git", why=why) from error
+
+
+def too_much(machine: str) -> AgentFarmError:
+    return AgentFarmError(
+        f"{machine} sends more than fleet.fetch_megabytes",
+        why="Nothing of it was kept.",
+        hint="af config get fleet.fetch_megabytes",
+    )
 
 
 def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import run_git, run_git_bytes
@@ -31,15 +33,20 @@ def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
     return tuple(words[0] for line in found.splitlines() if (words := line.split())[1:] == ["commit"])
 
 
-def make_pack(root: Path, wanted: Collection[str], known: Collection[str]) -> bytes:
-    """What is needed for these commits by whoever has those."""
+def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into: BinaryIO) -> int:
+    """What is needed for these commits by whoever has those; how many bytes it is, which are read next."""
     lines = [*wanted, *(f"^{commit}" for commit in known)]
     words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
-    return run_git_bytes(root, *words, input="\n".join(lines) + "\n", timeout=_SECONDS)
+    run_git_bytes(root, *words, input="\n".join(lines) + "\n", output=into, timeout=_SECONDS)
+    size = into.seek(0, os.SEEK_END)
+    into.seek(0)
+    return size
 
 
-def take_pack(root: Path, pack: bytes) -> None:
+def take_pack(root: Path, pack: BinaryIO) -> None:
     """Every object is checked before it counts."""
+    pack.flush()
+    os.lseek(pack.fileno(), 0, os.SEEK_SET)  # git reads on from where the descriptor is
     run_git_bytes(root, "index-pack", "--stdin", "--fix-thin", "--strict", input=pack, timeout=_SECONDS)
 
 

@@ -138,7 +138,7 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
         return
     machine = book.machine(placed.host)
     if is_of_cluster(machine):
-        commit = fetch_packs(farm, book, placed.host, id, theirs)
+        commit = fetch_packs(farm, book, placed.host, id, theirs, most_bytes=most_fetched(farm))
     else:
         commit = fetch_branch(farm.repository, line_of(farm, book, placed.host), id, theirs)
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)

@@ -3,61 +3,74 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
 from agent_farm.builders.ref_names import is_branch_name
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.errors import AgentFarmError, TimedOut, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
-from agent_farm.git.git_process import GitError
-from agent_farm.git.other_machine import fetched_ref
+from agent_farm.git.git_process import GitError, time_left
+from agent_farm.git.other_machine import fetched_ref, too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
 from agent_farm.operations.packs_for_home import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
 
-_MOST_BYTES = 2 << 30
 _SECONDS = 600.0
+
+T = TypeVar("T")
 
 
 def send_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
     """Each ref there is that commit then; only what is missing there travels."""
     root, wanted = farm.repository.root, set(refs.values())
-    known = known_here(root, msgspec.convert(_asked(book, host, "pack_tips", {}), Tips).commits)
-    pack = b"" if wanted <= set(known) else make_pack(root, sorted(wanted), known)
-    name = os.urandom(8).hex()
-    for offset in range(0, max(len(pack), 1), PIECE_BYTES):
-        is_last = offset + PIECE_BYTES >= len(pack)
-        piece = Take(name, offset, pack[offset : offset + PIECE_BYTES], dict(refs) if is_last else {})
-        _asked(book, host, "pack_take", msgspec.to_builtins(piece))
+    known = known_here(root, _asked(Tips, book, host, "pack_tips", {}).commits)
+    with tempfile.TemporaryFile(dir=farm.paths.fleet.parent) as pack:
+        size = 0 if wanted <= set(known) else make_pack(root, sorted(wanted), known, pack)
+        name = os.urandom(8).hex()
+        for offset in range(0, max(size, 1), PIECE_BYTES):
+            is_last = offset + PIECE_BYTES >= size
+            piece = Take(name, offset, pack.read(PIECE_BYTES), dict(refs) if is_last else {})
+            _asked(Tips, book, host, "pack_take", msgspec.to_builtins(piece))
 
 
-def fetch_packs(farm: Farm, book: Book, host: str, builder: str, theirs: str) -> str:
+def fetch_packs(farm: Farm, book: Book, host: str, builder: str, theirs: str, *, most_bytes: int) -> str:
     """The commit that the branch is at there, with its history here."""
     if not is_branch_name(theirs):
         raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {builder}")
     root = farm.repository.root
-    try:
-        give = msgspec.to_builtins(Give(theirs, tips(root)))
-        given = msgspec.convert(_asked(book, host, "pack_give", give), Given)
-        pack = bytearray()
-        while len(pack) < given.size:
-            if given.size > _MOST_BYTES:
-                raise Unreachable(f"{host} would send {given.size} bytes")
-            read = msgspec.to_builtins(Read(given.name, len(pack)))
-            data = msgspec.convert(_asked(book, host, "pack_read", read), Piece).data
+    give = msgspec.to_builtins(Give(theirs, tips(root)))
+    given = _asked(Given, book, host, "pack_give", give)
+    if given.size > most_bytes:
+        raise too_much(host)
+    with tempfile.TemporaryFile(dir=farm.paths.fleet.parent) as pack:
+        while (offset := pack.tell()) < given.size:
+            read = msgspec.to_builtins(Read(given.name, offset))
+            data = _asked(Piece, book, host, "pack_read", read).data
             if not data:
                 raise Unreachable(f"{host} has sent a part of its pack")
-            pack += data
-        if pack:
-            take_pack(root, bytes(pack))
-        set_refs(root, {fetched_ref(builder): given.commit})
-    except (msgspec.ValidationError, GitError) as error:
-        raise Unreachable(f"{host} has sent no whole history of {builder}", why=str(error)[:300]) from error
+            pack.write(data)
+        try:
+            if given.size:
+                take_pack(root, pack)
+            set_refs(root, {fetched_ref(builder): given.commit})
+        except GitError as error:
+            raise Unreachable(
+                f"{host} has sent no whole history of {builder}", why=str(error)[:300]
+            ) from error
     return given.commit
 
 
-def _asked(book: Book, host: str, verb: str, request: Mapping[str, object]) -> dict[str, object]:
-    found = call(book, host, verb, request, seconds=_SECONDS)
-    return {name: value for name, value in found.items() if name != "version"}
+def _asked(kind: type[T], book: Book, host: str, verb: str, request: Mapping[str, object]) -> T:
+    seconds = time_left(_SECONDS)
+    assert seconds is not None
+    if seconds <= 0:
+        raise TimedOut(f"There was no time left for commits to {host}, or from there")
+    found = call(book, host, verb, request, seconds=seconds)
+    try:
+        return msgspec.convert({name: value for name, value in found.items() if name != "version"}, kind)
+    except msgspec.ValidationError as error:
+        raise Unreachable(f"{host} answered what is no answer", why=str(error)[:300]) from error

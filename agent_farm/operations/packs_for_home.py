@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +20,7 @@ from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tip
 from agent_farm.operations.operation import Answer
 
 PIECE_BYTES = 8 * 1024 * 1024
+_STALE_SECONDS = 86_400.0
 _REF = re.compile(r"refs/(agent-farm|remotes)/home/[^\x00-\x20~^:?*\[\\]+")
 _Name = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
 
@@ -73,6 +76,10 @@ PACK_VERBS = ("pack_tips", "pack_take", "pack_give", "pack_read")
 def _file(place: Path, name: str) -> Path:
     directory = place / ".git/agent-farm-packs"
     make_directory(directory)
+    for other in directory.iterdir():
+        with suppress(FileNotFoundError):
+            if time.time() - other.lstat().st_mtime > _STALE_SECONDS:
+                other.unlink()  # of one whose other end has gone
     return directory / name
 
 
@@ -86,8 +93,9 @@ def _take(place: Path, piece: Take) -> Tips:
         written.write(piece.data)
     if piece.refs:
         try:
-            if pack := file.read_bytes():
-                take_pack(place, pack)
+            if file.stat().st_size:
+                with open(file, "rb") as pack:
+                    take_pack(place, pack)
             set_refs(place, piece.refs)
         finally:
             file.unlink()
@@ -104,9 +112,9 @@ def _give(place: Path, asked: Give) -> Given:
     known = known_here(place, asked.known)
     if commit in known:
         return Given(commit)
-    pack, name = make_pack(place, [commit], known), os.urandom(8).hex()
-    _file(place, name).write_bytes(pack)
-    return Given(commit, name, len(pack))
+    name = os.urandom(8).hex()
+    with open(_file(place, name), "w+b") as pack:
+        return Given(commit, name, make_pack(place, [commit], known, pack))
 
 
 def _read(place: Path, asked: Read) -> Piece:

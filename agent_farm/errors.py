@@ -134,6 +134,8 @@ class Unreachable(AgentFarmError):
 class Overdue(Unreachable):
     """In the time that it was given; later it may have."""
 
+    code = "overdue"
+
 
 class NotDelivered(AgentFarmError):
     code = "not-delivered"

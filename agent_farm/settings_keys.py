@@ -56,6 +56,20 @@ KEYS = (
         choices=("hash", "words"),
     ),
     Key(
+        "spawn.on",
+        str,
+        None,
+        "Machine of the fleet that builders start on, or fleet for any; without it this one",
+    ),
+    Key(
+        "spawn.permissions",
+        str,
+        "edit",
+        "What a builder may do without asking",
+        choices=PERMISSIONS,
+        asks=True,
+    ),
+    Key(
         "fleet.restart",
         str,
         "ask",
@@ -70,20 +84,6 @@ KEYS = (
         minimum=5,
     ),
     Key("fleet.fetch_megabytes", int, 1024, "The most that one fetch from a machine may bring", minimum=1),
-    Key(
-        "spawn.on",
-        str,
-        None,
-        "Machine of the fleet that builders start on, or fleet for any; without it this one",
-    ),
-    Key(
-        "spawn.permissions",
-        str,
-        "edit",
-        "What a builder may do without asking",
-        choices=PERMISSIONS,
-        asks=True,
-    ),
     Key("worktree.copy", list, (), "Ignored files to copy into a new worktree, as in .gitignore", asks=True),
     Key(
         "worktree.link",

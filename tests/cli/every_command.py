@@ -56,7 +56,7 @@ WORDS = {
     "trigger": ["trigger", "hello"],
 }
 # These start runtimes or serve until they are ended; their own tests look at them.
-ELSEWHERE = {"run", "acp", "mcp", "ask", "chat", "dash", "adapter", "board", "serve", "man"}
+ELSEWHERE = {"run", "acp", "mcp", "ask", "chat", "dash", "adapter", "board", "serve", "forward", "man"}
 # These need no farm.
 ANYWHERE = {"tmux", "completion", "sources", "runtimes"}
 

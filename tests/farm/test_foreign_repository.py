@@ -153,7 +153,7 @@ def test_no_line_of_a_request_passes_for_another(repo: Path, af: Af) -> None:
     )
     commit_files(repo, {TOML: hidden})
     shown = af("config", "agree").stderr
-    assert "curl evil\\x202e\n        agent-farm.toml env.pass: OK\n" in shown
+    assert "curl evil\\x202e\n          agent-farm.toml env.pass: OK\n" in shown
     listed = af("config", "list").stdout
     assert "curl evil\\x202e\\n  agent-farm.toml" in listed
 

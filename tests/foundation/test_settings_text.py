@@ -74,9 +74,11 @@ def test_a_starter_file(file: Path, name: str, value: str, expected: list[str]) 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_each_key_of_a_starter_file_is_set_on_its_line_and_unset_again(file: Path, key: object) -> None:
-    name, kind, choices = key.name, key.kind, key.choices  # type: ignore[attr-defined]
+    name, kind, choices, minimum = key.name, key.kind, key.choices, key.minimum  # type: ignore[attr-defined]
     file.write_text(starter_settings())
-    value = {bool: "true", int: "4", list: choices[0] if choices else "A,B"}.get(kind, (*choices, "x")[0])
+    value = {bool: "true", int: str(max(4, minimum or 0)), list: choices[0] if choices else "A,B"}.get(
+        kind, (*choices, "x")[0]
+    )
     value = "bell" if name == "notify.to" else value
     assert [line[0] for line in changed(file, name, value)] == ["-", "+"]
     assert load_settings(file.parent, {}).source(name) == "agent-farm.toml"

@@ -31,8 +31,8 @@ def start(session: str, state: str, prompt: str) -> None:
 
 
 def work(session: str, state: str, prompt: str) -> None:
-    replace(HOME / session / "status.json", "active")
     replace(HOME / session / "pid.json", os.getpid())
+    replace(HOME / session / "status.json", "active")
     heard = HOME / session / "heard.json"
     history = [*(json.loads(heard.read_text()) if heard.exists() else []), prompt]
     replace(heard, history)

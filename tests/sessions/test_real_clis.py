@@ -14,6 +14,7 @@ import pytest
 
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.listing import list_builders
+from agent_farm.sessions.state_store import StateStore
 from tests.fake_api import FakeApi, fake_api
 from tests.gitrepo import commit_files, write_files
 from tests.runtimes.real.clis import BIN, CLIS, require_clis
@@ -43,7 +44,7 @@ async def _talk(repo: Path, runtime: str, api: FakeApi) -> None:
         given = json.dumps({"key": "from", "value": runtime})
         kept = await _trigger(served, f"[[call:state_set {given}]]")
         assert len(calls_of(kept, "state_set")) == 1
-        assert served.running.state.get("from") == runtime
+        assert StateStore(served.running.database, served.running.name).get("from") == runtime
         outer = await _trigger(served, '[[call:trigger {"prompt": "Say something"}]]')
         (call,) = calls_of(outer, "trigger")
         inner = served.sessions.find()[0]

@@ -454,7 +454,8 @@ def test_nothing_is_lost_and_nothing_false_is_said(tmp_path: Path, home: Path, s
         actor.join()
     for actor in actors:
         if actor.failure is not None:
-            actor.failure.add_note("\n".join([f"{actor.name}, seed {seed}:", *actor.done[-15:]]))
+            for one in actors:
+                actor.failure.add_note("\n".join([f"{one.name}, seed {seed}:", *one.done[-15:]]))
             raise actor.failure
     try:
         require_truth(farm)

@@ -189,6 +189,11 @@ class RunPaths:
     pull_request = _Inside("pull-request.json")
     processes = _Inside("processes.json")
 
+    @property
+    def of_the_work(self) -> tuple[Path, ...]:
+        """What is found out here, wherever the builder is."""
+        return self.proof, self.review, self.pull_request
+
 
 def user_state_directory() -> Path:
     """What is the user's and not one repository's: consent, ports, logs of bugs."""

@@ -21,6 +21,7 @@ from agent_farm.farm.waiting import requeue
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
 from agent_farm.git.reconnecting import repair_worktree
 from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration
+from agent_farm.paths import RunPaths
 from agent_farm.ports import release_ports
 from agent_farm.processes import end_runs
 
@@ -92,12 +93,23 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
         farm.registry.put(record.with_state("failed", f"its start was cut short; it holds {work}"))
         return [f"{record.id} is kept, as failed: it holds {work}"]
     _remove_branch(farm, record)
-    shutil.rmtree(farm.paths.run(record.id), ignore_errors=True)
+    _empty_run(farm.run(record.id))
     release_ports(farm.root, [record.id])
     if not requeue(farm, record.id):
         farm.registry.drop(record.id)
     farm.paths.builder_lock(record.id).unlink(missing_ok=True)
     return kept
+
+
+def _empty_run(run: RunPaths) -> None:
+    """A builder of another machine that was to be placed here has a proof and a review already."""
+    with suppress(OSError):
+        for path in run.directory.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path not in run.of_the_work:
+                path.unlink(missing_ok=True)
+        run.directory.rmdir()
 
 
 def _own_work(farm: Farm, record: BuilderRecord) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -57,9 +58,11 @@ def place_again(
     about = about_of(farm, found, told.id)
     _put_earlier_away(farm, told.id)
     with lock_of(farm, told.id) as lock:
+        tip = about.tip or found.parents[0]
+        if (now := farm.repository.branch_commit(told.branch)) is not None:
+            move_branch(farm.repository, told.branch, tip, now)
         record = _announce(farm, told, found)
         try:
-            tip = about.tip or found.parents[0]
             _make_worktree(farm, record, tip, lock)
             _fill(farm, record, found, about)
             has_conversation = _lay_run(farm, record, found, about)
@@ -67,7 +70,7 @@ def place_again(
             with suppress(AgentFarmError, OSError):
                 remove_traces(farm, record)
             raise
-        record = farm.registry.put(record.with_state("stopped", why))
+        record = farm.registry.put(replace(record.with_state("stopped", why), new_branch=True))
         note(farm, record, "placed again")
     ended = about.state in ("exited", "stopped", "failed")
     begins = record.prompt_file is None or about.state in _BEGUN
@@ -75,10 +78,16 @@ def place_again(
 
 
 def _put_earlier_away(farm: Farm, id: str) -> None:
-    if id in farm.records():
-        for _, gone in prune_several(farm, [id], Waived(True, True, True)):
-            if isinstance(gone, AgentFarmError):
-                raise gone
+    """But what was found out of its work here: that is of the one that comes now, too."""
+    if id not in farm.records():
+        return
+    files = {path: path.read_bytes() for path in farm.run(id).of_the_work if path.is_file()}
+    for _, gone in prune_several(farm, [id], Waived(True, True, True)):
+        if isinstance(gone, AgentFarmError):
+            raise gone
+    for path, content in files.items():
+        make_directory(path.parent)
+        replace_file(path, content)
 
 
 def _announce(farm: Farm, told: BuilderRecord, found: Checkpoint) -> BuilderRecord:
@@ -93,9 +102,10 @@ def _announce(farm: Farm, told: BuilderRecord, found: Checkpoint) -> BuilderReco
         ports=(),
         run=draw_run(),
         socket=farm.tmux.path(os.environ),
+        created_at=datetime.now(UTC).isoformat(timespec="microseconds"),  # not that of one in the trash
         state="creating",
         reason=None,
-        new_branch=True,
+        new_branch=False,  # until it is whole: what is undone leaves the branch where it is
         after=None,
         stack=None,
     )
@@ -108,9 +118,6 @@ def _announce(farm: Farm, told: BuilderRecord, found: Checkpoint) -> BuilderReco
 
 
 def _make_worktree(farm: Farm, record: BuilderRecord, tip: str, lock: int) -> None:
-    now = farm.repository.branch_commit(record.branch)
-    if now is not None:
-        move_branch(farm.repository, record.branch, tip, now)
     add_worktree(
         farm.repository,
         record.worktree_path,
@@ -118,7 +125,7 @@ def _make_worktree(farm: Farm, record: BuilderRecord, tip: str, lock: int) -> No
         tip,
         lock_path=farm.paths.worktree_lock,
         builder_lock_fd=lock,
-        new_branch=now is None,
+        new_branch=farm.repository.branch_commit(record.branch) is None,
         sparse=record.sparse,
     )
 
@@ -142,7 +149,7 @@ def _lay_run(farm: Farm, record: BuilderRecord, found: Checkpoint, about: About)
         with suppress(ValueError):
             cli = get_adapter(record.runtime, farm.root).cli
             cwd = record.worktree_path / record.subdirectory
-            lay_files(cli, talk, private=run.directory, env=os.environ, cwd=cwd)
+            lay_files(cli, about.conversation or "", talk, private=run.directory, env=os.environ, cwd=cwd)
     for name in _RUN_FILES:
         if content := read_file(farm.repository, found, f"run/{name}"):
             if name == "events.jsonl" and not talk:

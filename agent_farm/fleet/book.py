@@ -33,8 +33,8 @@ _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 
 class Machine(Struct, frozen=True):
     """`program` is `af` there, `place` the farm there. `problem` is why the last look failed, `seen_at` when
-    one did not; since `silent_since` each has, `misses` of them. `is_late`: somebody looked since, and could
-    not wait for the answer. `pushed` are the bases as they are known there."""
+    one did not; since `silent_since` each has, `misses` of them, at `missed_at` the last one. `is_late`:
+    somebody looked since, and could not wait for the answer. `pushed` are the bases as it knows them."""
 
     address: str
     program: Place
@@ -42,6 +42,7 @@ class Machine(Struct, frozen=True):
     problem: str | None = None
     seen_at: float = 0.0
     silent_since: float | None = None
+    missed_at: float = 0.0
     misses: int = 0
     is_late: bool = False
     pushed: dict[str, ObjectName] = field(default_factory=dict)

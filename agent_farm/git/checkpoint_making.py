@@ -6,7 +6,9 @@ they are: git works with an index of our own, which knows from one time to the n
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +29,7 @@ _WHO = "agent-farm <agent-farm@localhost>"
 class Held(Struct, frozen=True):
     """What a worktree holds: trees of its files and of its index, None where that is unmerged.
 
-    `left_out` are files that are too large, and repositories of their own.
+    `left_out` are files that are too large or cannot be read, and repositories of their own.
     """
 
     head: str
@@ -60,11 +62,16 @@ def hold_worktree(tree: BuilderTree, *, most_bytes: int) -> Held:
 
 
 def _is_left_out(path: Path, most_bytes: int) -> bool:
-    if str(path).endswith("/") or (path.is_dir() and not path.is_symlink()):
+    """Also what git cannot read: it would refuse all the others with it."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return False
+    if stat.S_ISLNK(facts.st_mode):
+        return False
+    if stat.S_ISDIR(facts.st_mode):
         return not (path / ".git").is_file()
-    with suppress(OSError):
-        return path.lstat().st_size > most_bytes
-    return False
+    return not stat.S_ISREG(facts.st_mode) or facts.st_size > most_bytes or not os.access(path, os.R_OK)
 
 
 def _start_from_index(tree: BuilderTree, seen: Path) -> str | None:

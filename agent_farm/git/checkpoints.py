@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 
 from msgspec import Struct
 
 from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkpoint_making import INDEX, WORK
-from agent_farm.git.git_process import GitError, paths_of, run_git, run_git_bytes
+from agent_farm.git.git_process import GitError, ask_git, paths_of, run_git, run_git_bytes
 from agent_farm.git.repository import Repository
 from agent_farm.paths import is_below
 
@@ -122,6 +124,37 @@ def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
     """It has been looked at: the last one goes as this one comes."""
     lines = f"start\nupdate {ref} {commit}\ndelete {coming}\ncommit\n"
     run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
+
+
+def keep_newer(repository: Repository, builder: str, branch: str, term: int) -> list[str]:
+    """Refs of commits that came home, or were made here, and that its checkpoint does not go on from: its
+    branch and what is fetched next take the place of what names them now."""
+    kept = []
+    for name, ref in (("fetched", f"refs/agent-farm/fleet/{builder}"), ("branch", f"refs/heads/{branch}")):
+        commit = commit_at(repository, ref)
+        if commit is None or _is_in(repository, commit, kept_ref(builder)):
+            continue
+        if not any(_is_in(repository, commit, other) for other in kept):
+            kept.append(f"{left_ref(builder, term)}-{name}")
+            run_git(repository.root, "update-ref", kept[-1], commit)
+    return kept
+
+
+def _is_in(repository: Repository, commit: str, ref: str) -> bool:
+    status, _, _ = ask_git(repository.root, "merge-base", "--is-ancestor", commit, ref)
+    return status == 0
+
+
+def set_aside(repository: Repository, builder: str) -> str | None:
+    """The last checkpoint under a name of its own: another builder may be given that id. No term is as high
+    as a time."""
+    commit = commit_at(repository, kept_ref(builder))
+    if commit is None:
+        return None
+    names = (left_ref(builder, number) for number in count(int(time.time())))
+    ref = next(name for name in names if commit_at(repository, name) in (None, commit))
+    keep(repository, kept_ref(builder), commit, ref)
+    return ref
 
 
 def drop(repository: Repository, *refs: str) -> None:

@@ -22,7 +22,7 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts
-from agent_farm.operations.fleet_look import answer_of
+from agent_farm.operations.fleet_look import answer_of, take_what_came
 from agent_farm.operations.for_home import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 from agent_farm.ssh.connection import ask
@@ -229,6 +229,9 @@ class FleetLeft(Answer):
 )
 def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
     host, farm = request.host, context.farm
+    for id, placed in read_book(farm).on(host).items() if request.forget else ():
+        if kept := take_what_came(farm, id, placed):
+            context.tell(kept)
     with edit_book(farm) as held:
         book = held[0]
         machine, there = book.machine(host), book.on(host)

@@ -14,10 +14,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, LockTaken, Unreachable
+from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import about_of
-from agent_farm.fleet.book import Book, Kept, Left, edit_book
+from agent_farm.fleet.book import Book, Kept, Left, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoint_making import checkpoint_ref
@@ -89,8 +89,13 @@ def _wanted(book: Book, host: str) -> list[str]:
 
 
 def _from_machine(farm: Farm, book: Book, host: str, ids: list[str]) -> Came:
+    """Of those that are still there by now: another one may have placed some elsewhere meanwhile."""
     with file_lock(farm.paths.locks / f"fleet-checkpoint-{host}.lock", wait=_SECONDS):
-        at = time.time()
+        book, at = read_book(farm), time.time()
+        wanted = _wanted(book, host)
+        ids = [id for id in ids if id in wanted]
+        if not ids:
+            return {}
         answer = answer_of(Copies, call(book, host, "checkpoint", {"ids": ids}, seconds=_SECONDS), host)
         made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
         came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
@@ -128,16 +133,20 @@ def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapp
         for id, commit in new.items():
             found |= _fetch(farm, book, host, {id: commit}, refs)
         return found
-    return {id: _look_at(farm, id, commit, refs[id]) for id, commit in new.items()}
+    return {id: _look_at(farm, host, id, refs[id]) for id in new}
 
 
-def _look_at(farm: Farm, id: str, commit: str, ref: str) -> str | AgentFarmError:
-    """One that is not what it should be is dropped, and the last one stays."""
+def _look_at(farm: Farm, host: str, id: str, ref: str) -> str | AgentFarmError:
+    """One that is not what it should be is dropped, and the last one stays; so is one of a builder that was
+    placed elsewhere since."""
     coming = coming_ref(ref)
     try:
         found = read_checkpoint(farm.repository, coming, most_bytes=most_fetched(farm))
         about_of(farm, found, id)
-        keep(farm.repository, coming, found.commit, ref)
+        with edit_book(farm) as held:
+            if ref == kept_ref(id) and id not in held[0].on(host):
+                raise NotFound(f"{id} is not on {host} any more", hint=f"af status {id}")
+            keep(farm.repository, coming, found.commit, ref)
     except AgentFarmError as error:
         drop(farm.repository, coming)
         return error

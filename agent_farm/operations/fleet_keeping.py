@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.book import read_book
+from agent_farm.fleet.calling import is_of_cluster
 from agent_farm.operations.fleet_checkpoint import bring_home
 from agent_farm.operations.fleet_recovery import recover_lost
 from agent_farm.operations.fleet_refresh import refresh
@@ -17,9 +18,10 @@ from agent_farm.operations.operation import Context
 
 
 def keep_fleet(root: Path, environ: Mapping[str, str]) -> list[str]:
-    """One look at all machines; what went wrong."""
+    """One look at all machines that are reached by ssh, and at the slots of a cluster; what went wrong."""
     farm = open_farm(root)
-    came = bring_home(farm, refresh(farm))
+    hosts = {host for host, machine in read_book(farm).machines.items() if not is_of_cluster(machine)}
+    came = bring_home(farm, refresh(farm, hosts))
     with suppress(AgentFarmError), names_lock(farm, wait=0):
         hold_again(read_book(farm))
     recover_lost(Context(farm, environ=environ), read_book(farm))

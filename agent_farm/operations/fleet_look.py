@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole
-from agent_farm.errors import Unreachable
+from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
@@ -26,7 +27,7 @@ from agent_farm.farm.placing_again import about_of
 from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
 from agent_farm.fleet.calling import is_of_cluster, line_to
-from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint
+from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint, set_aside
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import (
     Line,
@@ -159,6 +160,15 @@ def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
     if tip and is_further(farm.repository, tip, before or placed.base_commit):
         move_branch(farm.repository, placed.branch, tip, before or placed.base_commit)
         note_fetched(farm.repository, id, tip)
+
+
+def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:
+    """Of one that goes off the list its last checkpoint may be all that there is: the branch gets its
+    commits, and another ref keeps the rest. What there is to tell of it."""
+    with suppress(AgentFarmError):  # the branch was moved here, or is checked out
+        take_checkpoint(farm, id, placed)
+    ref = set_aside(farm.repository, id)
+    return f"{ref} has what {id} had at its last checkpoint, committed or not" if ref else None
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:

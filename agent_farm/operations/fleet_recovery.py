@@ -17,9 +17,9 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
-from agent_farm.fleet.book import Book, Left, Placed, edit_book
+from agent_farm.fleet.book import Book, Left, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
-from agent_farm.git.checkpoints import commit_at, kept_ref
+from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet_asking import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet_checkpoint import bring_home
 from agent_farm.operations.fleet_look import (
@@ -103,6 +103,8 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
 def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None, yes: bool) -> Back:
     """It was lost a moment ago; nobody else places it meanwhile."""
     with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
+        for ref in keep_newer(context.farm.repository, id, placed.branch, placed.term):
+            context.tell(f"{ref} has commits of {id} that are in no checkpoint; it goes on without them")
         act = _place_here if on == LOCAL else _place_there
         answer = act(context, id, placed, on, say, yes)
     if answer.problem:
@@ -212,7 +214,9 @@ def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book,
         except AgentFarmError:
             with edit_book(farm) as held:
                 builders = {**held[0].builders, id: placed}
-                held[0] = structs.replace(held[0], builders=builders, left=before.left)
+                own = (one for one in before.left if one.id == id)
+                left = (*(one for one in held[0].left if one.id != id), *own)
+                held[0] = structs.replace(held[0], builders=builders, left=left)
             raise
 
 
@@ -236,7 +240,8 @@ def recover_lost(context: Context, book: Book) -> None:
         ]
         if not answering:
             return
-        on = min(answering, key=lambda host: len(book.on(host)))
+        now = read_book(farm)
+        on = min(answering, key=lambda host: len(now.on(host)))
         try:
             place(context, id, _require_lost(farm, book, id), on, say=None, yes=False)
         except AgentFarmError as error:

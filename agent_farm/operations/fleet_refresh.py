@@ -28,6 +28,7 @@ from agent_farm.operations.status import Builders
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
+_LONGEST_PAUSE = 900.0  # who has no server looks by hand
 _STORED_SECONDS = 10.0  # what is the same as before is written down again so often, for its age
 
 
@@ -99,8 +100,7 @@ def _noted(
     if isinstance(answer, Overdue) and is_quick:
         machine = replace(machine, is_late=True)
     elif isinstance(answer, AgentFarmError):
-        since, misses = machine.silent_since or time.time(), machine.misses + 1
-        machine = replace(machine, problem=answer.sentence, is_late=False, silent_since=since, misses=misses)
+        machine = replace(_missed(machine, time.time()), problem=answer.sentence, is_late=False)
     else:
         late, now = not answer.is_whole, time.time()
         machine = replace(machine, problem=None, seen_at=now, is_late=late, pushed=answer.pushed)
@@ -111,6 +111,15 @@ def _noted(
             elif id not in making:
                 builders[id] = replace(placed, gone=True)
     return replace(book, machines={**book.machines, host: machine}, builders=builders)
+
+
+def _missed(machine: Machine, now: float) -> Machine:
+    """Nobody looked in a pause, in which this machine may have been asleep or its clock set: it is no
+    silence, which begins anew."""
+    since, misses = machine.silent_since, machine.misses
+    if since is None or not 0 <= now - machine.missed_at <= _LONGEST_PAUSE:
+        since, misses = now, 0
+    return replace(machine, silent_since=since, missed_at=now, misses=misses + 1)
 
 
 def _as_before(before: Book, now: Book, asked: Collection[str]) -> bool:

@@ -9,11 +9,18 @@ from msgspec import structs
 
 from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
-from agent_farm.fleet.book import Book, edit_book
+from agent_farm.fleet.book import Book, edit_book, read_book
 from agent_farm.fleet.calling import call, release_slot
+from agent_farm.git.checkpoints import drop, kept_ref
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
 from agent_farm.operations.fleet_asking import ask_machine
-from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of
+from agent_farm.operations.fleet_look import (
+    answer_of,
+    fetch_work,
+    push_bases,
+    row_of,
+    take_what_came,
+)
 from agent_farm.operations.fleet_slots import hold_slot, names_lock
 from agent_farm.operations.for_home_copies import Withdrawn
 from agent_farm.operations.operation import Context, Failure
@@ -77,6 +84,8 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
     """One that its machine does not have: what was fetched of it stays, as a branch."""
     if request.dry_run:
         return WouldRemove(id=id)
+    if kept := take_what_came(context.farm, id, read_book(context.farm).builders[id]):
+        context.tell(kept)
     with edit_book(context.farm) as held:
         placed = held[0].builders[id]
         builders = {other: one for other, one in held[0].builders.items() if other != id}
@@ -89,13 +98,15 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
 
 
 def _take_down(context: Context, id: str) -> str | None:
-    """Off the list of those that there are; its branch here goes, if it is where it was there."""
+    """Off the list of those that there are; its branch here goes, if it is where it was there. Its checkpoint
+    goes: all of it is in the trash of the machine."""
     farm = context.farm
     with edit_book(farm) as held:
         placed = held[0].builders[id]
         builders = {other: one for other, one in held[0].builders.items() if other != id}
-        removed = {**held[0].removed, id: structs.replace(placed, row=None)}
+        removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
         held[0] = structs.replace(held[0], builders=builders, removed=removed)
+    drop(farm.repository, kept_ref(id))
     release_slot(held[0], id, placed.host)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
     return placed.branch if tip and drop_branch(farm.repository, placed.branch, tip) else None

@@ -6,11 +6,13 @@ works in, that part of the name stands for whichever directory it is.
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent_farm.disk import make_directory, replace_file
+from agent_farm.disk import make_directory, read_plain, replace_file
 from agent_farm.paths import is_below
 from agent_farm.runtimes.cli import Cli, Environment
 
@@ -35,18 +37,33 @@ def find_files(
                     )
 
 
-def lay_files(cli: Cli, files: Mapping[str, bytes], *, private: Path, env: Environment, cwd: Path) -> None:
-    """Where the next start of it looks; what lies there is replaced."""
+def lay_files(
+    cli: Cli, id: str, files: Mapping[str, bytes], *, private: Path, env: Environment, cwd: Path
+) -> None:
+    """Where the next start of it looks; what lies there and went on otherwise stays beside it."""
     own, *others = _homes(cli, private, env)
     home = own if cli.home is None or cli.is_at_home(env) else others[0]
     for name, content in files.items():
         parts = [_filed_under(cwd) if part == _ANY_DIRECTORY else part for part in name.split("/")]
         path = home.joinpath(*parts)
-        if not is_below(name) or not _is_expected(cli, name):
+        if not is_below(name) or not _is_expected(cli, id, name):
             continue
         make_directory(path.parent)
         if path.parent.resolve().is_relative_to(home.resolve()):
+            _set_aside(path, content)
             replace_file(path, content)
+
+
+def _set_aside(path: Path, content: bytes) -> None:
+    """No CLI lists conversations under the name that it gets."""
+    try:
+        goes_on = content.startswith(read_plain(path, limit=len(content)))
+    except FileNotFoundError:
+        return
+    except OSError:  # longer, or no plain file
+        goes_on = False
+    if not goes_on:
+        os.replace(path, path.with_name(f"{path.name}.before-{time.time_ns()}"))
 
 
 def _homes(cli: Cli, private: Path, env: Environment) -> list[Path]:
@@ -57,10 +74,10 @@ def _homes(cli: Cli, private: Path, env: Environment) -> list[Path]:
     return homes
 
 
-def _is_expected(cli: Cli, name: str) -> bool:
-    """A machine tells no other files than those that a conversation of this CLI has."""
-    for pattern in cli.talk:
-        words = pattern.format(id="*", cwd=_ANY_DIRECTORY).split("/")
+def _is_expected(cli: Cli, id: str, name: str) -> bool:
+    """A machine tells no other files than those that this conversation of this CLI has."""
+    for pattern in cli.talk if _SAFE.fullmatch(id) else ():
+        words = pattern.format(id=id, cwd=_ANY_DIRECTORY).split("/")
         if len(words) == len(name.split("/")) and all(
             re.fullmatch(re.escape(word).replace(r"\*", "[^/]*"), part)
             for word, part in zip(words, name.split("/"), strict=True)

@@ -150,9 +150,13 @@ class RunningServer:
                 continue
             from agent_farm.operations.fleet_keeping import keep_fleet  # ssh, which few farms need
 
-            with suppress(AgentFarmError, OSError):
+            try:
                 for problem in await asyncio.to_thread(keep_fleet, self.root, self.environ):
                     _log.warning("%s", problem)
+            except (AgentFarmError, OSError) as error:
+                _log.warning("Builders on other machines were not looked after: %s", error)
+            except Exception:  # a mistake of ours must not be the last look
+                _log.exception("Builders on other machines were not looked after")
 
     async def _is_idle(self, butlers: RunningButlers) -> None:
         """Who looks for the server from then on starts the next one; who found it just before is served."""

@@ -35,14 +35,16 @@ def test_it_is_found_and_laid_for_another_directory(runtime: str, tmp_path: Path
     found = dict(find_files(cli, ID, private=one / "run", env={"HOME": str(one)}, cwd=HERE))
     assert list(found.values()) == [file]
     contents = {name: path.read_bytes() for name, path in found.items()}
-    lay_files(cli, contents, private=other / "run", env={"HOME": str(other)}, cwd=THERE)
+    lay_files(cli, ID, contents, private=other / "run", env={"HOME": str(other)}, cwd=THERE)
     assert [path for path in other.rglob("*") if path.is_file()] == [other / after]
 
 
 def test_with_a_key_it_is_in_the_builders_own_home(tmp_path: Path) -> None:
     cli = get_adapter("claude-code").cli
     env = {"HOME": str(tmp_path / "me"), "ANTHROPIC_API_KEY": "x"}
-    lay_files(cli, {f"projects/=cwd=/{ID}.jsonl": b"said\n"}, private=tmp_path / "me/run", env=env, cwd=THERE)
+    lay_files(
+        cli, ID, {f"projects/=cwd=/{ID}.jsonl": b"said\n"}, private=tmp_path / "me/run", env=env, cwd=THERE
+    )
     (file,) = (path for path in (tmp_path / "me").rglob("*") if path.is_file())
     assert file == tmp_path / f"me/run/claude/projects/-srv-fleet-farm--builders-x/{ID}.jsonl"
 
@@ -54,6 +56,7 @@ def test_with_a_key_it_is_in_the_builders_own_home(tmp_path: Path) -> None:
         "projects/=cwd=/../../settings.json",
         f"projects/../{ID}.jsonl",
         f"/projects/=cwd=/{ID}.jsonl",
+        "projects/=cwd=/another.jsonl",
         f"projects/=cwd=/sub/{ID}.jsonl",
         "",
     ],
@@ -61,7 +64,9 @@ def test_with_a_key_it_is_in_the_builders_own_home(tmp_path: Path) -> None:
 def test_nothing_else_is_laid(name: str, tmp_path: Path) -> None:
     cli = get_adapter("claude-code").cli
     (tmp_path / "me/.claude").mkdir(parents=True)
-    lay_files(cli, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE)
+    lay_files(
+        cli, ID, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE
+    )
     assert [path for path in (tmp_path / "me").rglob("*") if path.is_file()] == []
 
 
@@ -72,5 +77,33 @@ def test_a_link_on_the_way_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "me/.claude").mkdir(parents=True)
     (tmp_path / "me/.claude/projects").symlink_to(outside)
     name = f"projects/=cwd=/{ID}.jsonl"
-    lay_files(cli, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE)
+    lay_files(
+        cli, ID, {name: b"x"}, private=tmp_path / "me/run", env={"HOME": str(tmp_path / "me")}, cwd=THERE
+    )
     assert [path for path in outside.rglob("*") if path.is_file()] == []
+
+
+def test_of_another_conversation_nothing_is_laid(tmp_path: Path) -> None:
+    """Codex files all conversations of a day in one place."""
+    cli, other = get_adapter("codex").cli, ID.replace("0a1b", "ffff")
+    name = f"sessions/2026/11/19/rollout-2026-11-19T10-00-00-{other}.jsonl"
+    file = tmp_path / ".codex" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("what the user said\n")
+    for id in (ID, "*", ""):
+        lay_files(cli, id, {name: b"x"}, private=tmp_path / "run", env={"HOME": str(tmp_path)}, cwd=THERE)
+    assert file.read_text() == "what the user said\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [("said\n", []), ("said\nsomething else\n", ["said\nsomething else\n"]), ("s", []), ("x", ["x"])],
+)
+def test_what_went_on_otherwise_stays(before: str, kept: list[str], tmp_path: Path) -> None:
+    cli = get_adapter("demo").cli
+    file = tmp_path / f"{cli.binary}/{ID}.json"
+    file.parent.mkdir()
+    file.write_text(before)
+    lay_files(cli, ID, {f"{ID}.json": b"said\n"}, private=tmp_path, env={"HOME": str(tmp_path)}, cwd=THERE)
+    assert file.read_text() == "said\n"
+    assert [path.read_text() for path in file.parent.iterdir() if path != file] == kept

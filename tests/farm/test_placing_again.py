@@ -1,0 +1,71 @@
+"""A checkpoint of a builder, and a builder of a checkpoint, on one machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from agent_farm.builders.status import Status
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm import placing_again
+from agent_farm.farm.checkpointing import make_checkpoint
+from agent_farm.farm.farm import open_farm
+from agent_farm.farm.healing import settle_interrupted
+from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree
+from tests.farm.conftest import Spawned
+from tests.gitrepo import commit_files, git
+
+
+def test_what_went_on_here_stays_when_it_is_placed_here(
+    spawn: Callable[..., Spawned], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its review and its proof outlast a placing that fails, one that is killed, and the next."""
+    one = spawn()
+    farm = open_farm(one.repo)
+    record = farm.registry.read()[one.id]
+    make_checkpoint(farm, record, Status("idle", "process"))
+    run, ref = farm.run(one.id), checkpoint_ref(one.id)
+    told = replace(record, conversation_id=None)
+
+    def place() -> None:
+        placing_again.place_again(farm, told, ref, most_bytes=10**8, why="placed here")
+
+    for path in run.of_the_work:
+        path.write_text("{}")
+    place()
+    assert all(path.is_file() for path in run.of_the_work), "one that was here goes into the trash"
+    with monkeypatch.context() as patch:
+        patch.setattr(placing_again, "_make_worktree", fail)
+        with pytest.raises(AgentFarmError, match="No space"):
+            place()
+    assert one.id not in farm.registry.read()
+    assert all(path.is_file() for path in run.of_the_work), "one that failed"
+    with monkeypatch.context() as patch:
+        patch.setattr(placing_again, "_make_worktree", fail)
+        patch.setattr(placing_again, "remove_traces", lambda *given: None)
+        with pytest.raises(AgentFarmError, match="No space"):
+            place()
+    assert [one.done for one in settle_interrupted(farm, farm.registry.read())] == [True]
+    assert all(path.is_file() for path in run.of_the_work), "one that was killed"
+    place()
+    assert git(one.repo, "rev-parse", one.branch) == one.tip
+    assert all(path.is_file() for path in run.of_the_work)
+
+
+def fail(*given: object, **named: object) -> None:
+    raise AgentFarmError("No space left on device")
+
+
+def test_what_git_cannot_read_is_left_out_alone(spawn: Callable[..., Spawned]) -> None:
+    one = spawn("--shell")
+    commit_files(one.worktree, {"pipe": "1\n"})
+    (one.worktree / "pipe").unlink()
+    os.mkfifo(one.worktree / "pipe")
+    (one.worktree / "left.txt").write_text("left\n")
+    farm = open_farm(one.repo)
+    held = hold_worktree(farm.tree(farm.registry.read()[one.id]), most_bytes=10**8)
+    assert held.left_out == ("pipe",)
+    assert git(one.repo, "show", f"{held.work}:left.txt") == "left"

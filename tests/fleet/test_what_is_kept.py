@@ -1,0 +1,165 @@
+"""Nothing takes the place of what is newer, and nothing goes with a builder that is not its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
+from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
+from agent_farm.operations import fleet_checkpoint, fleet_recovery
+from agent_farm.operations.fleet_checkpoint import _from_machine, _look_at
+from agent_farm.operations.fleet_recovery import _moved, recover_lost
+from agent_farm.operations.fleet_refresh import _missed
+from agent_farm.operations.fleet_removal import _take_off
+from agent_farm.operations.operation import Context
+from agent_farm.operations.prune import Prune
+from agent_farm.server.idle import _has_builders_elsewhere
+from tests.gitrepo import commit_files, git
+
+MACHINES = {host: Machine(f"ssh://{host}", "/bin/af", "/srv/farm") for host in ("big", "other", "third")}
+
+
+def store_book(farm: Farm, **fields: Any) -> Book:
+    with edit_book(farm) as held:
+        held[0] = replace(held[0], **{"machines": MACHINES, **fields})
+    return read_book(farm)
+
+
+@pytest.fixture
+def placed(repo: Path) -> Placed:
+    commit = git(repo, "rev-parse", "HEAD")
+    return Placed("big", "builder/x", "main", commit, "Fix it", "2026-01-01T00:00:00", is_known=True)
+
+
+@pytest.fixture
+def here(repo: Path) -> Farm:
+    return open_farm(repo)
+
+
+def store_checkpoint(repo: Path, ref: str, parent: str, text: str) -> str:
+    """One that has a file at work/left.txt."""
+    script = f"commit {ref}\ncommitter x <x@x> 0 +0000\ndata 0\nfrom {parent}\ndeleteall\n"
+    about = msgspec.json.encode(
+        {"id": "x", "state": "idle", "cut_short": False, "branch": None, "tip": parent,
+         "conversation": None, "left_out": []}
+    ).decode()  # fmt: skip
+    for path, content in (("work/left.txt", text), ("about.json", about)):
+        script += f"M 100644 inline {path}\ndata {len(content)}\n{content}\n"
+    git(repo, "fast-import", "--quiet", "--force", input=script)
+    return git(repo, "rev-parse", ref)
+
+
+def test_commits_that_no_checkpoint_has_stay(repo: Path) -> None:
+    old = git(repo, "rev-parse", "HEAD")
+    store_checkpoint(repo, kept_ref("x"), old, "1")
+    here = open_farm(repo).repository
+    git(repo, "update-ref", "refs/agent-farm/fleet/x", old)
+    git(repo, "branch", "builder/x", old)
+    assert keep_newer(here, "x", "builder/x", 1) == []
+    fetched = commit_files(repo, {"a": "fetched\n"})
+    git(repo, "update-ref", "refs/agent-farm/fleet/x", fetched)
+    git(repo, "branch", "-f", "builder/x", fetched)
+    (ref,) = keep_newer(here, "x", "builder/x", 1)
+    assert git(repo, "rev-parse", ref) == fetched
+    own = commit_files(repo, {"a": "by hand\n"})
+    git(repo, "branch", "-f", "builder/x", own)
+    assert [git(repo, "rev-parse", one) for one in keep_newer(here, "x", "builder/x", 1)] == [fetched, own]
+
+
+def fail(*given: object, **named: object) -> None:
+    raise AgentFarmError("No space left on device")
+
+
+def test_a_machine_that_it_has_left_is_not_asked_for_it(
+    here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was placed elsewhere while another one held the lock, or while it was fetched."""
+    old = store_book(here, builders={"x": placed})
+    store_book(here, builders={"x": replace(placed, host="other", term=2)})
+    monkeypatch.setattr(fleet_checkpoint, "call", fail)
+    assert _from_machine(here, old, "big", ["x"]) == {}
+    ref = kept_ref("x")
+    last = store_checkpoint(here.root, ref, placed.base_commit, "what the new one has")
+    store_checkpoint(here.root, f"{ref}-coming", placed.base_commit, "what the old one had")
+    assert isinstance(_look_at(here, "big", "x", ref), AgentFarmError)
+    assert git(here.root, "rev-parse", ref) == last
+    store_checkpoint(here.root, f"{ref}-coming", placed.base_commit, "later")
+    assert _look_at(here, "other", "x", ref) == git(here.root, "rev-parse", ref)
+    assert git(here.root, "show", f"{ref}:work/left.txt") == "later"
+
+
+def test_what_a_machine_refuses_takes_no_fence_of_others(here: Farm, placed: Placed) -> None:
+    own = Left("x", "third", 1, placed.base_commit)
+    store_book(here, builders={"x": placed}, left=(own,), terms=1)
+
+    def refused() -> None:
+        with _moved(here, "x", placed, "other"):
+            store_book(here, left=(*read_book(here).left, Left("y", "big", 3)))
+            fail()
+
+    with pytest.raises(AgentFarmError, match="No space"):
+        refused()
+    assert read_book(here).fences("big") == {"y": 3}
+    assert read_book(here).builders["x"] == placed
+    assert own in read_book(here).left
+
+
+def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.root / "agent-farm.toml").write_text('[fleet]\nrestart = "auto"\n')
+    here = open_farm(here.root)
+    lost = replace(placed, checkpoint=Kept(placed.base_commit, time.time()))
+    dead = replace(MACHINES["big"], problem="no route", silent_since=1.0, misses=9)
+    store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("abcd", lost))
+
+    def place(context: Context, id: str, placed: Placed, on: str, **named: object) -> None:
+        store_book(
+            context.farm,
+            machines=read_book(here).machines,
+            builders={**read_book(here).builders, id: replace(placed, host=on)},
+        )
+
+    monkeypatch.setattr(fleet_recovery, "place", place)
+    monkeypatch.setattr(fleet_recovery, "_require_lost", lambda farm, book, id: book.builders[id])
+    recover_lost(Context(here, environ=os.environ), read_book(here))
+    assert {host: len(read_book(here).on(host)) for host in MACHINES} == {"big": 0, "other": 2, "third": 2}
+
+
+def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed) -> None:
+    tip = commit_files(here.root, {"a": "work\n"})
+    git(here.root, "branch", "builder/x", placed.base_commit)
+    commit = store_checkpoint(here.root, kept_ref("x"), tip, "not committed")
+    book = store_book(here, builders={"x": replace(placed, gone=True, checkpoint=Kept(commit, 1.0))})
+    said = list[str]()
+    _take_off(Context(here, tell=said.append), "x", Prune(ids=("x",)))
+    assert git(here.root, "rev-parse", "builder/x") == tip
+    assert commit_at(here.repository, kept_ref("x")) is None
+    ref = next(word for word in " ".join(said).split() if word.startswith("refs/agent-farm/fleet/x@"))
+    assert git(here.root, "show", f"{ref}:work/left.txt") == "not committed"
+    assert book.builders
+
+
+def test_a_pause_is_no_silence() -> None:
+    first = _missed(MACHINES["big"], 1000.0)
+    assert (first.silent_since, first.misses) == (1000.0, 1)
+    assert (_missed(first, 1020.0).silent_since, _missed(first, 1020.0).misses) == (1000.0, 2)
+    asleep, set_back = _missed(first, 30_000.0), _missed(first, 10.0)
+    assert (asleep.silent_since, asleep.misses) == (30_000.0, 1)
+    assert (set_back.silent_since, set_back.misses) == (10.0, 1)
+
+
+def test_what_keeps_the_server_awake(here: Farm, placed: Placed) -> None:
+    store_book(here, builders={"x": placed})
+    assert _has_builders_elsewhere(here)
+    store_book(here, builders={"x": replace(placed, gone=True)})
+    assert not _has_builders_elsewhere(here), "its machine has none"
+    store_book(here, machines={"big": replace(MACHINES["big"], address="ray://big")}, builders={"x": placed})
+    assert not _has_builders_elsewhere(here), "nothing comes home from a cluster"

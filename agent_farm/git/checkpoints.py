@@ -129,7 +129,7 @@ def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
 def keep_newer(repository: Repository, builder: str, branch: str, term: int) -> list[str]:
     """Refs of commits that came home, or were made here, and that its checkpoint does not go on from: its
     branch and what is fetched next take the place of what names them now."""
-    kept = []
+    kept = list[str]()
     for name, ref in (("fetched", f"refs/agent-farm/fleet/{builder}"), ("branch", f"refs/heads/{branch}")):
         commit = commit_at(repository, ref)
         if commit is None or _is_in(repository, commit, kept_ref(builder)):

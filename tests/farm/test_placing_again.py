@@ -25,7 +25,7 @@ def test_what_went_on_here_stays_when_it_is_placed_here(
     """Its review and its proof outlast a placing that fails, one that is killed, and the next."""
     one = spawn()
     farm = open_farm(one.repo)
-    record = farm.registry.read()[one.id]
+    record, tip = farm.registry.read()[one.id], one.tip
     make_checkpoint(farm, record, Status("idle", "process"))
     run, ref = farm.run(one.id), checkpoint_ref(one.id)
     told = replace(record, conversation_id=None)
@@ -38,20 +38,22 @@ def test_what_went_on_here_stays_when_it_is_placed_here(
     place()
     assert all(path.is_file() for path in run.of_the_work), "one that was here goes into the trash"
     with monkeypatch.context() as patch:
-        patch.setattr(placing_again, "_make_worktree", fail)
+        patch.setattr(placing_again, "_fill", fail)
         with pytest.raises(AgentFarmError, match="No space"):
             place()
     assert one.id not in farm.registry.read()
+    assert not one.worktree.exists()
+    assert git(one.repo, "rev-parse", one.branch) == tip, "its branch stays"
     assert all(path.is_file() for path in run.of_the_work), "one that failed"
     with monkeypatch.context() as patch:
-        patch.setattr(placing_again, "_make_worktree", fail)
+        patch.setattr(placing_again, "_fill", fail)
         patch.setattr(placing_again, "remove_traces", lambda *given: None)
         with pytest.raises(AgentFarmError, match="No space"):
             place()
     assert [one.done for one in settle_interrupted(farm, farm.registry.read())] == [True]
     assert all(path.is_file() for path in run.of_the_work), "one that was killed"
     place()
-    assert git(one.repo, "rev-parse", one.branch) == one.tip
+    assert git(one.repo, "rev-parse", one.branch) == tip
     assert all(path.is_file() for path in run.of_the_work)
 
 

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent_farm.disk import is_locked, make_directory
+from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import store
 from agent_farm.engine.ray_files import (
     Node,
@@ -26,7 +26,7 @@ from agent_farm.engine.ray_files import (
     run_directory,
     state_directory,
 )
-from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.errors import AgentFarmError, LockTaken, UsageError
 
 LOOPBACK = "127.0.0.1"
 _UP = b"Ray runtime started"
@@ -39,6 +39,21 @@ _NO_PORT = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-lis
 def running_node() -> Node | None:
     node = read_node()
     return node if node and is_locked(node_lock()) else None
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """No node runs here, and nobody else starts one: until then the token is that of the node that runs."""
+    make_directory(state_directory())
+    busy = LockTaken("Another af command starts a node here", hint="af fleet status")
+    with file_lock(state_directory() / "start.lock", wait=0, busy=busy):
+        _require_no_node()
+        yield
+
+
+def _require_no_node() -> None:
+    if node := running_node():
+        raise UsageError(f"A node of {node.cluster} runs here already", hint="af fleet down")
 
 
 def start_head(host: str, port: int, *, name: str, slots: int, tls: str = "") -> Node:
@@ -54,8 +69,7 @@ def start_member(cluster: str, host: str | None, *, name: str, slots: int, tls: 
 
 def _start(words: Sequence[str], cluster: str, host: str | None, name: str, slots: int, tls: str) -> Node:
     require_ray()
-    if node := running_node():
-        raise UsageError(f"A node of {node.cluster} runs here already", hint="af fleet down")
+    _require_no_node()
     environment = {**os.environ, **ray_environment(tls)}
     place = run_directory() / "r"
     argv = [

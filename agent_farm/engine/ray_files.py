@@ -69,13 +69,16 @@ def run_directory() -> Path:
     return place
 
 
-def make_token() -> str:
-    """The token of clusters that this user starts; made once."""
+def make_token() -> None:
+    """The token is that of clusters that this user starts, made once: never that of one that was joined."""
+    own = state_directory() / "own-token"
     try:
-        return read_token()
+        token = read_own(own, secret=True)
     except FileNotFoundError:
-        store_token(secrets.token_hex(_TOKEN_BYTES))
-        return read_token()
+        token = secrets.token_hex(_TOKEN_BYTES).encode()
+        make_directory(state_directory())
+        replace_file(own, token)
+    store_token(token.decode("ascii", "replace"))
 
 
 def read_token() -> str:

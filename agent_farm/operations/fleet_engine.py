@@ -10,7 +10,7 @@ from msgspec import Meta, structs
 
 from agent_farm.engine.contract import Room
 from agent_farm.engine.held import Held
-from agent_farm.engine.nodes import LOOPBACK, end_node, running_node, start_head, start_member
+from agent_farm.engine.nodes import LOOPBACK, end_node, running_node, start_head, start_member, starting
 from agent_farm.engine.ray_files import (
     Node,
     make_token,
@@ -116,16 +116,14 @@ def fleet_up(context: Context, request: FleetUp) -> ClusterUp:
 
 
 def _start(request: FleetUp) -> Node:
-    tls = request.tls or ""
-    if request.cluster is not None:
-        _take_token(request.token)
-        name = _name(None)
-        return start_member(
-            _cluster(request.cluster), _host(request.host), name=name, slots=request.slots, tls=tls
-        )
-    make_token()
-    host = _host(request.host) or LOOPBACK
-    return start_head(host, request.port, name=_name(None), slots=request.slots, tls=tls)
+    tls, host, name = request.tls or "", _host(request.host), _name(None)
+    cluster = request.cluster and _cluster(request.cluster)
+    with starting():
+        if cluster is not None:
+            _take_token(request.token)
+            return start_member(cluster, host, name=name, slots=request.slots, tls=tls)
+        make_token()
+        return start_head(host or LOOPBACK, request.port, name=name, slots=request.slots, tls=tls)
 
 
 def _up(context: Context, node: Node, rooms: tuple[Room, ...]) -> ClusterUp:
@@ -149,10 +147,10 @@ def _up(context: Context, node: Node, rooms: tuple[Room, ...]) -> ClusterUp:
 )
 def fleet_join(context: Context, request: FleetJoin) -> Joined:
     require_ray()
-    _take_token(request.token)
-    name = _name(request.name)
-    cluster = _cluster(request.cluster)
-    start_member(cluster, _host(request.host), name=name, slots=request.slots, tls=request.tls or "")
+    name, cluster, host = _name(request.name), _cluster(request.cluster), _host(request.host)
+    with starting():
+        _take_token(request.token)
+        start_member(cluster, host, name=name, slots=request.slots, tls=request.tls or "")
     return Joined(cluster, name, request.slots)
 
 

@@ -19,6 +19,7 @@ from agent_farm.launch import as_command
 
 _PUSH_SECONDS = 3600.0
 _FETCH_SECONDS = 600.0
+_PUSHES = 5  # git there refuses one that meets a worktree which is being made, and has no commit yet
 TOO_MUCH = "af: more came than may be fetched"  # said by the program that counts
 _COMMIT = re.compile(OBJECT_NAME)
 # On the command line they win over the person's files. What comes is checked, object by object.
@@ -79,13 +80,18 @@ def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) ->
     """Each ref there is that commit then; only what is missing there travels."""
     pairs = (f"+{commit}:{ref}" for ref, commit in refs.items())
     words = ("push", "--quiet", "--no-verify", "--no-signed", "--no-recurse-submodules", "--", line.url)
-    try:
-        _git(repository, line, *words, *pairs, seconds=_PUSH_SECONDS)
-    except GitError as error:
-        if "shallow update not allowed" not in error.stderr:
-            raise
-        what = "This clone is shallow: another machine cannot be given its commits"
-        raise AgentFarmError(what, why="Their history is not here.", hint="git fetch --unshallow") from error
+    whole = (*words, *pairs)
+    for left in reversed(range(_PUSHES)):
+        try:
+            _git(repository, line, *whole, seconds=_PUSH_SECONDS)
+            return
+        except GitError as error:
+            if "shallow update not allowed" in error.stderr:
+                what = "This clone is shallow: another machine cannot be given its commits"
+                hint = "git fetch --unshallow"
+                raise AgentFarmError(what, why="Their history is not here.", hint=hint) from error
+            if not left or "bad object worktrees/" not in error.stderr:
+                raise
 
 
 def fetched_ref(builder: str) -> str:

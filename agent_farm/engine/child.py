@@ -41,23 +41,14 @@ def answer_here(
         _end(process)
 
     clock = threading.Timer(seconds, is_late)
-    clock.daemon = True
-    clock.start()
     said: list[bytes] = []
-    threads = [
-        threading.Thread(target=_write, args=(process, data), daemon=True),
-        threading.Thread(target=_drain, args=(process, said), daemon=True),
-    ]
-    for thread in threads:
+    writes = threading.Thread(target=_write, args=(process, data))
+    drains = threading.Thread(target=_drain, args=(process, said))
+    for thread in (clock, writes, drains):
+        thread.daemon = True
         thread.start()
     try:
-        assert process.stdout
-        left = MOST_BYTES
-        while line := process.stdout.readline(left + 1):
-            left -= len(line)
-            if left < 0:
-                raise Unreachable(f"It answered more than {MOST_BYTES} bytes")
-            yield line
+        yield from _lines(process)
         status = process.wait()
     finally:
         clock.cancel()
@@ -66,7 +57,7 @@ def answer_here(
         with suppress(OSError):
             assert process.stdout
             process.stdout.close()
-    threads[1].join(1)
+    drains.join(1)
     if late.is_set():
         raise Overdue(f"It has not answered within {seconds:g} s")
     if status < 0:
@@ -74,6 +65,16 @@ def answer_here(
     if status:
         lines = b"".join(said).decode("utf-8", "replace").splitlines()
         raise Unreachable("It broke off", why=lines[-1][:300] if lines else f"It ended with {status}.")
+
+
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    assert process.stdout
+    left = MOST_BYTES
+    while line := process.stdout.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise Unreachable(f"It answered more than {MOST_BYTES} bytes")
+        yield line
 
 
 def _clean(environ: Mapping[str, str]) -> dict[str, str]:

@@ -42,7 +42,7 @@ from agent_farm.git.keeping import (
 from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.nested import holds_repository
 from agent_farm.git.registrations import registrations
-from agent_farm.git.worktrees import forget_settings
+from agent_farm.git.worktrees import forget_settings, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
@@ -240,9 +240,18 @@ def finish(farm: Farm, removed: Sequence[Kept]) -> dict[str, AgentFarmError]:
 
 
 def _let_go(farm: Farm, removed: Sequence[Kept]) -> tuple[set[str], dict[str, AgentFarmError]]:
-    """HEADs keep the commits; the ids of those whose branch goes: it is the builder's and has not moved."""
+    """HEADs keep the commits; the ids of those whose branch goes.
+
+    It is the builder's, has not moved, and nobody has checked it out since: this may be long after.
+    """
     by_id = {kept.record.id: kept for kept in removed}
-    mine = {id: kept for id, kept in by_id.items() if kept.goes and kept.tip is not None}
+    own = {str(kept.worktree) for kept in removed}
+    used = {one.branch for one in list_worktrees(farm.repository) if str(one.path) not in own}
+    mine = {
+        id: kept
+        for id, kept in by_id.items()
+        if kept.goes and kept.tip is not None and kept.record.branch not in used
+    }
     goes, problems = set(mine), dict[str, AgentFarmError]()
     try:
         let_go(farm.repository, [_detached(kept, id in mine) for id, kept in by_id.items()])

@@ -15,7 +15,7 @@ from tests.conftest import Af
 from tests.farm import shims
 from tests.farm.conftest import Spawned
 from tests.farm.traces import traces
-from tests.gitrepo import git, write_files
+from tests.gitrepo import commit_files, git, write_files
 
 Spawn = Callable[..., Spawned]
 
@@ -389,6 +389,37 @@ def test_a_removal_that_was_cut_short_is_carried_to_its_end(af: Af, spawn: Spawn
     assert traces(repo).left(but="trash") == {}
     assert af("restore", builder.id).returncode == 0
     assert builder.tip == tip
+
+
+def test_a_removal_that_cannot_end_yet_leaves_one_worktree(af: Af, spawn: Spawn, repo: Path) -> None:
+    """A second one in its place would lose its branch to the removal of the first."""
+    builder = spawn("--shell").stop()
+    own = commit_files(builder.worktree, {"own.txt": "1"})
+    write_files(builder.worktree, {"not-committed.txt": "2"})
+    lock = repo / ".git/packed-refs.lock"
+    lock.touch()
+    cut_short = af("prune", builder.id, "--discard-commits", "--discard-changes")
+    assert cut_short.returncode == 1, cut_short.stderr
+    assert af("doctor", "--fix").returncode == 1
+    assert not builder.worktree.exists()
+    assert len(git(repo, "worktree", "list").splitlines()) == 2  # the main checkout, and the one in the trash
+    lock.unlink()
+    healed(af)
+    assert af("restore", builder.id).returncode == 0
+    assert builder.git("rev-parse", builder.branch) == own
+    assert (builder.worktree / "not-committed.txt").read_text() == "2"
+
+
+def test_a_branch_that_was_checked_out_since_stays(af: Af, spawn: Spawn, repo: Path, tmp_path: Path) -> None:
+    builder = spawn("--shell").stop()
+    lock = repo / ".git/packed-refs.lock"
+    lock.touch()
+    assert af("prune", builder.id).returncode == 1
+    elsewhere = tmp_path / "elsewhere"
+    git(repo, "worktree", "add", "-q", "--force", str(elsewhere), builder.branch)
+    lock.unlink()
+    healed(af)
+    assert git(elsewhere, "status", "--porcelain", "--branch") == f"## {builder.branch}"
 
 
 def test_a_builder_that_wrote_into_the_main_checkout_is_named(af: Af, spawn: Spawn, repo: Path) -> None:

@@ -68,6 +68,10 @@ class Farm:
         builders = self.root / ".builders"
         return sorted(path.name for path in builders.iterdir()) if builders.is_dir() else []
 
+    def worktrees(self) -> list[str]:
+        """Not the directory of a killed spawn in which somebody wrote before git did: that is left alone."""
+        return [id for id in self.ids() if (self.root / ".builders" / id / ".git").exists()]
+
     def give_up(self, *, but: set[str]) -> None:
         """What is removed for good on request: nothing of a builder that was there before and after."""
         self.given_up |= {name for name, id in list(self.made.items()) if id not in {*but, PERSON}}
@@ -347,7 +351,7 @@ def require_truth(farm: Farm) -> None:
     assert done.returncode == 0, done.stdout
     live, landed = live_sessions(), on_branches(farm.root)
     builders = json.loads(done.stdout)["builders"]
-    assert set(farm.ids()) <= {builder["id"] for builder in builders}
+    assert set(farm.worktrees()) <= {builder["id"] for builder in builders}
     for builder in builders:
         id, state, seen = builder["id"], builder["status"]["state"], builder["git"]
         assert state not in ("unknown", "creating"), f"{id} is said to be {state}"

@@ -67,8 +67,9 @@ def check_interrupted_removals(farm: Farm) -> Iterator[Finding]:
 
 
 def check_missing_worktrees(farm: Farm) -> Iterator[Finding]:
+    """One whose removal is not at its end lies in the trash, with all that is in it."""
     for record in farm.registry.read().values():
-        if not record.is_made or _exists(record):
+        if not record.is_made or _exists(record) or begun_removals(farm, record.id):
             continue
         gone = f"{record.id}: its worktree {record.worktree} is gone"
         lost = registration_at(farm.repository.common_dir, record.worktree_path)
@@ -91,8 +92,15 @@ def _exists(record: BuilderRecord) -> bool:
     return os.path.lexists(record.worktree)
 
 
+def _require_staying(farm: Farm, id: str) -> None:
+    """The caller holds its lock. A second worktree would be taken apart with the first one."""
+    if begun_removals(farm, id):
+        raise AgentFarmError(f"The removal of {id} has begun and is not at its end", hint="af doctor --fix")
+
+
 def _bring_back(farm: Farm, record: BuilderRecord) -> str:
     with hold(farm, record.id):  # else a removal may have taken both away in the meantime
+        _require_staying(farm, record.id)
         require_free(record.worktree_path)
         lost = registration_at(farm.repository.common_dir, record.worktree_path)
         if lost is None or not lost.is_whole:
@@ -103,6 +111,7 @@ def _bring_back(farm: Farm, record: BuilderRecord) -> str:
 
 def _add_again(farm: Farm, record: BuilderRecord) -> str:
     with lock_of(farm, record.id) as lock:
+        _require_staying(farm, record.id)
         commit = farm.repository.branch_commit(record.branch)
         if record.id not in farm.registry.read() or commit is None:
             raise AgentFarmError(f"{record.id} was removed in the meantime", hint="af doctor --fix")
@@ -121,6 +130,7 @@ def _add_again(farm: Farm, record: BuilderRecord) -> str:
 
 def _forget(farm: Farm, record: BuilderRecord) -> str:
     with lock_of(farm, record.id):
+        _require_staying(farm, record.id)
         farm.registry.drop(record.id)
     release_ports(farm.root, [record.id])
     return f"the record of {record.id} is removed; nothing else was left of it"

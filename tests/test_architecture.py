@@ -293,7 +293,7 @@ def test_without_a_fleet_nothing_of_it_is_loaded(repo: Path, arguments: list[str
         "agent_farm.fleet",
         "agent_farm.ssh",
         "agent_farm.operations.fleet",
-        "agent_farm.operations.elsewhere",
+        "agent_farm.operations.for_home",
     )
     assert sorted(name for name in loaded if name.startswith(rooms)) == []
 

@@ -41,7 +41,7 @@ def attach(id: str | None, read_only: bool) -> None:
 def attach_elsewhere(farm: Farm, id: str, *, read_only: bool = False) -> None:
     """By `af attach` there, if the builder is on another machine of the fleet."""
     from agent_farm.fleet.calling import terminal_argv
-    from agent_farm.operations.elsewhere import elsewhere_of
+    from agent_farm.operations.fleet.elsewhere import elsewhere_of
 
     if found := elsewhere_of(farm, id):
         book, whole, host = found

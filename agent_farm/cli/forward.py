@@ -14,7 +14,7 @@ from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.calling import address_of
 from agent_farm.launch import as_command
-from agent_farm.operations.elsewhere import elsewhere_of
+from agent_farm.operations.fleet.elsewhere import elsewhere_of
 from agent_farm.ssh.connection import forward_argv
 from agent_farm.ssh.ssh_url import Address
 

@@ -50,16 +50,16 @@ def _follow(typed: Typed) -> int | None:
 
 
 def _host_of(typed: Typed) -> str | None:
-    from agent_farm.operations.elsewhere import host_of
+    from agent_farm.operations.fleet.elsewhere import host_of
 
     return host_of(typed.context, typed.request)
 
 
 def _follow_elsewhere(typed: Typed, host: str) -> int:
     """Its machine is asked again and again."""
-    from agent_farm.operations.elsewhere import elsewhere_of
-    from agent_farm.operations.fleet_look import shown_rows
-    from agent_farm.operations.fleet_refresh import refresh
+    from agent_farm.operations.fleet.elsewhere import elsewhere_of
+    from agent_farm.operations.fleet.refresh import refresh
+    from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 
     farm, shown = typed.context.farm, -typed.request.limit
     whole = structs.replace(typed.request, limit=0)

@@ -2,7 +2,7 @@
 
 What comes back was said by a machine that is believed less than this one: it is read line by line, bounded,
 and every field is checked by whoever asked. This module is all that knows how a machine is reached: by ssh,
-or as one of a cluster, where commits travel in calls, too (`fleet_packs.py`).
+or as one of a cluster, where commits travel in calls, too (`pack_calls.py`).
 """
 
 from __future__ import annotations

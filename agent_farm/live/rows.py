@@ -69,7 +69,7 @@ class Board:
         """What is known of builders on other machines; they are asked by somebody else."""
         before, self._elsewhere = self._elsewhere, {}
         if self.farm.paths.fleet.exists():
-            from agent_farm.operations.fleet_look import known_rows
+            from agent_farm.operations.fleet.rows_elsewhere import known_rows
 
             self._elsewhere = {one.record.id: _row(one) for one in known_rows(self.farm)}
         for id, row in self._elsewhere.items():

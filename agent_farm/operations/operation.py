@@ -211,7 +211,7 @@ class Operation(_Verb[R, A], kw_only=True, **_FROZEN):
         if self.serve is None and (self.elsewhere != "refused" or _NAMING & {*request.__struct_fields__}):
             farm = context.farm_if_there
             if farm is not None and farm.paths.fleet.exists():
-                from agent_farm.operations.elsewhere import run_anywhere
+                from agent_farm.operations.fleet.elsewhere import run_anywhere
 
                 return run_anywhere(self, context, request)
         return self.run(context, request)

@@ -97,7 +97,7 @@ def queue_and_first(
     that takes long in a large worktree.
     """
     if context.farm.paths.fleet.exists():
-        from agent_farm.operations.elsewhere import reviewed_here
+        from agent_farm.operations.fleet.elsewhere import reviewed_here
 
         context = reviewed_here(context, request.ids)
     look = _looked(context, request)

@@ -92,7 +92,7 @@ def _has_fleet(context: Context) -> bool:
 
 def _host(context: Context, request: Any) -> str | None:
     """The machine that answers: one that hangs holds up what is asked of it, and nothing else."""
-    from agent_farm.operations.elsewhere import host_of
+    from agent_farm.operations.fleet.elsewhere import host_of
 
     return host_of(context, request)
 

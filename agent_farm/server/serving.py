@@ -148,7 +148,7 @@ class RunningServer:
             await asyncio.sleep(FLEET_SECONDS)
             if not FarmPaths(self.root).fleet.exists():
                 continue
-            from agent_farm.operations.fleet_keeping import keep_fleet  # ssh, which few farms need
+            from agent_farm.operations.fleet.server_keeping import keep_fleet  # ssh, which few farms need
 
             try:
                 for problem in await asyncio.to_thread(keep_fleet, self.root, self.environ):

@@ -15,10 +15,11 @@ from agent_farm.errors import AgentFarmError, TimedOut, Unreachable
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Cluster, edit_book
 from agent_farm.git.git_process import git_deadline
-from agent_farm.operations import fleet_packs, packs_for_home
-from agent_farm.operations.fleet_packs import fetch_packs, send_packs
+from agent_farm.operations.fleet import pack_calls
+from agent_farm.operations.fleet.pack_calls import fetch_packs, send_packs
+from agent_farm.operations.for_home import pieces
+from agent_farm.operations.for_home.pieces import carry
 from agent_farm.operations.operation import document
-from agent_farm.operations.packs_for_home import carry
 from tests.gitrepo import commit_files, git, make_repo
 
 PIECE = 64 * 1024
@@ -40,9 +41,9 @@ def there(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def call(book: Book, host: str, verb: str, request: Mapping[str, Any], *, seconds: float) -> Any:
         return json.loads(json.dumps(document(carry(place, verb, dict(request)))))
 
-    monkeypatch.setattr(fleet_packs, "call", call)
-    monkeypatch.setattr(fleet_packs, "PIECE_BYTES", PIECE)
-    monkeypatch.setattr(packs_for_home, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(pack_calls, "call", call)
+    monkeypatch.setattr(pack_calls, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", PIECE)
     return place
 
 
@@ -102,7 +103,7 @@ def test_a_lie_is_told_of_in_a_sentence(
     repo: Path, answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     farm = open_farm(repo)
-    monkeypatch.setattr(fleet_packs, "call", lambda *words, seconds: answer)
+    monkeypatch.setattr(pack_calls, "call", lambda *words, seconds: answer)
     with pytest.raises(Unreachable, match="n1 "):
         fetched(farm)
     if "commits" in answer:
@@ -118,7 +119,7 @@ def test_who_is_in_a_hurry_waits_for_no_commits(repo: Path, monkeypatch: pytest.
         asked.append(seconds)
         return {"commits": []}
 
-    monkeypatch.setattr(fleet_packs, "call", call)
+    monkeypatch.setattr(pack_calls, "call", call)
     refs = {"refs/agent-farm/home/a": git(repo, "rev-parse", "HEAD")}
     with git_deadline(5):
         send_packs(open_farm(repo), BOOK, "n1", refs)
@@ -129,7 +130,7 @@ def test_who_is_in_a_hurry_waits_for_no_commits(repo: Path, monkeypatch: pytest.
 
 
 def test_what_nobody_asked_for_in_a_day_is_dropped(there: Path) -> None:
-    left = packs_for_home._file(there, "0" * 16)
+    left = pieces._file(there, "0" * 16)
     left.write_bytes(b"a part")
     os.utime(left, (1, 1))
     commit_files(there, {"a": "1"})

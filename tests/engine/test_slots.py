@@ -17,8 +17,8 @@ from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet import calling
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import slot_name
-from agent_farm.operations.fleet_keeping import keep_fleet
-from agent_farm.operations.fleet_slots import hold_slot
+from agent_farm.operations.fleet.held_slots import hold_slot
+from agent_farm.operations.fleet.server_keeping import keep_fleet
 from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune, prune
 from agent_farm.operations.restore import Restore, restore

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.operations.fleet_keeping import keep_fleet
+from agent_farm.operations.fleet.server_keeping import keep_fleet
 from agent_farm.server.launching import running_server
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af

@@ -15,11 +15,11 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
-from agent_farm.operations import fleet_checkpoint, fleet_recovery
-from agent_farm.operations.fleet_checkpoint import _from_machine, _look_at
-from agent_farm.operations.fleet_recovery import _moved, recover_lost
-from agent_farm.operations.fleet_refresh import _missed
-from agent_farm.operations.fleet_removal import _take_off
+from agent_farm.operations.fleet import checkpoint, recover_elsewhere
+from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
+from agent_farm.operations.fleet.prune_elsewhere import _take_off
+from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
+from agent_farm.operations.fleet.refresh import _missed
 from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune
 from agent_farm.server.idle import _has_builders_elsewhere
@@ -85,7 +85,7 @@ def test_a_machine_that_it_has_left_is_not_asked_for_it(
     """It was placed elsewhere while another one held the lock, or while it was fetched."""
     old = store_book(here, builders={"x": placed})
     store_book(here, builders={"x": replace(placed, host="other", term=2)})
-    monkeypatch.setattr(fleet_checkpoint, "call", fail)
+    monkeypatch.setattr(checkpoint, "call", fail)
     assert _from_machine(here, old, "big", ["x"]) == {}
     ref = kept_ref("x")
     last = store_checkpoint(here.root, ref, placed.base_commit, "what the new one has")
@@ -127,8 +127,8 @@ def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytes
             builders={**read_book(here).builders, id: replace(placed, host=on)},
         )
 
-    monkeypatch.setattr(fleet_recovery, "place", place)
-    monkeypatch.setattr(fleet_recovery, "_require_lost", lambda farm, book, id: book.builders[id])
+    monkeypatch.setattr(recover_elsewhere, "place", place)
+    monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
     recover_lost(Context(here, environ=os.environ), read_book(here))
     assert {host: len(read_book(here).on(host)) for host in MACHINES} == {"big": 0, "other": 2, "third": 2}
 

@@ -22,8 +22,9 @@ from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts
-from agent_farm.operations.fleet_look import answer_of, take_what_came
-from agent_farm.operations.for_home import Hello, Welcome
+from agent_farm.operations.fleet.rows_elsewhere import answer_of
+from agent_farm.operations.fleet.work_elsewhere import take_what_came
+from agent_farm.operations.for_home.answered import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
 from agent_farm.ssh.connection import ask
 from agent_farm.ssh.ssh_url import Address, parse_address

@@ -24,9 +24,10 @@ from agent_farm.git.checkpoint_making import checkpoint_ref
 from agent_farm.git.checkpoints import coming_ref, commit_at, drop, keep, kept_ref, left_ref, read_checkpoint
 from agent_farm.git.other_machine import fetch_refs
 from agent_farm.operations.declare import in_parts
-from agent_farm.operations.fleet_look import answer_of, line_of, most_fetched
-from agent_farm.operations.fleet_refresh import refresh
-from agent_farm.operations.for_home_copies import Copies
+from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.rows_elsewhere import answer_of
+from agent_farm.operations.fleet.work_elsewhere import line_of, most_fetched
+from agent_farm.operations.for_home.copies import Copies
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 
 _SECONDS = 120.0

@@ -15,12 +15,13 @@ from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand
-from agent_farm.operations.fleet_asking import ask_each, ask_machine, with_ids
-from agent_farm.operations.fleet_look import record_here, shown_rows, take_checkpoint
-from agent_farm.operations.fleet_moving import sync
-from agent_farm.operations.fleet_over_all import over_all, wait_for_all, with_words
-from agent_farm.operations.fleet_refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
-from agent_farm.operations.fleet_removal import prune, restore
+from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, with_ids
+from agent_farm.operations.fleet.over_all import over_all, wait_for_all, with_words
+from agent_farm.operations.fleet.prune_elsewhere import prune, restore
+from agent_farm.operations.fleet.refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
+from agent_farm.operations.fleet.rows_elsewhere import record_here, shown_rows
+from agent_farm.operations.fleet.sync_elsewhere import sync
+from agent_farm.operations.fleet.work_elsewhere import take_checkpoint
 from agent_farm.operations.operation import Context, Operation, only
 
 _READY = ("idle", "exited", "failed", "stopped")
@@ -51,7 +52,7 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
         act = prune if verb.name == "prune" else restore
         return _both(verb, context, request, here, act(context, book, request, there))
     if verb.name == "recover":
-        from agent_farm.operations.fleet_recovery import recover_elsewhere
+        from agent_farm.operations.fleet.recover_elsewhere import recover_elsewhere
 
         return _both(verb, context, request, here, recover_elsewhere(context, book, request, there))
     if verb.name == "diff":

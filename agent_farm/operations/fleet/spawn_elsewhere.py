@@ -24,10 +24,11 @@ from agent_farm.fleet.book import Book, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch, make_branch
-from agent_farm.operations.fleet_asking import keys_of
-from agent_farm.operations.fleet_look import answer_of, push, row_of
-from agent_farm.operations.fleet_slots import FLEET, hold_slot, names_lock
-from agent_farm.operations.for_home import Place
+from agent_farm.operations.fleet.ask_machines import keys_of
+from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock
+from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
+from agent_farm.operations.fleet.work_elsewhere import push
+from agent_farm.operations.for_home.answered import Place
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn import Spawned
 from agent_farm.operations.spawn_request import Spawn, choose_mode

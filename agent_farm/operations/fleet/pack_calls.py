@@ -17,7 +17,7 @@ from agent_farm.fleet.calling import call
 from agent_farm.git.git_process import GitError, time_left
 from agent_farm.git.other_machine import fetched_ref, too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
-from agent_farm.operations.packs_for_home import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
+from agent_farm.operations.for_home.pieces import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
 
 _SECONDS = 600.0
 

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import structs
 
 from agent_farm.fleet.book import edit_book, read_book
-from agent_farm.operations.fleet_asking import ask_each
-from agent_farm.operations.fleet_look import fetch_work
-from agent_farm.operations.fleet_refresh import refresh
+from agent_farm.operations.fleet.ask_machines import ask_each
+from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.work_elsewhere import fetch_work
 from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.sync import Synced
 

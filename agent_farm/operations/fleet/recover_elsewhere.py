@@ -20,21 +20,15 @@ from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.book import Book, Left, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
-from agent_farm.operations.fleet_asking import ask_machine, keys_of, with_ids
-from agent_farm.operations.fleet_checkpoint import bring_home
-from agent_farm.operations.fleet_look import (
-    answer_of,
-    is_lost,
-    most_fetched,
-    push,
-    row_of,
-    shown_rows,
-)
-from agent_farm.operations.fleet_refresh import refresh
-from agent_farm.operations.for_home_copies import Again, PlacedAgain, start_placed
+from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
+from agent_farm.operations.fleet.checkpoint import bring_home
+from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
+from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
+from agent_farm.operations.fleet.work_elsewhere import most_fetched, push
+from agent_farm.operations.for_home.copies import Again, PlacedAgain, start_placed
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
-from agent_farm.operations.spawn_elsewhere import LOCAL
 from agent_farm.settings_keys import PERMISSIONS
 
 _SECONDS = 1800.0  # a checkout of a large tree, on a slow disk

@@ -13,16 +13,11 @@ from agent_farm.fleet.book import Book, edit_book, read_book
 from agent_farm.fleet.calling import call, release_slot
 from agent_farm.git.checkpoints import drop, kept_ref
 from agent_farm.git.other_machine import drop_branch, fetched_commit, make_branch
-from agent_farm.operations.fleet_asking import ask_machine
-from agent_farm.operations.fleet_look import (
-    answer_of,
-    fetch_work,
-    push_bases,
-    row_of,
-    take_what_came,
-)
-from agent_farm.operations.fleet_slots import hold_slot, names_lock
-from agent_farm.operations.for_home_copies import Withdrawn
+from agent_farm.operations.fleet.ask_machines import ask_machine
+from agent_farm.operations.fleet.held_slots import hold_slot, names_lock
+from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
+from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_what_came
+from agent_farm.operations.for_home.copies import Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there

@@ -16,7 +16,7 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import read_book
-from agent_farm.operations.fleet_refresh import QUICK_SECONDS, asking_lock, refresh
+from agent_farm.operations.fleet.refresh import QUICK_SECONDS, asking_lock, refresh
 
 _PAUSE_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 30.0

@@ -14,7 +14,7 @@ from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.git.asking import as_asked
-from agent_farm.operations.fleet_look import answer_of
+from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.operation import Context, Failure, Operation, only
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.runtimes import get_adapter

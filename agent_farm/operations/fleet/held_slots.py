@@ -15,7 +15,7 @@ from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Word, edit_book, read_book
 from agent_farm.fleet.calling import OF_CLUSTER, engine_of, is_of_cluster, slot_name
-from agent_farm.operations.fleet import greet
+from agent_farm.operations.fleet.machines import greet
 from agent_farm.ssh.ssh_url import Address
 
 FLEET = "fleet"

@@ -1,4 +1,4 @@
-"""What the machines of the fleet say of this farm's builders, and their work as it is there.
+"""What the machines of the fleet say of this farm's builders.
 
 A machine is believed less than this one: of what it says, only what has the form of a builder that was put
 there is kept.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,34 +16,18 @@ from msgspec.structs import asdict, replace
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
-from agent_farm.disk import file_lock
 from agent_farm.documents import load_if_whole
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.errors import Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
-from agent_farm.farm.placing_again import about_of
 from agent_farm.farm.proofs import read_proofs
 from agent_farm.fleet.book import Book, Machine, Placed, Row, read_book
-from agent_farm.fleet.calling import is_of_cluster, line_to
-from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint, set_aside
-from agent_farm.git.divergence import resolve_commits
-from agent_farm.git.other_machine import (
-    Line,
-    fetch_branch,
-    fetched_commit,
-    is_further,
-    move_branch,
-    note_fetched,
-    push_commits,
-)
-from agent_farm.operations.fleet_packs import fetch_packs, send_packs
 from agent_farm.operations.operation import Answer
 from agent_farm.operations.shown import BuilderShown
 from agent_farm.printable import printable
 
 _LAST_YEAR = 253_402_300_800
-_REFS = "refs/remotes/home/"
 
 A = TypeVar("A", bound=Answer)
 
@@ -95,80 +78,9 @@ def _moment(at: float | None) -> float | None:
     return at if at is not None and 0 <= at < _LAST_YEAR else None
 
 
-def line_of(farm: Farm, book: Book, host: str) -> Line:
-    """How git reaches it; what comes is bounded."""
-    return line_to(book.machine(host), most_bytes=most_fetched(farm))
-
-
-def most_fetched(farm: Farm) -> int:
-    return farm.settings.number("fleet.fetch_megabytes") * 1_000_000
-
-
-def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: float | None = None) -> None:
-    """One at a time: git over there refuses the second of two that move the same ref."""
-    with file_lock(farm.paths.locks / f"fleet-{host}.lock", wait=wait):
-        machine = book.machine(host)
-        if is_of_cluster(machine):
-            send_packs(farm, book, host, refs)
-        else:
-            push_commits(farm.repository, line_of(farm, book, host), refs)
-
-
-def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
-    """What builders there are to land on, as it is here by now: so that it is known there what has landed."""
-    machine = book.machine(host)
-    bases = {placed.base for placed in book.on(host).values()}
-    tips = resolve_commits(farm.repository, {f"refs/heads/{base}" for base in bases}) if bases else {}
-    wanted = {base: tip for base in bases if (tip := tips.get(f"refs/heads/{base}"))}
-    if new := {base: tip for base, tip in wanted.items() if machine.pushed.get(base) != tip}:
-        push(farm, book, host, {f"{_REFS}{base}": tip for base, tip in new.items()}, wait=wait)
-    return {**machine.pushed, **wanted}
-
-
-def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None:
-    """The builder's branch here is where it is there; refused where somebody else has moved it here.
-
-    `if_new`: its machine was asked just now, and is asked for no commit that is here.
-    """
-    placed = book.builders[id]
-    theirs = placed.row.record.branch if placed.row else placed.branch
-    before = fetched_commit(farm.repository, id)
-    git = placed.row.git if placed.row else None
-    if if_new and before and git and (git.branch, git.commit) == (theirs, before):
-        move_branch(farm.repository, placed.branch, before, before)
-        return
-    machine = book.machine(placed.host)
-    if is_of_cluster(machine):
-        commit = fetch_packs(farm, book, placed.host, id, theirs, most_bytes=most_fetched(farm))
-    else:
-        commit = fetch_branch(farm.repository, line_of(farm, book, placed.host), id, theirs)
-    move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
-
-
 def known_rows(farm: Farm) -> tuple[Builder, ...]:
     """As they were told of last; no machine is asked."""
     return shown_rows(farm, read_book(farm))
-
-
-def take_checkpoint(farm: Farm, id: str, placed: Placed) -> None:
-    """The builder's branch here is where it was at the last checkpoint, if that is further on."""
-    if placed.checkpoint is None or commit_at(farm.repository, kept_ref(id)) is None:
-        return
-    found = read_checkpoint(farm.repository, kept_ref(id), most_bytes=most_fetched(farm))
-    tip = about_of(farm, found, id).tip
-    before = fetched_commit(farm.repository, id)
-    if tip and is_further(farm.repository, tip, before or placed.base_commit):
-        move_branch(farm.repository, placed.branch, tip, before or placed.base_commit)
-        note_fetched(farm.repository, id, tip)
-
-
-def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:
-    """Of one that goes off the list its last checkpoint may be all that there is: the branch gets its
-    commits, and another ref keeps the rest. What there is to tell of it."""
-    with suppress(AgentFarmError):  # the branch was moved here, or is checked out
-        take_checkpoint(farm, id, placed)
-    ref = set_aside(farm.repository, id)
-    return f"{ref} has what {id} had at its last checkpoint, committed or not" if ref else None
 
 
 def shown_rows(farm: Farm, book: Book, ids: Collection[str] | None = None) -> tuple[Builder, ...]:

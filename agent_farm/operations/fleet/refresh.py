@@ -23,7 +23,8 @@ from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_bo
 from agent_farm.fleet.calling import Tell, call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.git_process import git_deadline
-from agent_farm.operations.fleet_look import answer_of, fetch_work, push_bases, row_of, take_checkpoint
+from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
+from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_checkpoint
 from agent_farm.operations.status import Builders
 
 PATIENT_SECONDS = 15.0

@@ -14,10 +14,10 @@ from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.operations.builders import spelled_out
-from agent_farm.operations.fleet_asking import ask_each, ask_machine, fields_given
-from agent_farm.operations.fleet_look import answer_of, shown_rows
-from agent_farm.operations.fleet_refresh import refresh, refresh_quickly
-from agent_farm.operations.fleet_removal import prune
+from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, fields_given
+from agent_farm.operations.fleet.prune_elsewhere import prune
+from agent_farm.operations.fleet.refresh import refresh, refresh_quickly
+from agent_farm.operations.fleet.rows_elsewhere import answer_of, shown_rows
 from agent_farm.operations.operation import Context, Operation, only
 from agent_farm.operations.prune import Prune, Running, Stays
 from agent_farm.operations.restore import AllRemoved

@@ -27,7 +27,7 @@ from agent_farm.fleet.calling import Call
 from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
-from agent_farm.operations.for_home_copies import (
+from agent_farm.operations.for_home.copies import (
     Again,
     checkpoints,
     end_superseded,
@@ -35,8 +35,8 @@ from agent_farm.operations.for_home_copies import (
     placed_again,
     withdrawn,
 )
+from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.operation import Answer, Context, document
-from agent_farm.operations.packs_for_home import PACK_VERBS, carry
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.shown import show_builder
 from agent_farm.operations.spawn import PlanShown, Spawned

@@ -10,10 +10,10 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.book import read_book
 from agent_farm.fleet.calling import is_of_cluster
-from agent_farm.operations.fleet_checkpoint import bring_home
-from agent_farm.operations.fleet_recovery import recover_lost
-from agent_farm.operations.fleet_refresh import refresh
-from agent_farm.operations.fleet_slots import hold_again, names_lock
+from agent_farm.operations.fleet.checkpoint import bring_home
+from agent_farm.operations.fleet.held_slots import hold_again, names_lock
+from agent_farm.operations.fleet.recover_elsewhere import recover_lost
+from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.operation import Context
 
 

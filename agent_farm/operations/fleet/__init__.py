@@ -1,0 +1,1 @@
+"""Verbs for builders on other machines."""

@@ -1,0 +1,1 @@
+"""What a machine does for the one that placed builders on it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -9,17 +11,20 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.disk import file_lock
+from agent_farm.disk import file_lock, read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.own_events import note
 from agent_farm.git.changes import operation_of
+from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.git_process import ask_git, git_deadline, run_git
 from agent_farm.git.remotes import find_base
 
 if TYPE_CHECKING:
     from agent_farm.farm.git_state import GitState
 
+_RENAME = re.compile(rb"\tBranch: renamed refs/heads/(\S+) to refs/heads/(\S+)$", re.MULTILINE)
+_LONGEST_LOG = 1 << 26
 # A rename is rare, and what is not followed now is followed the next time.
 _SECONDS = 1.0
 
@@ -50,11 +55,12 @@ def follow_renames(
 def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
     """The record as it is to be; the caller holds the builder's lock.
 
-    The branch that is checked out in the worktree takes the place of one that is gone, if it goes on from
-    where the builder began, is no other builder's, and is not what the builder is to land on.
+    The branch that is checked out in the worktree, or was when it was renamed, takes the place of one that is
+    gone, if it goes on from where the builder began, is no other builder's, and is not what the builder is to
+    land on.
     """
     tree = farm.tree(record)
-    branch = tree.checked_out().branch
+    branch = tree.checked_out().branch or _renamed_to(tree, record.branch)
     if branch in (None, record.branch) or operation_of(tree) or farm.repository.branch_commit(record.branch):
         return record
     if branch in find_base(farm.repository, record.base).branches or not _goes_on(farm, record, str(branch)):
@@ -68,6 +74,16 @@ def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
         records[now.id] = now = replace(now, branch=str(branch), new_branch=made)
     note(farm, now, "renamed", f"its branch, from {record.branch} to {branch}")
     return now
+
+
+def _renamed_to(tree: BuilderTree, branch: str) -> str | None:
+    """What it became while it was checked out, as git wrote down; HEAD may have been detached since."""
+    name: str | None = None
+    with suppress(OSError):
+        for old, new in _RENAME.findall(read_plain(tree.git_dir / "logs/HEAD", limit=_LONGEST_LOG)):
+            if os.fsdecode(old) == (name or branch):
+                name = os.fsdecode(new)
+    return name
 
 
 def _goes_on(farm: Farm, record: BuilderRecord, branch: str) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import count
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread, main_thread
+from types import FrameType
 from typing import Generic, TypeVar
 
 from agent_farm.errors import AgentFarmError
@@ -114,7 +117,7 @@ def as_asked(
 
     After an interrupt, too, whatever came of those that had begun is told.
     """
-    ended = SimpleQueue[tuple[K, V | BaseException]]()
+    ended = SimpleQueue[tuple[K, V | BaseException] | None]()  # None for a Ctrl-C
 
     def answered(name: K, question: Callable[[], V]) -> None:
         try:
@@ -123,23 +126,50 @@ def as_asked(
             ended.put((name, error))
 
     asked = {name: partial(answered, name, question) for name, question in questions.items()}
-    asking = Asking(asked, until=time.monotonic() + _A_DAY, workers=workers)
     found = dict[K, V | BaseException]()
+    with _interrupts_told(partial(ended.put, None)):
+        asking = Asking(asked, until=time.monotonic() + _A_DAY, workers=workers)
+        try:
+            for name in questions:
+                while name not in found:
+                    found |= _answer(ended.get())
+                yield name, _expected(found.pop(name))
+            if not ended.empty():
+                raise KeyboardInterrupt
+        except BaseException as error:
+            asking.end()
+            if not isinstance(error, GeneratorExit):
+                while not ended.empty():
+                    with suppress(KeyboardInterrupt):
+                        found |= _answer(ended.get())
+                for name, value in found.items():
+                    yield name, _expected(value)
+            raise
+
+
+@contextmanager
+def _interrupts_told(tell: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C breaks in nowhere, so that no answer is lost between two steps; a second one does."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        tell()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, note)
     try:
-        for name in questions:
-            while name not in found:
-                other, value = ended.get()
-                found[other] = value
-            yield name, _expected(found.pop(name))
-    except BaseException as error:
-        asking.end()
-        if not isinstance(error, GeneratorExit):
-            while not ended.empty():
-                other, value = ended.get()
-                found[other] = value
-            for name, value in found.items():
-                yield name, _expected(value)
-        raise
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _answer(one: tuple[K, V | BaseException] | None) -> dict[K, V | BaseException]:
+    if one is None:
+        raise KeyboardInterrupt
+    return dict([one])
 
 
 def _expected(value: V | BaseException) -> V | AgentFarmError:

@@ -115,6 +115,16 @@ def test_a_removal_follows_a_rename_too(builder: Spawned, af: Af, repo: Path) ->
     assert git(repo, "branch", "--format=%(refname:short)") == "main"
 
 
+def test_a_rename_is_followed_from_a_detached_head(builder: Spawned, af: Af, repo: Path) -> None:
+    builder.git("branch", "-m", "first")
+    builder.git("branch", "-m", "fix/two")
+    builder.git("switch", "-q", "--detach")
+    assert af("doctor").returncode == 1
+    assert f"the branch of {builder.id} is fix/two" in af("doctor", "--fix").stdout
+    assert af("doctor").returncode == 0
+    assert (record_of(builder)["branch"], record_of(builder)["new_branch"]) == ("fix/two", True)
+
+
 @pytest.mark.parametrize("case", ["there", "base", "others", "elsewhere", "detached"])
 def test_a_record_keeps_its_branch(builder: Spawned, spawn: Spawn, repo: Path, case: str) -> None:
     """While that is there, or when the one that is checked out may be somebody else's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable
 
@@ -60,6 +61,22 @@ def test_an_interrupt_begins_no_further_one_and_tells_what_came_of_those_that_ha
     with pytest.raises(KeyboardInterrupt):
         told.extend(answers)
     assert sorted(number for number, _ in told) == sorted(set(asked) - {0})
+
+
+def test_a_ctrl_c_while_an_answer_is_told_loses_none() -> None:
+    """It comes through once all that had begun are told."""
+    told = list[int]()
+
+    def tell_all() -> None:
+        for number, _ in as_asked({number: lambda: 0 for number in range(5)}, workers=1):
+            if number == 1:
+                signal.raise_signal(signal.SIGINT)
+            told.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        tell_all()
+    assert told[:2] == [0, 1]
+    assert told == list(range(len(told)))
 
 
 def test_a_bug_is_no_answer() -> None:

@@ -147,17 +147,26 @@ def check_worktrees(farm: Farm) -> Iterator[Finding]:
             yield Finding("problem", f"{record.id}: {error.sentence}", error.hint)
             continue
         if head.branch != record.branch and farm.repository.branch_commit(record.branch) is None:
-            yield _without_branch(record, head)
+            yield _without_branch(farm, record, head)
 
 
-def _without_branch(record: BuilderRecord, head: CheckedOut) -> Finding:
+def _without_branch(farm: Farm, record: BuilderRecord, head: CheckedOut) -> Finding:
     path, branch = record.worktree_path, record.branch
     gone = f"{record.id}: its branch {branch} is gone"
     if head.branch is None:
         again = as_command("git", "-C", path, "switch", "-c", branch)
-        return Finding("problem", f"{gone}; its worktree is at {str(head.commit)[:12]} on no branch", again)
-    again = as_command("git", "-C", path, "branch", "-m", head.branch, branch)
-    return Finding("problem", f"{gone}; its worktree has {head.branch} checked out", again)
+        what = f"{gone}; its worktree is at {str(head.commit)[:12]} on no branch"
+    else:
+        again = as_command("git", "-C", path, "branch", "-m", head.branch, branch)
+        what = f"{gone}; its worktree has {head.branch} checked out"
+    return Finding("problem", what, again, heal=partial(_follow, farm, record, again))
+
+
+def _follow(farm: Farm, record: BuilderRecord, again: str) -> str:
+    with hold(farm, record.id) as now:
+        if now.branch == record.branch and farm.repository.branch_commit(record.branch) is None:
+            raise AgentFarmError("git has written down no other name of it", hint=again)
+    return f"the branch of {record.id} is {now.branch}"
 
 
 def check_unknown_worktrees(farm: Farm) -> Iterator[Finding]:

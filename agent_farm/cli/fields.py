@@ -9,16 +9,18 @@ import click
 from msgspec import inspect
 
 from agent_farm.cli.completing import BY_FIELD
+from agent_farm.cli.durations import Timeout
 from agent_farm.cli.options import Complete
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.table import load
 
 # What is typed first where it is not required, either.
 _FIRST = ("id", "ids", "names", "worktrees")
+_TIMEOUT = "timeout"
 _LETTERS = {"yes": "-y"}
 _METAVARS = {
     "butler": "NAME", "days": "N", "keep": "N", "limit": "N", "max_turns": "N", "model": "M", "port": "PORT",
-    "resume": "ID", "runtime": "NAME", "timeout": "SECONDS", "timezone": "ZONE", "until": "DAY",
+    "resume": "ID", "runtime": "NAME", "timeout": "TIME", "timezone": "ZONE", "until": "DAY",
 }  # fmt: skip
 
 
@@ -56,11 +58,13 @@ def option(
     if isinstance(of, inspect.BoolType):
         return click.Option([*words, field.name], is_flag=True, help=help)
     many = isinstance(of, inspect.VarTupleType)
+    if field.name == _TIMEOUT:
+        help = f"{help.removesuffix('.')}; or with a unit, as in 5m."
     if type(field.default) in (int, float):
         help = f"{help.removesuffix('.')}; default: {field.default}."
     return click.Option(
         [*words, field.name],
-        type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of),
+        type=_type(of.item_type if isinstance(of, inspect.VarTupleType) else of, field.name),
         multiple=many,
         metavar=metavar or _METAVARS.get(field.name),
         help=f"{help} May be repeated." if many else help,
@@ -92,7 +96,9 @@ def _described(of: inspect.Type) -> tuple[inspect.Type, str]:
     return of, f"{text}." if text else ""
 
 
-def _type(of: inspect.Type) -> click.ParamType[Any]:
+def _type(of: inspect.Type, name: str) -> click.ParamType[Any]:
+    if name == _TIMEOUT:
+        return Timeout()
     if isinstance(of, inspect.LiteralType):
         return click.Choice([str(value) for value in of.values])
     if isinstance(of, inspect.IntType):

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from agent_farm.cli.cells import counted
 from agent_farm.cli.completing import complete_sessions
 from agent_farm.cli.derived import Typed, Way, command_of
+from agent_farm.cli.durations import age_option
 from agent_farm.cli.output import (
     answer,
     answer_json,
@@ -43,7 +44,6 @@ STATE_STYLES = {
     "cancelled": "yellow",
 }
 LOOK_SECONDS = 0.3
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class _ShowByDefault(click.Group):
@@ -53,28 +53,6 @@ class _ShowByDefault(click.Group):
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)
-
-
-class Age(click.ParamType[float]):
-    """30m, 12h or 7d, in seconds."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = float(value[:-1]) * _UNITS[value[-1:]] if value != "0" else 0.0
-        except (ValueError, KeyError):
-            seconds = -1.0
-        if not 0 <= seconds < 1e12:
-            option = param.opts[0] if param else "age"
-            raise UsageError(f"{option}: {value!r} is not an age", why="Write 30m, 12h or 7d.")
-        return seconds
-
-
-def age_option(word: str, help: str, default: str | None = None) -> click.Option:
-    return click.Option(
-        [word], type=Age(), metavar="AGE", help=help, default=default, show_default=default is not None
-    )
 
 
 def _listing(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from agent_farm import __version__
 from agent_farm.engine.contract import Engine
 from agent_farm.engine.held import Held
-from agent_farm.errors import AgentFarmError, ConsentNeeded, Unreachable, UsageError, error_of
+from agent_farm.errors import AgentFarmError, ConsentNeeded, TimedOut, Unreachable, UsageError, error_of
 from agent_farm.fleet.book import FARM_NAME, Book, Cluster, Machine
 from agent_farm.git.other_machine import Line
 from agent_farm.launch import as_command
@@ -201,4 +201,6 @@ def _error(address: Address, said: object) -> AgentFarmError:
     what = f"{address.host}: {_line(said.get('what', 'it failed'))}"
     if said.get("code") == ConsentNeeded.code:
         return ConsentNeeded(what, why=why, evidence=lines)  # given by the same command with --yes, here too
+    if said.get("code") == TimedOut.code:  # whoever waits asks on
+        return TimedOut(what, why=why, evidence=lines)
     return error_of(_words(said.get("code", "error"))[:60], what, why=why, hint=hint, evidence=lines)

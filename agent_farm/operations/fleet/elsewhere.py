@@ -16,11 +16,12 @@ from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, read_book
 from agent_farm.fleet.calling import by_hand
 from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, with_ids
-from agent_farm.operations.fleet.over_all import over_all, wait_for_all, with_words
+from agent_farm.operations.fleet.over_all import over_all, with_words
 from agent_farm.operations.fleet.prune_elsewhere import prune, restore
 from agent_farm.operations.fleet.refresh import fetch_all, fetch_if_reachable, refresh, refresh_quickly
 from agent_farm.operations.fleet.rows_elsewhere import record_here, shown_rows
 from agent_farm.operations.fleet.sync_elsewhere import sync
+from agent_farm.operations.fleet.wait_elsewhere import wait_anywhere
 from agent_farm.operations.fleet.work_elsewhere import take_checkpoint
 from agent_farm.operations.operation import Context, Operation, only
 
@@ -59,8 +60,8 @@ def run_anywhere(verb: Verb, context: Context, request: Any) -> Iterator[Any]:
         return _diff(verb, context, request, book, there[0])
     if verb.name == "sync":
         return _both(verb, context, request, here, sync(verb, context, request, there))
-    if verb.name == "wait" and not (request.any_is_enough and here):
-        return wait_for_all(verb, context, book, request, here, there)
+    if verb.name == "wait":
+        return wait_anywhere(verb, context, book, request, here, there)
     if here and verb.collect is only:
         raise UsageError(
             f"{verb.name} takes builders of one machine at a time",

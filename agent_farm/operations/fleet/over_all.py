@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import structs
@@ -14,16 +13,14 @@ from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.operations.builders import spelled_out
-from agent_farm.operations.fleet.ask_machines import ask_each, ask_machine, fields_given
+from agent_farm.operations.fleet.ask_machines import ask_each, fields_given
 from agent_farm.operations.fleet.prune_elsewhere import prune
 from agent_farm.operations.fleet.refresh import refresh, refresh_quickly
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, shown_rows
-from agent_farm.operations.operation import Context, Operation, only
+from agent_farm.operations.operation import Context, Operation
 from agent_farm.operations.prune import Prune, Running, Stays
 from agent_farm.operations.restore import AllRemoved
-from agent_farm.operations.shown import BuilderShown
 from agent_farm.operations.stop import Stop
-from agent_farm.operations.wait import Wait, Waited
 
 Verb = Operation[Any, Any]
 OverAll = Callable[[Verb, Context, Any, Book], Iterator[Any]]
@@ -91,24 +88,6 @@ def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays |
     if not is_idle or (stop and (with_nothing or (git and git.has_commits))):
         return id
     return Running(id=id) if git and git.has_commits else None
-
-
-def wait_for_all(
-    verb: Verb, context: Context, book: Book, request: Wait, here: Sequence[str], there: Sequence[str]
-) -> Iterator[Waited]:
-    """For those here, then machine by machine: who is there already is not waited for any more."""
-    until = None if request.timeout is None else time.monotonic() + request.timeout
-    groups = [("", tuple(here))] if here else []
-    groups += [(host, tuple(id for id in there if id in book.on(host))) for host in book.machines]
-    found: list[BuilderShown] = []
-    for host, ids in groups:
-        left = None if until is None else max(0.0, until - time.monotonic())
-        asked = structs.replace(request, ids=ids, timeout=left)
-        if not host:
-            found += only(list(verb.run(context, asked))).builders
-        elif ids:
-            found += ask_machine(verb, context, book, asked, host, ids).builders
-    yield Waited(tuple(found))
 
 
 def _removed(verb: Verb, context: Context, request: Any, book: Book) -> Iterator[Any]:

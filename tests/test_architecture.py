@@ -25,8 +25,9 @@ ROOMS_OF_FLOOR = {
     },
     "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
-        "", "builders", "clock_jumps", "consent", "descendants", "disk", "documents", "errors", "inside",
-        "launch", "loopback", "own_files", "paths", "ports", "printable", "processes", "settings",
+        "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "disk", "documents",
+        "errors", "inside", "launch", "loopback", "own_files", "paths", "ports", "printable", "processes",
+        "settings",
         "settings_document", "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip

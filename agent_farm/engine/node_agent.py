@@ -5,14 +5,11 @@ It holds nothing of a farm or a builder; one that has died is followed by anothe
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-from contextlib import suppress
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from agent_farm.engine.child import answer_here
+from agent_farm.engine.child import answer_here, end_group
 from agent_farm.engine.sealing import opened
 from agent_farm.errors import Overdue, Unreachable
 
@@ -47,14 +44,9 @@ class NodeAgent:
         """A call that nobody waits for any more, also one that comes later."""
         self._ended.add(token)
         if process := self._running.get(token):
-            _kill(process)
+            end_group(process)
 
     def _begun(self, token: str, process: subprocess.Popen[bytes]) -> None:
         self._running[token] = process
         if token in self._ended:
-            _kill(process)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+            end_group(process)

@@ -41,7 +41,7 @@ class RayEngine:
         self._make: Any = ray.remote(NodeAgent)
 
     def capacity(self) -> tuple[Room, ...]:
-        taken = [one["node"] for one in self._held().values()]
+        taken = list(self._held().values())
         rooms = (
             Room(host, int(node["Resources"].get("builder", 0)), taken.count(node["NodeID"]))
             for host, node in self._nodes().items()
@@ -56,11 +56,11 @@ class RayEngine:
             if host is not None and host not in nodes:
                 raise NotFound(f"No machine {host}", why=there_are(host, sorted(nodes)))
             now = self._held().get(name)
-            if now and not _node_of(nodes, now["node"]):
+            if now is not None and not _node_of(nodes, now):
                 self.release(name)
                 now = None
             rooms = tuple(room for room in self.capacity() if room.host not in full)
-            chosen = choose(rooms, host, _node_of(nodes, now["node"]) if now else None)
+            chosen = choose(rooms, host, _node_of(nodes, now) if now else None)
             if now:
                 return chosen
             group = placement_group(
@@ -80,7 +80,7 @@ class RayEngine:
 
     def places(self) -> dict[str, str | None]:
         nodes = self._nodes()
-        return {name: _node_of(nodes, one["node"]) for name, one in self._held().items()}
+        return {name: _node_of(nodes, node) for name, node in self._held().items()}
 
     def call(
         self, host: str, data: bytes, *, seconds: float, wanted: Callable[[], bool] = lambda: True
@@ -136,9 +136,10 @@ class RayEngine:
                 found[name if name not in found else f"{name}-{node['NodeID'][:6]}"] = node
         return found
 
-    def _held(self) -> dict[str, dict[str, Any]]:
+    def _held(self) -> dict[str, str]:
+        """The node that each slot is on; "" where Ray has put it on none yet."""
         return {
-            one["name"]: {"node": next(iter(one["bundles_to_node_id"].values()), "")}
+            one["name"]: next(iter(one["bundles_to_node_id"].values()), "")
             for one in placement_group_table().values()
             if one["state"] not in _GONE and one["name"]
         }

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from agent_farm.builders.events import Usage
 from agent_farm.builders.record import BuilderRecord
@@ -128,6 +129,15 @@ class Book(Struct, frozen=True):
             why = there_are(host, sorted(self.machines)) if self.machines else "The fleet has none."
             raise NotFound(f"No machine {host}", why=why, hint="af fleet add ssh://HOST")
         return self.machines[host]
+
+    def with_builder(self, id: str, placed: Placed) -> Book:
+        return replace(self, builders={**self.builders, id: placed})
+
+    def without_builder(self, id: str) -> Book:
+        return replace(self, builders={other: one for other, one in self.builders.items() if other != id})
+
+    def with_machine(self, host: str, machine: Machine) -> Book:
+        return replace(self, machines={**self.machines, host: machine})
 
     def on(self, host: str) -> Mapping[str, Placed]:
         return {id: placed for id, placed in self.builders.items() if placed.host == host}

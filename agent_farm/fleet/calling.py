@@ -81,10 +81,17 @@ def call(
         dict(environment or {}),
         book.fences(host),
     )
-    cluster = book.cluster if is_of_cluster(machine) else None
-    if is_of_cluster(machine) and cluster is None:
-        raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
+    cluster = cluster_of(book, host)
     return call_program(address, machine.program, asked, seconds=seconds, tell=tell, cluster=cluster)
+
+
+def cluster_of(book: Book, host: str) -> Cluster | None:
+    """The one by which it is reached; None where it is by ssh."""
+    if not is_of_cluster(book.machine(host)):
+        return None
+    if book.cluster is None:
+        raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
+    return book.cluster
 
 
 def is_of_cluster(machine: Machine) -> bool:

@@ -14,21 +14,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
+from agent_farm.asked_program import AskedProgram
 from agent_farm.disk import make_directory
 from agent_farm.errors import Overdue, ToolMissing, Unreachable
 from agent_farm.launch import as_command
 from agent_farm.own_files import require_own_directory
 from agent_farm.ssh.ssh_url import Address
 
-MOST_BYTES = 32 * 1024 * 1024  # of what one call answers
 _CONNECT_SECONDS = 10
 _BEGIN_SECONDS = 30.0
 _KEEP_SECONDS = 600
 _SOCKET_NAME = 58  # characters: 40 of %C, and what ssh adds while it makes the socket
 _SOCKET_PATH = 107
-_KEPT_OF_STDERR = 4000
 _CANNOT_CONNECT = 255
 
 
@@ -84,15 +82,7 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
 
     Overdue where it has not begun to answer soon, or not come to its end within `seconds`.
     """
-    said: list[bytes] = []
     with _started(ssh_argv(address, words), address) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        threads = [
-            threading.Thread(target=_write, args=(process.stdin, message), daemon=True),
-            threading.Thread(target=_drain, args=(process.stderr, said), daemon=True),
-        ]
         late = list[str]()
         begins, clock = (
             threading.Timer(
@@ -102,27 +92,23 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
             )
             for limit, what in ((_BEGIN_SECONDS, "begun to answer"), (seconds, "answered"))
         )
-        for thread in (*threads, begins, clock):
-            thread.daemon = True
-            thread.start()
+        for timer in (begins, clock):
+            timer.daemon = True
+            timer.start()
+        asked = AskedProgram(process, message)
         try:
-            left = MOST_BYTES
-            while line := process.stdout.readline(left + 1):
+            for line in asked.lines(address.host):
                 begins.cancel()
-                left -= len(line)
-                if left < 0:
-                    raise Unreachable(f"{address.host} answered more than {MOST_BYTES} bytes")
                 yield line
             status = process.wait()
         finally:
             begins.cancel()
             clock.cancel()
-        threads[1].join(1)  # the connection that stays may hold it open
     if late:
         why = "It may still carry out what it was asked."
         raise Overdue(f"{address.host} {late[0]}", why=why, hint=_hint(address))
     if status:
-        raise _failed(address, status, b"".join(said))
+        raise _failed(address, status, asked.last_words())
 
 
 @contextmanager
@@ -153,23 +139,7 @@ def _end(process: subprocess.Popen[bytes], late: list[str], why: str) -> None:
     process.kill()
 
 
-def _write(stream: IO[bytes], message: bytes) -> None:
-    with suppress(OSError, ValueError), stream:
-        stream.write(message)
-
-
-def _drain(stream: IO[bytes], said: list[bytes]) -> None:
-    kept = 0
-    with suppress(OSError, ValueError), stream:
-        for line in stream:
-            if kept < _KEPT_OF_STDERR:
-                said.append(line[:_KEPT_OF_STDERR])
-                kept += len(line)
-
-
-def _failed(address: Address, status: int, stderr: bytes) -> Unreachable:
-    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    why = lines[-1][:300] if lines else None
+def _failed(address: Address, status: int, why: str | None) -> Unreachable:
     if status in (127, 126):
         return Unreachable(f"af cannot be run on {address.host}", why=why, hint="af fleet add --help")
     what = f"{address.host} cannot be reached" if status == _CANNOT_CONNECT else f"{address.host} broke off"

@@ -6,7 +6,6 @@ import time
 from contextlib import AbstractContextManager, suppress
 
 import msgspec
-from msgspec import structs
 
 from agent_farm.disk import file_lock
 from agent_farm.engine.contract import NoRoom
@@ -14,7 +13,7 @@ from agent_farm.engine.plain import Plain, PlainMachine
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Machine, Word, edit_book, read_book
-from agent_farm.fleet.calling import OF_CLUSTER, engine_of, is_of_cluster, slot_name
+from agent_farm.fleet.calling import OF_CLUSTER, cluster_of, engine_of, is_of_cluster, slot_name
 from agent_farm.operations.fleet.machines import greet
 from agent_farm.ssh.ssh_url import Address
 
@@ -30,8 +29,7 @@ def hold_slot(farm: Farm, id: str, host: str) -> str:
         return host
     if book.cluster is None:
         if host != FLEET:
-            book.machine(host)
-            raise Unreachable(f"{host} is in a cluster, and none is used", hint="af fleet up")
+            cluster_of(book, host)
         return _over_ssh(book).place(id, None)
     hold_again(book)
     engine, name = engine_of(book.cluster), slot_name(book, id)
@@ -91,4 +89,4 @@ def _take_in(farm: Farm, host: str) -> None:
     welcome = greet(farm, book, Address(host), "af", _SECONDS, book.cluster)
     made = Machine(f"{OF_CLUSTER}{host}", welcome.program, welcome.place, seen_at=time.time())
     with edit_book(farm) as held:
-        held[0] = structs.replace(held[0], machines={**held[0].machines, host: made})
+        held[0] = held[0].with_machine(host, made)

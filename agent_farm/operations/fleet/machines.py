@@ -11,10 +11,10 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm import __version__
 from agent_farm.engine.contract import Room
-from agent_farm.errors import AgentFarmError, ToolMissing, Unreachable, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
-from agent_farm.fleet.calling import Call, address_of, call_program, engine_of, is_of_cluster, release_slot
+from agent_farm.fleet.calling import Call, address_of, call_program, cluster_of, engine_of, release_slot
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import left_ref
 from agent_farm.git.git_process import run_git_bytes
@@ -110,7 +110,7 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
         if now.farm != book.farm:
             hint = as_command("af", "fleet", "add", request.address)
             raise AgentFarmError("Another command has begun the fleet meanwhile", hint=hint)
-        held[0] = structs.replace(now, machines={**now.machines, host: machine})
+        held[0] = now.with_machine(host, machine)
     return Fleet((_shown(held[0], host, welcome),))
 
 
@@ -172,10 +172,8 @@ def fleet_status(context: Context, request: Nothing) -> Fleet:
 
 
 def _look_at(farm: Farm, book: Book, machine: Machine) -> Welcome:
-    cluster = book.cluster if is_of_cluster(machine) else None
-    if is_of_cluster(machine) and cluster is None:
-        raise Unreachable("It is in a cluster, and none is used", hint="af fleet up")
-    return greet(farm, book, address_of(machine), machine.program, _LOOK_SECONDS, cluster)
+    address = address_of(machine)
+    return greet(farm, book, address, machine.program, _LOOK_SECONDS, cluster_of(book, address.host))
 
 
 def _cluster(book: Book, cluster: Cluster) -> ClusterShown:

@@ -17,11 +17,13 @@ from agent_farm.fleet.calling import call
 from agent_farm.git.git_process import GitError, time_left
 from agent_farm.git.other_machine import fetched_ref, too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
+from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.for_home.pieces import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
+from agent_farm.operations.operation import Answer
 
 _SECONDS = 600.0
 
-T = TypeVar("T")
+A = TypeVar("A", bound=Answer)
 
 
 def send_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
@@ -64,13 +66,9 @@ def fetch_packs(farm: Farm, book: Book, host: str, builder: str, theirs: str, *,
     return given.commit
 
 
-def _asked(kind: type[T], book: Book, host: str, verb: str, request: Mapping[str, object]) -> T:
+def _asked(kind: type[A], book: Book, host: str, verb: str, request: Mapping[str, object]) -> A:
     seconds = time_left(_SECONDS)
     assert seconds is not None
     if seconds <= 0:
         raise TimedOut(f"There was no time left for commits to {host}, or from there")
-    found = call(book, host, verb, request, seconds=seconds)
-    try:
-        return msgspec.convert({name: value for name, value in found.items() if name != "version"}, kind)
-    except msgspec.ValidationError as error:
-        raise Unreachable(f"{host} answered what is no answer", why=str(error)[:300]) from error
+    return answer_of(kind, call(book, host, verb, request, seconds=seconds), host)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from agent_farm.errors import AgentFarmError, NotFound
+from agent_farm.errors import AgentFarmError, NotFound, as_farm_error
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, edit_book, read_book
 from agent_farm.fleet.calling import call, release_slot
@@ -34,8 +34,7 @@ def prune(
         except (AgentFarmError, OSError) as problem:
             if alone and len(request.ids) == 1:
                 raise
-            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
-            yield Failure.of(id, error)
+            yield Failure.of(id, as_farm_error(problem))
 
 
 def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | WouldRemove | Failure:
@@ -46,7 +45,7 @@ def _prune(context: Context, book: Book, request: Prune, id: str) -> Removal | W
     pushed = push_bases(farm, book, placed.host)
     with edit_book(farm) as held:
         machine = structs.replace(held[0].machine(placed.host), pushed=pushed)
-        held[0] = structs.replace(held[0], machines={**held[0].machines, placed.host: machine})
+        held[0] = held[0].with_machine(placed.host, machine)
     found: Pruned = ask_machine(prune_there, context, book, request, placed.host, [id])
     if found.refused:
         return found.refused[0]
@@ -83,8 +82,7 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
         context.tell(kept)
     with edit_book(context.farm) as held:
         placed = held[0].builders[id]
-        builders = {other: one for other, one in held[0].builders.items() if other != id}
-        held[0] = structs.replace(held[0], builders=builders)
+        held[0] = held[0].without_builder(id)
     release_slot(held[0], id, placed.host)
     goes = drop_branch(context.farm.repository, placed.branch, placed.base_commit)
     if not goes:
@@ -98,9 +96,8 @@ def _take_down(context: Context, id: str) -> str | None:
     farm = context.farm
     with edit_book(farm) as held:
         placed = held[0].builders[id]
-        builders = {other: one for other, one in held[0].builders.items() if other != id}
         removed = {**held[0].removed, id: structs.replace(placed, row=None, checkpoint=None)}
-        held[0] = structs.replace(held[0], builders=builders, removed=removed)
+        held[0] = structs.replace(held[0].without_builder(id), removed=removed)
     drop(farm.repository, kept_ref(id))
     release_slot(held[0], id, placed.host)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
@@ -124,6 +121,6 @@ def restore(context: Context, book: Book, request: Any, ids: Sequence[str]) -> I
         make_branch(farm.repository, placed.branch, tip)
     with edit_book(farm) as held:
         removed = {other: one for other, one in held[0].removed.items() if other != id}
-        builders = {**held[0].builders, id: structs.replace(placed, row=row, gone=False)}
-        held[0] = structs.replace(held[0], builders=builders, removed=removed)
+        placed = structs.replace(placed, row=row, gone=False)
+        held[0] = structs.replace(held[0].with_builder(id, placed), removed=removed)
     yield Restored(structs.replace(found.builder, host=placed.host))

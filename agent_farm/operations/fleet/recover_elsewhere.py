@@ -14,7 +14,7 @@ from msgspec import structs, to_builtins
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError
+from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.book import Book, Left, Placed, edit_book, read_book
@@ -25,7 +25,7 @@ from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
-from agent_farm.operations.fleet.work_elsewhere import most_fetched, push
+from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, push, ref_there
 from agent_farm.operations.for_home.copies import Again, PlacedAgain, start_placed
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
@@ -41,8 +41,7 @@ def recover_elsewhere(context: Context, book: Book, request: Recover, ids: Seque
         except (AgentFarmError, OSError) as problem:
             if len(request.ids) == 1:
                 raise
-            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
-            yield Failure.of(id, error)
+            yield Failure.of(id, as_farm_error(problem))
 
 
 def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterator[Any]:
@@ -117,10 +116,9 @@ def _place_here(
     told = _as_asked(farm, placed, placed.base)
     record, starts = place_again(farm, told, kept_ref(id), most_bytes=most_fetched(farm), why=why)
     with edit_book(farm) as held:
-        term, book = held[0].terms + 1, held[0]
-        builders = {other: one for other, one in book.builders.items() if other != id}
+        book, term = held[0].without_builder(id), held[0].terms + 1
         left = (*_left(book, id, placed.host), Left(id, placed.host, term))
-        held[0] = structs.replace(book, builders=builders, left=left, terms=term)
+        held[0] = structs.replace(book, left=left, terms=term)
     return start_placed(context, record.id, say, starts=starts, yes=yes)
 
 
@@ -129,22 +127,12 @@ def _place_there(
 ) -> PlacedAgain:
     farm = context.farm
     with _moved(farm, id, placed, on) as (book, now):
-        is_branch = farm.repository.branch_commit(placed.base) is not None
         kept = placed.checkpoint
         assert kept
-        refs = {
-            f"refs/agent-farm/home/{id}": kept.commit,
-            f"refs/agent-farm/home/{id}@base": placed.base_commit,
-        }
-        if is_branch:
-            refs[f"refs/remotes/home/{placed.base}"] = farm.repository.resolve_commit(
-                f"refs/heads/{placed.base}"
-            )
-        push(farm, book, on, refs)
-        record = _as_asked(farm, placed, f"home/{placed.base}" if is_branch else placed.base_commit)
-        asked = Again(
-            to_builtins(record), f"refs/agent-farm/home/{id}", now.term, most_fetched(farm), say, yes
-        )
+        base, ref = base_there(farm, placed.base), ref_there(id)
+        push(farm, book, on, {ref: kept.commit, f"{ref}@base": placed.base_commit, **base})
+        record = _as_asked(farm, placed, f"home/{placed.base}" if base else placed.base_commit)
+        asked = Again(to_builtins(record), ref, now.term, most_fetched(farm), say, yes)
         document = call(
             book,
             on,
@@ -158,7 +146,7 @@ def _place_there(
         row = row_of(id, now, answer.builder)
     with edit_book(farm) as held:
         known = structs.replace(held[0].builders[id], is_known=True, row=row)
-        held[0] = structs.replace(held[0], builders={**held[0].builders, id: known})
+        held[0] = held[0].with_builder(id, known)
     return answer
 
 
@@ -200,17 +188,16 @@ def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book,
             now = structs.replace(placed, host=on, term=term, is_known=False, gone=False, problem=None)
             left = tuple(one for one in _left(book, id, placed.host) if (one.id, one.host) != (id, on))
             moved = left if placed.host == on else (*left, Left(id, placed.host, term))
-            held[0] = structs.replace(book, builders={**book.builders, id: now}, left=moved, terms=term)
+            held[0] = structs.replace(book.with_builder(id, now), left=moved, terms=term)
         try:
             yield held[0], now
         except Unreachable:
             raise
         except AgentFarmError:
             with edit_book(farm) as held:
-                builders = {**held[0].builders, id: placed}
                 own = (one for one in before.left if one.id == id)
                 left = (*(one for one in held[0].left if one.id != id), *own)
-                held[0] = structs.replace(held[0], builders=builders, left=left)
+                held[0] = structs.replace(held[0].with_builder(id, placed), left=left)
             raise
 
 
@@ -241,4 +228,4 @@ def recover_lost(context: Context, book: Book) -> None:
         except AgentFarmError as error:
             with edit_book(farm) as held, suppress(KeyError):
                 kept = structs.replace(held[0].builders[id], problem=f"not placed on {on}: {error.sentence}")
-                held[0] = structs.replace(held[0], builders={**held[0].builders, id: kept})
+                held[0] = held[0].with_builder(id, kept)

@@ -27,7 +27,7 @@ from agent_farm.git.other_machine import drop_branch, make_branch
 from agent_farm.operations.fleet.ask_machines import keys_of
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
-from agent_farm.operations.fleet.work_elsewhere import push
+from agent_farm.operations.fleet.work_elsewhere import base_there, push, ref_there
 from agent_farm.operations.for_home.answered import Place
 from agent_farm.operations.operation import Context
 from agent_farm.operations.spawn import Spawned
@@ -66,16 +66,10 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
     keep_apart(farm.repository)
     runtime = order.runtime or farm.settings.text("spawn.runtime")
     with _reserved(farm, host, work, start, runtime, order) as (id, placed):
-        is_branch = farm.repository.branch_commit(start.base) is not None
-        refs = {f"refs/agent-farm/home/{id}": start.tip}
-        if is_branch:
-            refs[f"refs/remotes/home/{start.base}"] = farm.repository.resolve_commit(
-                f"refs/heads/{start.base}"
-            )
-        book, host = read_book(farm), placed.host
-        push(farm, book, host, refs)
+        book, host, base = read_book(farm), placed.host, base_there(farm, start.base)
+        push(farm, book, host, {ref_there(id): start.tip, **base})
         bare = structs.replace(order, on=None, base=None, fetch=False, name=None, no_queue=True)
-        asked = Place(id, placed.term, placed.branch, start.tip, start.base if is_branch else None, bare)
+        asked = Place(id, placed.term, placed.branch, start.tip, start.base if base else None, bare)
         try:
             answer = _ask(context, book, host, asked, runtime)
             if answer.builder is None:
@@ -192,18 +186,16 @@ def _store_new(farm: Farm, id: str, placed: Placed) -> Placed:
     """Under the next term."""
     with edit_book(farm) as held:
         placed = structs.replace(placed, term=held[0].terms + 1)
-        builders = {**held[0].builders, id: placed}
-        held[0] = structs.replace(held[0], builders=builders, terms=placed.term)
+        held[0] = structs.replace(held[0].with_builder(id, placed), terms=placed.term)
     return placed
 
 
 def _store(farm: Farm, id: str, placed: Placed) -> None:
     with edit_book(farm) as held:
-        held[0] = structs.replace(held[0], builders={**held[0].builders, id: placed})
+        held[0] = held[0].with_builder(id, placed)
 
 
 def _forget(farm: Farm, name: Name, commit: str) -> None:
     with edit_book(farm) as held:
-        left = {id: one for id, one in held[0].builders.items() if id != name.id}
-        held[0] = structs.replace(held[0], builders=left)
+        held[0] = held[0].without_builder(name.id)
     drop_branch(farm.repository, name.branch, commit)

@@ -35,4 +35,4 @@ def _note(context: Context, id: str, commit: str) -> None:
     with edit_book(context.farm) as held:
         if id in held[0].builders:
             moved = structs.replace(held[0].builders[id], base_commit=commit)
-            held[0] = structs.replace(held[0], builders={**held[0].builders, id: moved})
+            held[0] = held[0].with_builder(id, moved)

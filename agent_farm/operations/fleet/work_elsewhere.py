@@ -46,6 +46,17 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
             push_commits(farm.repository, line_of(farm, book, host), refs)
 
 
+def ref_there(id: str) -> str:
+    """Where on its machine that lies which a builder begins with."""
+    return f"refs/agent-farm/home/{id}"
+
+
+def base_there(farm: Farm, base: str) -> dict[str, str]:
+    """The ref of the base on a machine, and its commit now; nothing where the base is no branch."""
+    commit = farm.repository.branch_commit(base)
+    return {f"{_REFS}{base}": commit} if commit else {}
+
+
 def push_bases(farm: Farm, book: Book, host: str, *, wait: float | None = None) -> dict[str, str]:
     """What builders there are to land on, as it is here by now: so that it is known there what has landed."""
     machine = book.machine(host)

@@ -30,13 +30,14 @@ from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.for_home.copies import (
     Again,
     checkpoints,
+    context_for_home,
     end_superseded,
     hold_or_undo,
     placed_again,
     withdrawn,
 )
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
-from agent_farm.operations.operation import Answer, Context, document
+from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.shown import show_builder
 from agent_farm.operations.spawn import PlanShown, Spawned
@@ -137,10 +138,8 @@ def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
     if asked.verb not in MODULES:
         raise UsageError(f"There is no verb {asked.verb!r:.40}")
     verb = load(asked.verb)
-    context = Context(
-        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
-    )
-    found: Answer = verb.collect(list(verb.run(context, read_request(verb, asked.request))))
+    request = read_request(verb, asked.request)
+    found: Answer = verb.collect(list(verb.run(context_for_home(farm, told), request)))
     return found
 
 
@@ -168,7 +167,7 @@ def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer
     asked = msgspec.convert(request, Again)
     with file_lock(farm.root.with_name(f".{farm.root.name}.lock"), inherit=True) as lock:
         _check_out(farm.root, str(asked.record.get("base_commit")), lock)
-        return placed_again(open_farm(farm.root, told.append), asked, told, farm.root)
+        return placed_again(open_farm(farm.root, told.append), asked, told)
 
 
 _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
@@ -194,10 +193,7 @@ def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]
         if asked.id in farm.records():
             hold(farm, asked.id, asked.term)
             return Spawned(builder=show_builder(farm, asked.id))
-        context = Context(
-            farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
-        )
-        plan = preflight(context, order)
+        plan = preflight(context_for_home(farm, told), order)
     name = Name(asked.id, asked.branch)
     start = structs.replace(plan.start, base=f"home/{asked.base}" if asked.base else asked.commit)
     plan = structs.replace(plan, start=start, work=structs.replace(plan.work, names=lambda: iter([name])))

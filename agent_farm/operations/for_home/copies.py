@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -68,6 +67,12 @@ class Withdrawn(Answer):
     there: bool
 
 
+def context_for_home(farm: Farm, told: list[str]) -> Context:
+    return Context(
+        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=farm.root, environ=os.environ
+    )
+
+
 def end_superseded(farm: Farm, fences: Mapping[str, int], told: list[str]) -> None:
     """Whoever was placed elsewhere does not go on here; its worktree stays as it is."""
     if not fences:
@@ -95,25 +100,17 @@ def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
     )
 
 
-def placed_again(farm: Farm, asked: Again, told: list[str], place: Path) -> PlacedAgain:
+def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:
     """Asked twice it is made once."""
     record = msgspec.convert(asked.record, BuilderRecord)
     terms = read_terms(farm)
     require_valid(terms, record.id, asked.term)
     if record.id in farm.records() and terms.held.get(record.id) == asked.term:
         return PlacedAgain(show_builder(farm, record.id), started=True)
-    context = Context(
-        farm, whole_ids=True, naming_agrees=True, tell=told.append, directory=place, environ=os.environ
-    )
-    return bring_back(context, record, asked)
-
-
-def bring_back(context: Context, record: BuilderRecord, asked: Again) -> PlacedAgain:
-    farm = context.farm
     why = "placed here from its last checkpoint"
     record, starts = place_again(farm, record, asked.ref, most_bytes=asked.most_bytes, why=why)
     hold(farm, record.id, asked.term)
-    return start_placed(context, record.id, asked.say, starts=starts, yes=asked.yes)
+    return start_placed(context_for_home(farm, told), record.id, asked.say, starts=starts, yes=asked.yes)
 
 
 def start_placed(context: Context, id: str, say: str | None, *, starts: bool, yes: bool) -> PlacedAgain:

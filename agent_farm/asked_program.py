@@ -1,0 +1,58 @@
+"""A program that is asked on its standard input and answers in lines, of which there are not too many."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO
+
+from agent_farm.errors import Unreachable
+
+MOST_BYTES = 32 * 1024 * 1024
+_LAST_WORDS = 4000
+
+
+class AskedProgram:
+    """All three streams of `process` are pipes; whoever has started it ends it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], message: bytes) -> None:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._answer = process.stdout
+        self._said: list[bytes] = []
+        self._listens = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        writes = threading.Thread(target=_write, args=(process.stdin, message), daemon=True)
+        for thread in (writes, self._listens):
+            thread.start()
+
+    def lines(self, who: str) -> Iterator[bytes]:
+        """As they come; Unreachable where `who` answers more than anybody is to read."""
+        left = MOST_BYTES
+        while line := self._answer.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                raise Unreachable(f"{who} answered more than {MOST_BYTES} bytes")
+            yield line
+
+    def last_words(self) -> str | None:
+        """The last line that it has said beside its answer."""
+        self._listens.join(1)  # what it has started may hold it open
+        text = b"".join(self._said).decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1][:300] if lines else None
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        kept = 0
+        with suppress(OSError, ValueError), stream:
+            for line in stream:
+                if kept < _LAST_WORDS:
+                    self._said.append(line[:_LAST_WORDS])
+                    kept += len(line)
+
+
+def _write(stream: IO[bytes], message: bytes) -> None:
+    with suppress(OSError, ValueError), stream:
+        stream.write(message)

@@ -26,9 +26,9 @@ ROOMS_OF_FLOOR = {
     "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "disk", "documents",
-        "errors", "inside", "launch", "loopback", "own_files", "paths", "ports", "printable", "processes",
-        "settings",
-        "settings_document", "settings_file", "settings_keys", "settings_text", "shield", "usage_limits",
+        "errors", "inside", "launch", "loopback", "own_files", "own_process", "paths", "ports", "printable",
+        "processes", "settings", "settings_document", "settings_file", "settings_keys", "settings_text",
+        "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}

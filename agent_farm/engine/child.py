@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from agent_farm.asked_program import AskedProgram
 from agent_farm.errors import Overdue, Unreachable
+from agent_farm.own_process import python_argv
 
 _OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID")  # with its keys; no builder sees them
 
@@ -24,7 +24,7 @@ def answer_here(
 ) -> Iterator[bytes]:
     """The lines of `af fleet answer`; it ends, with what it started in its session, once nobody listens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "agent_farm", "fleet", "answer"],
+        python_argv("agent_farm.cli.main", "fleet", "answer"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

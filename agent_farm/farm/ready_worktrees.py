@@ -24,7 +24,6 @@ from agent_farm.farm.deletion import delete_tree
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.home import settle_home
 from agent_farm.farm.sparse_directories import require_directories
-from agent_farm.farm.waiting import start_another
 from agent_farm.git.checkout import linked_tree
 from agent_farm.git.entries import tree_bytes
 from agent_farm.git.half_made import drop_half_made
@@ -38,6 +37,7 @@ from agent_farm.git.worktrees import (
     require_free,
     update_slot,
 )
+from agent_farm.own_process import start_af
 from agent_farm.paths import FarmPaths
 
 FILL_SECONDS = 120.0
@@ -85,7 +85,7 @@ def refill_later(farm: Farm) -> None:
     """Have another process make the pool whole; nobody waits for it."""
     if not pool_of(farm).size and not pool_directory(farm).is_dir():
         return
-    start_another(farm, "pool", "fill")
+    start_af(farm.root, "pool", "fill")
 
 
 def follow_base(root: Path) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +24,7 @@ from agent_farm.documents import load, store
 from agent_farm.errors import DamagedFile
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.farm.listing import read_statuses
+from agent_farm.own_process import start_af
 from agent_farm.paths import FarmPaths
 
 _NUDGE_SECONDS = 10.0
@@ -162,20 +161,8 @@ def start_later(farm: Farm) -> None:
     """Have another process start whoever can start; nobody waits for it."""
     if not any(_files(farm.paths)):
         return
-    _touch(farm)
-    start_another(farm, "queue")
-
-
-def start_another(farm: Farm, *words: str) -> None:
-    """An `af` on its own feet, which tells nobody anything."""
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "agent_farm", *words],
-        cwd=farm.root,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    mark_looked(farm)
+    start_af(farm.root, "queue")
 
 
 def nudge(farm: Farm) -> None:
@@ -192,16 +179,12 @@ def nudge_at(root: Path) -> None:
         nudge(open_farm(root))
 
 
-def mark_looked(farm: Farm) -> None:
-    _touch(farm)
-
-
 def lock_path(paths: FarmPaths) -> Path:
     """Held by the one process that starts waiting builders; when it was touched, somebody looked."""
     return paths.locks / "queue.lock"
 
 
-def _touch(farm: Farm) -> None:
+def mark_looked(farm: Farm) -> None:
     with suppress(OSError):
         make_directory(farm.paths.locks)
         lock_path(farm.paths).touch(mode=0o600)

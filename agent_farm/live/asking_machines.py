@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from pathlib import Path
 
-from agent_farm.server.launching import python_argv
+from agent_farm.own_process import start_af
 
 _LOOK_SECONDS = 2.0
 
@@ -18,21 +17,10 @@ async def asked_machines(root: Path, book: Path) -> None:
     """
     while True:
         if await asyncio.to_thread(book.exists):
-            process = _asking(root)
+            process = start_af(root, "fleet", "look", "--follow", listens=True)
             try:
                 await asyncio.to_thread(process.wait)
             finally:
                 assert process.stdin
                 process.stdin.close()  # it ends, with every ssh below it
         await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _asking(root: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        python_argv("agent_farm.cli.main", "fleet", "look", "--follow"),
-        cwd=root,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )

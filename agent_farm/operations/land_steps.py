@@ -16,7 +16,7 @@ from agent_farm.farm.declared_checks import Check
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.ready_worktrees import refill_later
 from agent_farm.farm.submissions import was_submitted
-from agent_farm.farm.waiting import start_another, start_later
+from agent_farm.farm.waiting import start_later
 from agent_farm.git.divergence import commit_trees
 from agent_farm.landing.train.driving import Came, Checked, Event, Moved, Present, TargetIsRed, drive
 from agent_farm.landing.train.joining import checkout_of
@@ -33,6 +33,7 @@ from agent_farm.operations.landing_queue import (
 )
 from agent_farm.operations.operation import Context
 from agent_farm.operations.send import deliver_all
+from agent_farm.own_process import start_af
 
 _MANY_CORES = 4
 _BEGINS_WITHIN = 30.0  # seconds; a process that has not begun by then never will
@@ -91,7 +92,7 @@ def _note_problem(store: Store, error: AgentFarmError) -> None:
 def leave_to_another(context: Context, store: Store) -> LandingQueue:
     """Under the lock, which the other process takes once it is free."""
     queue = store.update(lambda now: structs.replace(now, left_at=time.time(), problem=()))
-    start_another(context.farm, "land", "--continue")
+    start_af(context.farm.root, "land", "--continue")
     return shown(queue, "running")
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.errors import AgentFarmError, LockTaken
+from agent_farm.own_process import python_argv
 from agent_farm.ports import release_ports, reserve_ports
 from agent_farm.server.address import (
     ServerAddress,
@@ -62,17 +63,6 @@ def ensure_server(root: Path) -> ServerAddress:
     with file_lock(files.start_lock, wait=30):
         address = running_server(root)  # somebody else may have been first
         return address or _start(root, files, os.environ)
-
-
-def python_argv(module: str, *words: str) -> list[str]:
-    """Python on a module of this very copy; nothing in the working directory can stand in for it."""
-    home = str(Path(__file__).parents[2])
-    code = (
-        "import os, sys;"  # after the standard library, before everything that is installed
-        f"sys.path.insert(sys.path.index(os.path.dirname(os.__file__)) + 1, {home!r});"
-        f"from {module} import main; sys.exit(main(sys.argv[1:]))"
-    )
-    return [sys.executable, "-I", "-c", code, *words]
 
 
 def _start(root: Path, files: ServerFiles, environ: Mapping[str, str]) -> ServerAddress:

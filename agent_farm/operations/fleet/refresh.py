@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from agent_farm.disk import is_locked
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Overdue, TimedOut
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.waiting import start_another
 from agent_farm.fleet.book import Book, Machine, Placed, Row, edit_book, read_book
 from agent_farm.fleet.calling import Tell, call
 from agent_farm.git.asking import side_by_side
@@ -26,6 +25,7 @@ from agent_farm.git.git_process import git_deadline
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_checkpoint
 from agent_farm.operations.status import Builders
+from agent_farm.own_process import start_af
 
 PATIENT_SECONDS = 15.0
 QUICK_SECONDS = 1.0
@@ -81,7 +81,7 @@ def refresh_quickly(farm: Farm, hosts: Collection[str] | None = None) -> Book:
         if machine.is_late and (hosts is None or host in hosts) and not is_asked_on(farm, host)
     ]
     if late:
-        start_another(farm, "fleet", "look", *late)
+        start_af(farm.root, "fleet", "look", *late)
     return book
 
 

@@ -13,6 +13,8 @@ from agent_farm.cli.command_table import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "codev").rglob("*.md")])
+MODULE = re.compile(r"`([\w/.-]+\.(?:py|js|css|sh))(?:::[^`]*)?`")
+EXAMPLES = {"agent_farm/runtimes/acme.py", "tests/run.py"}  # of somebody else's repository
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -27,6 +29,19 @@ def test_generated_documents_match_the_code() -> None:
 def test_links_lead_somewhere(document: Path) -> None:
     targets = [target for target in LINK.findall(document.read_text()) if "://" not in target]
     missing = [target for target in targets if not (document.parent / target).exists()]
+    assert missing == []
+
+
+def test_modules_that_documents_name_are_there() -> None:
+    """By the end of their path: `operations/send.py`, or `send.py` where the room was named before it."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [f"/{file}" for file in listed.splitlines()]
+    missing = [
+        f"{document.relative_to(ROOT)} names {name}"
+        for document in DOCUMENTS
+        for name in set(MODULE.findall(document.read_text())) - EXAMPLES
+        if not any(file.endswith(f"/{name}") for file in files)
+    ]
     assert missing == []
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+
+from agent_farm.lean import signal, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _POLL_SECONDS = 0.02
 _GIVE_UP_SECONDS = 5.0  # one that outlives SIGKILL for so long hangs in the kernel

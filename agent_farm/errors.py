@@ -21,7 +21,9 @@ Anything else that reaches `cli/` is a bug and ends with exit code 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class AgentFarmError(Exception):

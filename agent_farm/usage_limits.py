@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 _LOOKED_AT = 10_000  # letters: a program may print a line of any length
 
 
@@ -12,8 +10,12 @@ def limit_in(text: str, words: str) -> str | None:
 
     Of its groups, `until` is the time at which the limit ends, `after` how long that still takes.
     """
+    if not words:
+        return None
+    import re  # as much as all of a hook that says nothing of a limit
+
     said = " ".join(text[:_LOOKED_AT].split())
-    found = re.search(words, said, re.IGNORECASE) if words else None
+    found = re.search(words, said, re.IGNORECASE)
     if found is None:
         return None
     ends = found.groupdict()

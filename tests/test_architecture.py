@@ -26,9 +26,9 @@ ROOMS_OF_FLOOR = {
     "edge": {"engine", "git", "forge", "governor", "ssh", "tmux", "runtimes", "pane", "builders.registry"},
     "value": {
         "", "asked_program", "builders", "clock_jumps", "consent", "descendants", "disk", "documents",
-        "errors", "inside", "launch", "loopback", "own_files", "own_process", "paths", "ports", "printable",
-        "processes", "settings", "settings_document", "settings_file", "settings_keys", "settings_text",
-        "shield", "usage_limits",
+        "errors", "inside", "launch", "lean", "loopback", "own_files", "own_process", "paths", "ports",
+        "printable", "processes", "settings", "settings_document", "settings_file", "settings_keys",
+        "settings_text", "shield", "usage_limits",
     },
 }  # fmt: skip
 HEIGHT = {"door": 5, "operation": 4, "landing": 3, "use case": 2, "edge": 1, "value": 0}
@@ -51,6 +51,7 @@ STDLIB_ONLY = (
     "pane", "governor", "descendants", "usage_limits", "runtimes.demo_agent", "runtimes.external_driver",
     "runtimes.guard", "ssh.bounded_copy",
 )  # fmt: skip
+SEEN_BY_THE_PANE = ("descendants", "lean", "usage_limits")
 # Programs of their own, in a pane or behind a pipe: their standard output is not af's.
 PROGRAMS = (
     "governor.build_shim", "landing.turn_end",
@@ -176,13 +177,13 @@ def test_what_runs_in_a_pane_needs_the_standard_library_alone(place: str) -> Non
 
 
 def test_the_pane_sees_nothing_of_the_package_but_its_own_room() -> None:
-    """And how descendants are ended and a usage limit is known, which need nothing themselves."""
+    """And how descendants are ended and a usage limit is known, which need nothing but what is lean."""
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {name}"
         for module, path in modules().items()
         if room(module) == "pane"
         for line, name in imports(path)
-        if own(name) is not None and room(str(own(name))) not in ("pane", "descendants", "usage_limits")
+        if own(name) is not None and room(str(own(name))) not in ("pane", *SEEN_BY_THE_PANE)
     ]
     assert wrong == []
 

@@ -87,4 +87,4 @@ def forget_secrets(run: RunPaths) -> None:
         path.unlink(missing_ok=True)
     if has_secrets(run):
         with suppress(NotLaunchable, OSError):  # a full disk: doctor tells of it
-            forget_environment(run.directory)
+            forget_environment(str(run.directory))

@@ -13,8 +13,7 @@ import time
 if __name__ == "__main__":  # started as a file: nothing but the standard library is on the path yet
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
-from contextlib import suppress
-
+from agent_farm.lean import suppress
 from agent_farm.pane.journal import TOOLS_TOLD, has_event
 
 _POLL_SECONDS = 0.05

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import NoReturn
 
 from agent_farm.descendants import end_children
+from agent_farm.lean import loads, signal, suppress
 from agent_farm.pane.job import CannotStart, start_job, take_terminal, wait_job
 from agent_farm.pane.journal import current_state, launcher_event, record_event, write_json
 from agent_farm.pane.keeper import GRACE_SECONDS, Keeper
@@ -26,6 +22,11 @@ from agent_farm.pane.pane_terminal import (
 )
 from agent_farm.pane.shell import become_shell
 from agent_farm.pane.signals import HungUp, take_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import NoReturn
 
 
 class Failed(Exception):
@@ -64,8 +65,7 @@ class _Builder:
             self.close("failed", f"the launcher failed: {error!r}", None)
 
     def run(self) -> None:
-        with self.saying_trouble():
-            forget_environment(self.plan.directory)
+        self.on_disk(lambda: forget_environment(self.plan.directory))
         self.record("preparing", "preparing")
         try:
             self.prepare()
@@ -85,7 +85,7 @@ class _Builder:
     def close_unkept(self, status: int) -> None:
         """In the launcher, for a keeper that was killed: the runtime was killed with it."""
         self.require_terminal()
-        if current_state(str(self.plan.directory), self.plan.run) in ("exited", "failed"):
+        if current_state(self.plan.directory, self.plan.run) in ("exited", "failed"):
             return  # it had come that far
         killer = _signal_of(status)
         started = _started_at(self.plan)
@@ -99,22 +99,21 @@ class _Builder:
         if terminal_is_gone():
             raise HungUp(signal.SIGHUP)
 
-    @contextmanager
-    def saying_trouble(self) -> Iterator[None]:
+    def on_disk(self, write: Callable[[], object]) -> None:
         """A disk that takes no record is no reason to end what runs."""
         try:
-            yield
+            write()
         except OSError as error:
             say(f"[agent-farm] not recorded: {error}")
 
     def prepare(self) -> None:
-        if not self.plan.worktree.is_dir():
+        if not os.path.isdir(self.plan.worktree):
             raise Failed(f"the worktree {self.plan.worktree} is gone")
         self.copy()
         if self.plan.setup:
             say(f"[agent-farm] setup: {self.plan.setup}")
             words = (*self.plan.before_setup, "/bin/sh", "-c", self.plan.setup)
-            code, killer = _reading(self.run_job(words, self.plan.worktree.as_posix()))
+            code, killer = _reading(self.run_job(words, self.plan.worktree))
             if code != 0:
                 raise Failed(f"setup was ended by {killer}" if killer else f"setup exited {code}")
 
@@ -122,22 +121,24 @@ class _Builder:
         """Only here a Ctrl-C is meant for the launcher itself."""
         if not self.plan.copies:
             return
+        from pathlib import Path
+
         from agent_farm.pane.copies import copy_files  # with shutil: most builders need neither
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             tell = lambda line: say(f"[agent-farm] {line}")  # noqa: E731
-            for line in copy_files(self.plan.copies, self.plan.worktree, tell=tell):
+            for line in copy_files(self.plan.copies, Path(self.plan.worktree), tell=tell):
                 say(f"[agent-farm] {line}")
                 self.record("copy", None, line)
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def run_runtime(self) -> tuple[int, float]:
-        if not self.plan.cwd.is_dir():
+        if not os.path.isdir(self.plan.cwd):
             raise Failed(f"the directory {self.plan.cwd} is gone")
         begin = time.monotonic()
-        status = self.run_job(self.plan.argv, str(self.plan.cwd), runtime=True)
+        status = self.run_job(self.plan.argv, self.plan.cwd, runtime=True)
         seconds = time.monotonic() - begin
         self.end_jobs()
         return status, seconds
@@ -152,8 +153,7 @@ class _Builder:
                     "keeper": os.getpid(),
                     "runtime": pid,
                 }
-                with self.saying_trouble():
-                    write_json(str(self.plan.directory), "processes.json", processes)
+                self.on_disk(lambda: write_json(self.plan.directory, "processes.json", processes))
                 self.record("started", "working")
 
         try:
@@ -178,7 +178,7 @@ class _Builder:
 
             shutil.rmtree(self.plan.scratch, ignore_errors=True)
             with suppress(OSError):
-                self.plan.scratch.mkdir(0o700)
+                os.mkdir(self.plan.scratch, 0o700)
 
     def write_exit(self, code: int | None, killer: str | None, seconds: float) -> None:
         record = {
@@ -189,13 +189,11 @@ class _Builder:
             "signal": killer,
             "seconds": round(seconds, 3),
         }
-        with self.saying_trouble():
-            write_json(str(self.plan.directory), "exit.json", record)
+        self.on_disk(lambda: write_json(self.plan.directory, "exit.json", record))
 
     def record(self, name: str, state: str | None, reason: str | None = None) -> dict[str, object]:
         event = launcher_event(self.plan.run, name, state, reason)
-        with self.saying_trouble():
-            record_event(str(self.plan.directory), event)
+        self.on_disk(lambda: record_event(self.plan.directory, event))
         return event
 
     def close(self, state: str, reason: str | None, seconds: float | None) -> None:
@@ -216,9 +214,9 @@ class _Builder:
         plan, notice = self.plan, self.plan.notices[name]
         if not notice.is_for(event["state"]):
             return None
-        told = facts(plan.builder, plan.runtime, str(plan.worktree), event)
+        told = facts(plan.builder, plan.runtime, plan.worktree, event)
         env, root = notice.environment(self.env, told), self.env.get("AF_ROOT", "/")
-        return start_detached(notice.argv, env, root, str(plan.directory / f"{name}.log"))
+        return start_detached(notice.argv, env, root, os.path.join(plan.directory, f"{name}.log"))
 
     def _run_at_end(self) -> str | None:
         at_end = self.plan.at_end
@@ -236,29 +234,31 @@ class _Builder:
 
 def _started_at(plan: Plan) -> float | None:
     """When the runtime of this run was started, None when it was not."""
-    file = plan.directory / "processes.json"
-    with suppress(OSError, ValueError, KeyError):
-        if json.loads(file.read_bytes())["run"] == plan.run:
-            return file.stat().st_mtime
+    with suppress(OSError, ValueError, KeyError), open(f"{plan.directory}/processes.json", "rb") as file:
+        if loads(file.read())["run"] == plan.run:
+            return os.fstat(file.fileno()).st_mtime
     return None
 
 
 def _signal_of(status: int) -> str:
     """What ended a keeper; one that was asked to says so by its exit code."""
     code, killer = _reading(status)
-    with suppress(ValueError):
-        return killer or signal.Signals((code or 0) - 128).name
-    return "SIGKILL"
+    return killer or _name_of((code or 0) - 128) or "SIGKILL"
 
 
 def _reading(status: int) -> tuple[int | None, str | None]:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        try:
-            return None, signal.Signals(number).name
-        except ValueError:
-            return None, f"signal {number}"
+        return None, _name_of(number) or f"signal {number}"
     return os.WEXITSTATUS(status), None
+
+
+def _name_of(number: int) -> str | None:
+    from signal import Signals  # with enum, for a run that was killed
+
+    with suppress(ValueError):
+        return Signals(number).name
+    return None
 
 
 def _reason(code: int | None, killer: str | None) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from agent_farm.descendants import lifeline
+from agent_farm.lean import signal, suppress
 from agent_farm.pane.signals import default_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 _TERMINAL = 0
 _POLL_SECONDS = 0.02

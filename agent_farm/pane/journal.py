@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+
+from agent_farm.lean import dumps, loads, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 _EVENTS = "events.jsonl"
 _TAIL = 65536
@@ -42,7 +45,7 @@ def _open(directory: str, name: str) -> int:
 
 
 def _line(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+    return dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
 def digest_of_prompt(text: str) -> str:
@@ -80,7 +83,7 @@ def _newest(descriptor: int) -> Iterator[dict[str, object]]:
     tail = os.pread(descriptor, _TAIL, max(0, size - _TAIL))
     for line in reversed(tail.split(b"\n")):
         try:
-            event = json.loads(line) if line else None
+            event = loads(line) if line else None
         except (ValueError, RecursionError):  # the first line of the tail is cut; or somebody scribbled
             continue
         if isinstance(event, dict):
@@ -105,7 +108,7 @@ def write_json(directory: str, name: str, content: Mapping[str, object]) -> None
     temporary = os.path.join(directory, f".{name}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w") as file:
-        json.dump(content, file)
+        file.write(dumps(content))
         file.flush()
         os.fsync(descriptor)
     os.replace(temporary, path)

@@ -7,14 +7,16 @@ to the launcher (Linux). The launcher becomes the person's shell, so the keeper 
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from typing import NoReturn
 
 from agent_farm.descendants import adopt_orphans, end_children, lifeline
-from agent_farm.pane.signals import HungUp, holding_signals, ignore_signals
+from agent_farm.lean import signal, suppress
+from agent_farm.pane.signals import HungUp, SignalsHeld, ignore_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
 
 GRACE_SECONDS = 2.0
 _KEEPER_SECONDS = 2 * GRACE_SECONDS + 1
@@ -34,7 +36,7 @@ class Keeper:
         """The wait status: 0 when `work` came to its end. Any other: nothing that it left runs any more."""
         adopt_orphans(True)
         launcher, hear_its_end = os.getpid(), lifeline(signal.SIGHUP)
-        with holding_signals():  # none may come while nobody knows the process id
+        with SignalsHeld():  # none may come while nobody knows the process id
             self._pid = os.fork()
             if self._pid == 0:
                 self._keep(launcher, hear_its_end)

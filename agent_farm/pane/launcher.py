@@ -17,18 +17,19 @@ from agent_farm.pane.plain_start import FROM_THE_PANE, start_plainly
 if __name__ == "__main__":  # before anything is loaded that this can do without
     start_plainly(__file__)
 
-from pathlib import Path
-from typing import NoReturn
-
 from agent_farm.pane.builder_run import run_builder
 from agent_farm.pane.launchfile import NotLaunchable, Plan, load_plan
 from agent_farm.pane.pane_terminal import say
 from agent_farm.pane.shell import become_shell
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def main(argv: list[str]) -> None:
     try:
-        plan = load_plan(Path(os.fsdecode(bytes.fromhex(argv[1]))))
+        plan = load_plan(os.fsdecode(bytes.fromhex(argv[1])))
     except (NotLaunchable, ValueError) as error:
         _end(str(error), None)
     if plan.env is None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+import os
 
+from agent_farm.lean import dumps, loads
 from agent_farm.pane.journal import write_json
 from agent_farm.pane.notices import Notice
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any, Literal
+
+    How = Literal["copy", "link", "carry"]
+
 VERSION = 1
-How = Literal["copy", "link", "carry"]
 NOTICES = ("notify", "tell", "check")  # what is started when a state is entered
 
 
@@ -19,80 +23,72 @@ class NotLaunchable(Exception):
     """The message says why nothing can be started from this run directory."""
 
 
-class Copy(NamedTuple):
+class Copy:
     """`link`: to the source, which builders share. `carry`: the target becomes as the source is."""
 
-    source: Path
-    target: Path
-    how: How = "copy"
+    def __init__(self, source: Path, target: Path, how: How = "copy") -> None:
+        self.source = source
+        self.target = target
+        self.how = how
 
 
-class Plan(NamedTuple):
-    directory: Path
-    builder: str
-    run: str
-    runtime: str
-    worktree: Path
-    cwd: Path
-    argv: tuple[str, ...]
-    env: dict[str, str] | None
-    scratch: Path | None
-    copies: tuple[Copy, ...]
-    setup: str | None
-    before_setup: tuple[str, ...]
-    shell: tuple[str, ...]
-    notices: Mapping[str, Notice]
-    at_end: tuple[str, ...]
-    waiting: Path | None
-    start_next: tuple[str, ...]
+class Plan:
+    """Places are as they stand in launch.json; KeyError and TypeError for what is none."""
 
-
-def load_plan(directory: Path) -> Plan:
-    raw = _load(directory / "launch.json")
-    try:
+    def __init__(self, directory: str, raw: dict[str, Any]) -> None:
         following = raw.get("next")
-        return Plan(
-            directory=directory,
-            builder=raw["builder"],
-            run=raw["run"],
-            runtime=raw["runtime"],
-            worktree=Path(raw["worktree"]),
-            cwd=Path(raw["cwd"]),
-            argv=tuple(raw["argv"]),
-            env=raw["env"],
-            scratch=Path(raw["scratch"]) if raw.get("scratch") else None,
-            copies=tuple(
-                Copy(Path(copy["from"]), Path(copy["to"]), copy.get("how", "copy"))
-                for copy in raw.get("copies") or ()
-            ),
-            setup=raw.get("setup"),
-            before_setup=tuple(raw.get("before_setup") or ()),
-            shell=tuple(raw.get("shell") or ("/bin/sh", "-i")),
-            notices={name: one for name in NOTICES if (one := Notice.load(raw.get(name)))},
-            at_end=tuple(raw.get("at_end") or ()),
-            waiting=Path(following["where"]) if following else None,
-            start_next=tuple(following["argv"]) if following else (),
-        )
+        self.directory = directory
+        self.builder: str = raw["builder"]
+        self.run: str = raw["run"]
+        self.runtime: str = raw["runtime"]
+        self.worktree: str = raw["worktree"]
+        self.cwd: str = raw["cwd"]
+        self.argv = tuple[str, ...](raw["argv"])
+        self.env: dict[str, str] | None = raw["env"]
+        self.scratch: str | None = raw.get("scratch") or None
+        self.setup: str | None = raw.get("setup")
+        self.before_setup = tuple[str, ...](raw.get("before_setup") or ())
+        self.shell = tuple[str, ...](raw.get("shell") or ("/bin/sh", "-i"))
+        self.notices = {name: one for name in NOTICES if (one := Notice.load(raw.get(name)))}
+        self.at_end = tuple[str, ...](raw.get("at_end") or ())
+        self.waiting: str | None = following["where"] if following else None
+        self.start_next = tuple[str, ...](following["argv"]) if following else ()
+        self._copies: list[dict[str, Any]] = raw.get("copies") or []
+
+    @property
+    def copies(self) -> list[Copy]:
+        if not self._copies:
+            return []
+        from pathlib import Path  # as much as the rest of a launcher, and most builders have nothing copied
+
+        return [Copy(Path(one["from"]), Path(one["to"]), one.get("how", "copy")) for one in self._copies]
+
+
+def load_plan(directory: str) -> Plan:
+    raw = _load(os.path.join(directory, "launch.json"))
+    try:
+        return Plan(directory, raw)
     except (KeyError, TypeError) as error:
-        raise NotLaunchable(f"{directory / 'launch.json'} lacks {error}") from error
+        raise NotLaunchable(f"{directory}/launch.json lacks {error}") from error
 
 
-def forget_environment(directory: Path) -> None:
+def forget_environment(directory: str) -> None:
     """The values must not stay on disk; everything else stays for the hooks and for `af logs`."""
-    path = directory / "launch.json"
+    path = os.path.join(directory, "launch.json")
     raw = _load(path)
     raw["env"] = None
     try:
-        write_json(str(directory), "launch.json", raw)
+        write_json(directory, "launch.json", raw)
     except OSError:  # a full disk still takes what is shorter than before
         with open(path, "r+") as file:
-            json.dump(raw, file)
+            file.write(dumps(raw))
             file.truncate()
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: str) -> dict[str, Any]:
     try:
-        raw = json.loads(path.read_bytes())
+        with open(path, "rb") as file:
+            raw = loads(file.read())
     except (OSError, ValueError) as error:
         raise NotLaunchable(f"{path} cannot be read: {error}") from error
     if not isinstance(raw, dict) or raw.get("version") != VERSION:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
-class Notice(NamedTuple):
+class Notice:
     """What launch.json says of it: the command, the states it is for, and what it may see.
 
     `env` is what a desktop needs, `names` are variables to take over from the runtime's environment: neither
     the runtime's keys nor its token are for a command that tells a person something.
     """
 
-    argv: tuple[str, ...]
-    on: frozenset[str]
-    env: Mapping[str, str]
-    names: tuple[str, ...]
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.argv = tuple(str(word) for word in raw["argv"])
+        self.on = frozenset[str](raw.get("on") or ())
+        self.env: Mapping[str, str] = raw.get("env") or {}
+        self.names = tuple[str, ...](raw.get("names") or ())
 
     @classmethod
     def load(cls, raw: object) -> Notice | None:
-        if not isinstance(raw, Mapping) or not raw.get("argv"):
-            return None
-        argv = tuple(str(word) for word in raw["argv"])
-        return cls(argv, frozenset(raw.get("on") or ()), raw.get("env") or {}, tuple(raw.get("names") or ()))
+        return cls(raw) if isinstance(raw, dict) and raw.get("argv") else None
 
     def is_for(self, state: object) -> bool:
         return state in self.on

@@ -6,9 +6,13 @@ import os
 import sys
 import termios
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+
+from agent_farm.lean import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 # Leave: scroll region, alternate screen, bracketed paste, mouse and focus reports, application keys,
 # kitty keyboard, colours, hidden cursor.

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import NoReturn
 
+from agent_farm.lean import suppress
 from agent_farm.pane.pane_terminal import say
 from agent_farm.pane.signals import default_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 _LAST_RESORT = ("/bin/sh", "-i")
 
 
-def become_shell(shell: Sequence[str], worktree: Path, env: dict[str, str]) -> NoReturn:
+def become_shell(shell: Sequence[str], worktree: str, env: dict[str, str]) -> NoReturn:
     """In place of this process: the pane's program is then the shell, which tmux and `af` can see."""
-    for directory in (worktree, worktree.parent, Path(env.get("HOME") or "/"), Path("/")):
+    for directory in (worktree, os.path.dirname(worktree), env.get("HOME") or "/", "/"):
         with suppress(OSError):
             os.chdir(directory)
             break

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from agent_farm.lean import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
 
 _ENDINGS = (signal.SIGHUP, signal.SIGTERM)
 # What a terminal sends to its foreground, and what moving the foreground brings about.
@@ -33,14 +34,16 @@ def take_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-@contextmanager
-def holding_signals() -> Iterator[None]:
+class SignalsHeld:
     """What comes meanwhile is heard afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def __enter__(self) -> None:
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 
 def ignore_signals() -> None:

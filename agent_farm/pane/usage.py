@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
+
+from agent_farm.lean import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
 _LARGEST = 32 * 1024 * 1024  # a longer transcript is not read while a hook waits
@@ -43,7 +47,7 @@ def _usage_lines(path: str) -> Iterator[Mapping[str, object]]:
                 return
             for line in file:
                 if b'"usage"' in line or b'"token_count"' in line:
-                    document = json.loads(line)
+                    document = loads(line)
                     if isinstance(document, dict):
                         yield document
     except (OSError, ValueError):

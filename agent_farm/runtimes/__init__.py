@@ -6,13 +6,13 @@ when it is asked for, so that `af --help` pays for none of them. So it is with t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from agent_farm.errors import AgentFarmError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+    from typing import Any
 
     from agent_farm.runtimes.base import RuntimeAdapter as RuntimeAdapter
     from agent_farm.runtimes.claude_code import ClaudeCodeAdapter as ClaudeCodeAdapter

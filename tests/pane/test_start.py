@@ -162,11 +162,15 @@ def test_a_launch_file_that_cannot_be_used_is_said_in_the_pane(stage: Stage, con
     wait_until(lambda: stage.server.panes().panes[SESSION].dead, what="the end")
 
 
-def test_what_stays_with_each_builder_loads_little() -> None:
-    """Two processes of it live as long as a builder does, and it is started twice."""
-    heavy = "{'dataclasses', 'inspect', 'subprocess', 'shutil', 'urllib.request', 'tempfile'}"
+@pytest.mark.parametrize(
+    "program",
+    ["pane.launcher", "pane.report", "runtimes.demo_agent.arguments", "runtimes.demo_agent.demo_pane"],
+)
+def test_what_is_started_with_each_builder_loads_little(program: str) -> None:
+    """Two processes of the launcher live as long as a builder does; a hook calls `report` at each event."""
+    heavy = "{'re', 'enum', 'typing', 'collections', 'contextlib', 'json', 'pathlib', 'subprocess', 'shutil'}"
     code = (
-        f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); import agent_farm.pane.launcher;"
+        f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); import agent_farm.{program};"
         f"print(sorted({heavy} & sys.modules.keys()))"
     )
     done = subprocess.run(

@@ -135,7 +135,7 @@ class Agent:
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(json.dumps({"mcpServers": document}))
         config.chmod(0o600)
-        self.arguments = Arguments(home=HOME, mcp_config=config, permissions="ask")
+        self.arguments = Arguments(home=str(HOME), mcp_config=config, permissions="ask")
         self.conversation = conversation
 
     async def prompt(self, prompt: Any, session_id: str, **more: Any) -> schema.PromptResponse:

@@ -6,17 +6,17 @@ The draft is bytes, so that no text is changed on its way in.
 from __future__ import annotations
 
 import os
-import re
 import select
 import sys
 import termios
 import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
 
 _PASTE_BEGIN, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
-_SEQUENCE = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[^\[])", re.DOTALL)
+_SEQUENCE = rb"(?s)\x1b(\[[0-?]*[ -/]*[@-~]|[^\[])"
 _CTRL_C, _CTRL_D, _CTRL_U, _TAB, _ESC = 0x03, 0x04, 0x15, 0x09, 0x1B
 _ENTER = (0x0D, 0x0A)
 _ERASE = (0x7F, 0x08)
@@ -44,23 +44,23 @@ class InputLine:
         self._descriptor = sys.stdin.fileno()
         self._pending = b""
         self.draft = bytearray()
-        self.sent: deque[bytes] = deque()
+        self.sent = list[bytes]()
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Keys come one by one and unechoed, pastes in brackets; undone at the end."""
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-        before = termios.tcgetattr(self._descriptor)
+        self._before = termios.tcgetattr(self._descriptor)
         raw = termios.tcgetattr(self._descriptor)
         raw[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON)
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
         termios.tcsetattr(self._descriptor, termios.TCSANOW, raw)
         _write("\x1b[?2004h")
-        try:
-            yield
-        finally:
-            _write("\x1b[?2004l")
-            termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _write("\x1b[?2004l")
+        termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
     def say(self, text: str) -> None:
         """A line of output above the input line."""
@@ -115,7 +115,9 @@ class InputLine:
 
     def _take_escape(self) -> None:
         """A cursor key is ignored; Esc may stand alone."""
-        if found := _SEQUENCE.match(self._pending):
+        import re  # as much as the agent itself, and few press such a key
+
+        if found := re.match(_SEQUENCE, self._pending):
             self._pending = self._pending[found.end() :]
         elif select.select([self._descriptor], [], [], _LONE_ESC_SECONDS)[0]:
             self._pending += self._read()

@@ -5,11 +5,12 @@ It is started by path (`python -I -S …/demo_agent/__main__.py`), never importe
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).resolve().parents[3]))  # -I: nothing else finds the package
+    place = os.path.dirname(os.path.realpath(__file__))
+    sys.path.append(os.path.normpath(os.path.join(place, "../../..")))  # -I: nothing else finds the package
 
     from agent_farm.runtimes.demo_agent.arguments import parse_arguments
     from agent_farm.runtimes.demo_agent.conversation import UnknownConversation

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+
+from agent_farm.lean import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _CHOICES = {"mode": ("interactive", "headless"), "--permissions": ("ask", "edit", "all")}
-_PATHS = ("--home", "--prompt-file", "--role-file", "--mcp-config")
+_TEXTS = (
+    "--home", "--prompt-file", "--role-file", "--mcp-config",
+    "--conversation", "--resume", "--model", "--permissions",
+)  # fmt: skip
 _SEVERAL = ("--read", "--keep")
 _KINDS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys((*_PATHS, *_SEVERAL), Path),
-    **dict.fromkeys(("--conversation", "--resume", "--model", "--permissions"), str),
-    "--hook": json.loads,
+    **dict.fromkeys((*_TEXTS, *_SEVERAL), str),
+    "--hook": loads,
 }
 
 
 class Arguments:
     mode = "interactive"
-    home: Path | None = None
-    prompt_file: Path | None = None
-    role_file: Path | None = None
-    mcp_config: Path | None = None
+    home: str | None = None
+    prompt_file: str | None = None
+    role_file: str | None = None
+    mcp_config: str | None = None
     conversation: str | None = None
     resume: str | None = None
     permissions = "edit"
@@ -31,13 +36,16 @@ class Arguments:
 
     def __init__(self, **given: Any) -> None:
         self.hook = list[str]()
-        self.read = list[Path]()
-        self.keep = list[Path]()
+        self.read = list[str]()
+        self.keep = list[str]()
         vars(self).update(given)
 
     @property
     def role(self) -> str:
-        return self.role_file.read_text(encoding="utf-8") if self.role_file else ""
+        if not self.role_file:
+            return ""
+        with open(self.role_file, encoding="utf-8") as file:
+            return file.read()
 
 
 def parse_arguments(words: list[str]) -> Arguments:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
+
+from agent_farm.lean import dumps, loads
 
 
 class UnknownConversation(Exception):
     pass
+
+
+class Leave(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Conversation:
@@ -29,25 +35,27 @@ class Conversation:
         self.heard_bytes += len(content)
         return hashlib.sha256(content).hexdigest()
 
-    def save(self, home: Path | None) -> None:
+    def save(self, home: str | None) -> None:
         if home is None:
             return
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(home, 0o700, exist_ok=True)
         target = _file(home, self.id)
-        temporary = target.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(vars(self)))
-        temporary.replace(target)
+        temporary = f"{target.removesuffix('.json')}.{os.getpid()}.tmp"
+        with open(temporary, "w") as file:
+            file.write(dumps(vars(self)))
+        os.replace(temporary, target)
 
 
-def open_conversation(home: Path | None, new: str | None, resumed: str | None) -> Conversation:
+def open_conversation(home: str | None, new: str | None, resumed: str | None) -> Conversation:
     """A new conversation, or the one to go on with; UnknownConversation when that does not exist."""
     if resumed is None:
         return Conversation(new or os.urandom(16).hex())
-    if home is None or not _file(home, resumed).exists():
+    if home is None or not os.path.exists(_file(home, resumed)):
         raise UnknownConversation(f"no conversation {resumed}")
-    return Conversation(**json.loads(_file(home, resumed).read_text()))
+    with open(_file(home, resumed)) as file:
+        return Conversation(**loads(file.read()))
 
 
-def _file(home: Path, identity: str) -> Path:
+def _file(home: str, identity: str) -> str:
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in identity)
-    return home / f"{safe}.json"
+    return os.path.join(home, f"{safe}.json")

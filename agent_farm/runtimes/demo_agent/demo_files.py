@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 _OURS = re.compile(r"Line \d+(?: about (.+))?")
@@ -45,7 +45,7 @@ def lines_of(target: Path, more: int, topic: str | None) -> list[str]:
     return [*lines, *(f"Line {number}{about}" for number in range(len(lines) + 1, len(lines) + more + 1))]
 
 
-def lies_in(path: Path, places: Sequence[Path]) -> bool:
+def lies_in(path: Path, places: Iterable[Path]) -> bool:
     real = path.resolve()
     return any(real.is_relative_to(place.resolve()) for place in places)
 

@@ -7,8 +7,8 @@ import time
 
 from agent_farm.runtimes.console.reporting import emit
 from agent_farm.runtimes.demo_agent.arguments import Arguments
-from agent_farm.runtimes.demo_agent.conversation import open_conversation
-from agent_farm.runtimes.demo_agent.demo_turn import Leave, Turn, TurnFailed, bytes_of, spending
+from agent_farm.runtimes.demo_agent.conversation import Leave, open_conversation
+from agent_farm.runtimes.demo_agent.demo_turn import Turn, TurnFailed, bytes_of, spending
 
 
 def run_headless(arguments: Arguments) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
-from pathlib import Path
-from types import FrameType
 
+from agent_farm.lean import signal
 from agent_farm.runtimes.console.input_line import EndOfInput, InputLine, Interrupted
 from agent_farm.runtimes.console.reporting import Hooks
-from agent_farm.runtimes.demo_agent.arguments import Arguments
-from agent_farm.runtimes.demo_agent.conversation import open_conversation
-from agent_farm.runtimes.demo_agent.demo_turn import Leave, Turn, TurnFailed, bytes_of, spending
+from agent_farm.runtimes.demo_agent.conversation import Leave, open_conversation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from agent_farm.runtimes.demo_agent.arguments import Arguments
 
 
 def run_interactive(arguments: Arguments) -> int:
@@ -21,7 +24,7 @@ def run_interactive(arguments: Arguments) -> int:
         return 2
     agent = _Agent(arguments)
     signal.signal(signal.SIGTERM, _leave_on_signal)
-    with agent.line.opened():
+    with agent.line:
         return agent.run()
 
 
@@ -36,7 +39,7 @@ class _Agent:
         self._arguments = arguments
         self._conversation = open_conversation(arguments.home, arguments.conversation, arguments.resume)
         self._answered_bytes = 0
-        self._hooks = Hooks(tuple(arguments.hook), self._conversation.id, str(Path.cwd()))
+        self._hooks = Hooks(tuple(arguments.hook), self._conversation.id, os.getcwd())
         self.line = InputLine("demo> ")
 
     def run(self) -> int:
@@ -44,7 +47,9 @@ class _Agent:
         code = 0
         try:
             if self._arguments.prompt_file:
-                self._answer(self._arguments.prompt_file.read_bytes(), edits=not self._arguments.resume)
+                with open(self._arguments.prompt_file, "rb") as file:
+                    prompt = file.read()
+                self._answer(prompt, edits=not self._arguments.resume)
             self._converse()
         except Leave as leave:
             code = leave.code
@@ -71,7 +76,7 @@ class _Agent:
             except Interrupted:
                 self.line.draft.clear()
             while self.line.sent:
-                self._take(self.line.sent.popleft())
+                self._take(self.line.sent.pop(0))
 
     def _take(self, message: bytes) -> None:
         if message.strip() == b"/exit":
@@ -80,6 +85,13 @@ class _Agent:
             self._answer(message, edits=False)
 
     def _answer(self, message: bytes, *, edits: bool) -> None:
+        from agent_farm.runtimes.demo_agent.demo_turn import (  # an agent that waits does without
+            Turn,
+            TurnFailed,
+            bytes_of,
+            spending,
+        )
+
         text = message.decode("utf-8", "surrogateescape")
         digest = self._conversation.remember(text)
         self._conversation.save(self._arguments.home)

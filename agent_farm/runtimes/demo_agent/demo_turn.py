@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_farm.runtimes.demo_agent.arguments import Arguments
-from agent_farm.runtimes.demo_agent.conversation import Conversation
+from agent_farm.runtimes.demo_agent.conversation import Conversation, Leave
 from agent_farm.runtimes.demo_agent.demo_files import (
     Refused,
     commit_file,
@@ -47,12 +47,6 @@ class TurnFailed(Exception):
 
 class McpUnreachable(TurnFailed):
     kind = "mcp-unreachable"
-
-
-class Leave(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class Turn:
@@ -120,7 +114,7 @@ class Turn:
         self.door.step(f"editing {name}")
         self.door.pause(0.1)
         try:
-            if not anywhere and lies_in(self.cwd / name, self.arguments.keep):
+            if not anywhere and lies_in(self.cwd / name, map(Path, self.arguments.keep)):
                 raise Refused(f"{name} is not to be changed")
             target = target_of(self.cwd, name, anywhere=anywhere)
             write_file(target, content(target))
@@ -145,7 +139,7 @@ class Turn:
         self.answer = value
 
     def _read(self, value: str) -> None:
-        places = (self.cwd, *self.arguments.read)
+        places = (self.cwd, *map(Path, self.arguments.read))
         if self.arguments.permissions != "all" and not lies_in(self.cwd / value, places):
             self.door.tool("read", {"path": value}, f"permission denied: {value}", True)
             return

@@ -22,9 +22,9 @@ class McpError(Exception):
         self.unreachable = unreachable
 
 
-def call_tool(config: Path | None, tool: str, arguments: dict[str, object]) -> str:
+def call_tool(config: str | None, tool: str, arguments: dict[str, object]) -> str:
     """The text a tool answers with; McpError otherwise."""
-    servers = json.loads(config.read_text())["mcpServers"] if config else {}
+    servers = json.loads(Path(config).read_text())["mcpServers"] if config else {}
     if not servers:
         raise McpError("no MCP server is configured")
     server = _Server(next(iter(servers.values())))

@@ -24,7 +24,7 @@ def run_interactive(session: Session) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave_on_signal)
     pane = _Pane(session)
-    with pane.line.opened():
+    with pane.line:
         return pane.run()
 
 
@@ -92,7 +92,7 @@ class _Pane:
             except Interrupted:
                 self.line.draft.clear()
             while self.line.sent:
-                self._keep(self.line.sent.popleft())
+                self._keep(self.line.sent.pop(0))
             if self._messages and self._status == "completed":
                 return
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.02
 _GIVE_UP_SECONDS = 5.0  # one that outlives SIGKILL for so long hangs in the kernel
+_FOR_OTHERS = (b"agent_farm.landing.turn_end", b"agent_farm.engine.holder", b"agent_farm.engine.ray_node")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -110,7 +111,8 @@ def is_there(pid: int) -> bool:
 
 
 def stands_alone(pid: int) -> bool:
-    """What was started for others: a tmux server, a farm's server, the checks of a turn that has ended."""
+    """What was started for others: a tmux server, a farm's server, the checks of a turn that has ended, a
+    node of a cluster and who holds the connection to one."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             program, *words = file.read().split(b"\0")
@@ -122,7 +124,7 @@ def stands_alone(pid: int) -> bool:
     return name.startswith(b"python") and any(
         word.endswith(b"/agent_farm/server/supervisor.py")
         or b"from agent_farm.server.serving" in word
-        or word == b"agent_farm.landing.turn_end"
+        or word in _FOR_OTHERS
         for word in words
     )
 

@@ -52,7 +52,7 @@ def working_directories_of_git() -> list[Path]:
     found = []
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
-            if (entry / "comm").read_text().strip() == "git":
+            if (entry / "comm").read_text().strip().partition("-")[0] == "git":  # git-receive-pack, too
                 found.append(Path(os.readlink(entry / "cwd")))
     return found
 

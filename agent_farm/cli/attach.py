@@ -17,6 +17,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.panes import find_panes, require_pane
 from agent_farm.launch import as_command
+from agent_farm.tmux.terminal_kind import terminal_problem
 
 _ORDER = ("waiting", "idle", "limited", "working", "preparing")
 
@@ -56,9 +57,17 @@ def attach_to(record: BuilderRecord, *, read_only: bool = False) -> None:
         argv = server.switch_client_argv(pane.session_id, read_only=read_only)
     else:
         require_terminal(hint=as_command("af", "capture", record.id))
+        _require_known_kind(record.id)
         os.environ.pop("TMUX", None)  # another server's: tmux would refuse to nest
         argv = server.attach_argv(pane.session_id, read_only=read_only)
     os.execvp(argv[0], argv)
+
+
+def _require_known_kind(id: str) -> None:
+    term = os.environ.get("TERM", "")
+    if (why := terminal_problem(term)) is not None:
+        hint = f"TERM=xterm-256color {as_command('af', 'attach', id)}"
+        raise UsageError(f"tmux cannot draw on this terminal: TERM is {term!r:.60}", why=why, hint=hint)
 
 
 def require_attachable(farm: Farm) -> None:

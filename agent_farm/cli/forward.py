@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
@@ -10,6 +11,7 @@ import click
 
 from agent_farm.cli.options import complete_ids, current_farm
 from agent_farm.cli.output import answer, narrate
+from agent_farm.descendants import lifeline
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.calling import address_of
@@ -32,7 +34,9 @@ def forward(id: str, port: int | None) -> None:
     farm = current_farm(tolerant=True)
     host, address, there = _ports(farm, id)
     ports = {_free(port if port and at == 0 else one, port): one for at, one in enumerate(there)}
-    program = subprocess.Popen(forward_argv(address, ports), stdin=subprocess.DEVNULL)
+    program = subprocess.Popen(
+        forward_argv(address, ports), stdin=subprocess.DEVNULL, preexec_fn=lifeline(signal.SIGTERM)
+    )
     try:
         _wait_for(next(iter(ports)), program, host)
         for here, one in ports.items():

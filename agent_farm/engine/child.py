@@ -14,7 +14,8 @@ from agent_farm.asked_program import AskedProgram
 from agent_farm.errors import Overdue, Unreachable
 from agent_farm.own_process import python_argv
 
-_OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID")  # with its keys; no builder sees them
+NAMES = "AF_NODE_VARIABLES"  # of a node: what its user had set, before an engine added its own
+_OF_AN_ENGINE = ("RAY_", "AF_RUN", "AF_BUILDER_ID", NAMES)  # with its keys; no builder sees them
 
 Begun = Callable[["subprocess.Popen[bytes]"], None]
 
@@ -62,7 +63,8 @@ def answer_here(
 
 
 def _clean(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environ.items() if not name.startswith(_OF_AN_ENGINE)}
+    had = environ[NAMES].split(":") if NAMES in environ else environ
+    return {name: environ[name] for name in had if name in environ and not name.startswith(_OF_AN_ENGINE)}
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agent_farm.disk import file_lock, is_locked, make_directory
 from agent_farm.documents import store
+from agent_farm.engine.child import NAMES
 from agent_farm.engine.ray_files import (
     Node,
     node_file,
@@ -70,7 +71,7 @@ def start_member(cluster: str, host: str | None, *, name: str, slots: int, tls: 
 def _start(words: Sequence[str], cluster: str, host: str | None, name: str, slots: int, tls: str) -> Node:
     require_ray()
     _require_no_node()
-    environment = {**os.environ, **ray_environment(tls)}
+    environment = {**os.environ, **ray_environment(tls), NAMES: ":".join(os.environ)}
     place = run_directory() / "r"
     argv = [
         sys.executable, "-I", "-m", "agent_farm.engine.ray_node", *words, *_NO_PORT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,17 +15,22 @@ from agent_farm.git.ignoring import exclude, ignored_files
 from agent_farm.pane.launchfile import Copy
 
 _SUBMODULES = "git submodule update --init --recursive"
+_PATTERN = re.compile(r"[\\*?\[\]!#]")
 _MEANS_SOMETHING = re.compile(r"([\\*?\[\]! #])")
 
 
 class Preparation(Struct, frozen=True):
-    """Names are relative to the checkout at `source`; a directory's ends in a slash."""
+    """Names are relative to the checkout at `source`; a directory's ends in a slash.
+
+    `notes` tell of what is wished for and names nothing.
+    """
 
     source: Path
     copies: tuple[str, ...]
     links: tuple[str, ...]
     carried: tuple[str, ...]
     setup: str | None
+    notes: tuple[str, ...] = ()
 
     def files(self, worktree: Path) -> list[Copy]:
         """Without what is carried: `carried_output.py` knows what of it fits."""
@@ -38,14 +43,26 @@ def preparation_of(farm: Farm, include: Sequence[Request]) -> Preparation:
     patterns = [*farm.settings.items("worktree.copy")]
     for request in include:
         patterns += request.content.splitlines()
-    links = _ignored(farm, farm.settings.items("worktree.link"))
+    wished = {key: farm.settings.items(key) for key in ("worktree.link", "worktree.carry")}
+    links = _ignored(farm, wished["worktree.link"])
     shared = tuple(name for name in links if name.endswith("/"))
     copies = tuple(
         name for name in _ignored(farm, patterns) if name not in links and not name.startswith(shared)
     )
-    output = declared_output(farm, farm.settings.items("worktree.carry"))
+    output = declared_output(farm, wished["worktree.carry"])
     carried = tuple(name for name in output if name not in links and not name.startswith(shared))
-    return Preparation(farm.repository.checkout, copies, links, carried, setup_command(farm))
+    there = {"worktree.link": links, "worktree.carry": output}
+    notes = tuple(note for key, names in there.items() for note in _nothing(key, wished[key], names))
+    return Preparation(farm.repository.checkout, copies, links, carried, setup_command(farm), notes)
+
+
+def _nothing(key: str, wished: Sequence[str], there: Sequence[str]) -> Iterator[str]:
+    """Of plain paths: a pattern may well mean what is not there yet."""
+    found = [f"/{name.rstrip('/')}/" for name in there]
+    for name in wished:
+        plain = name.strip().strip("/")
+        if plain and not _PATTERN.search(plain) and not any(f"/{plain}/" in one for one in found):
+            yield f"{key}: {name!r} is nothing that git ignores here, and brings nothing"
 
 
 def hide_links(farm: Farm, preparation: Preparation) -> None:

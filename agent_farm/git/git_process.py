@@ -244,6 +244,8 @@ def _hint(stderr: str) -> str | None:
         return 'git config --global user.name "…" && git config --global user.email …'
     if "failed to sign" in stderr or "gpg failed" in stderr:
         return "git config --show-origin --get-regexp '^(gpg|commit\\.gpg|user\\.signing)'"
+    if ".lock': File exists" in stderr:
+        return "af doctor"
     if "No space left on device" in stderr or "unable to write file" in stderr:
         return "df -h ."
     return None

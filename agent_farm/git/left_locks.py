@@ -8,7 +8,8 @@ up again holds the lock under which it was begun. They alone are removed.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent_farm.disk import read_plain
@@ -16,16 +17,31 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.paths import WORKTREES_NAME
 from agent_farm.processes import working_directories_of_git
 
+_OF_ONE_CHECKOUT = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")  # all others are of the whole repository
+_LONGEST_PATH = 10_000
 _LONGEST = 100  # bytes of a lock that holds a commit's name
 
 
-def is_git_at_work(checkout: Checkout) -> bool:
-    """Whether a git runs there, which may need its lock. Linux only; elsewhere False."""
+def is_git_at_work(checkout: Checkout, lock: Path) -> bool:
+    """Whether a git runs that may need this lock of that checkout. Linux only; elsewhere False."""
+    if lock.parent == checkout.common_dir and lock.name not in _OF_ONE_CHECKOUT:
+        places = [checkout.common_dir, *_checkouts(checkout.common_dir)]
+        return any(any(map(path.is_relative_to, places)) for path in working_directories_of_git())
     builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
     return any(
         path == checkout.git_dir or (path.is_relative_to(checkout.path) and not path.is_relative_to(builders))
         for path in working_directories_of_git()
     )
+
+
+def _checkouts(common_dir: Path) -> Iterator[Path]:
+    """Where those that share it are, as git has written it down; the main one is beside it."""
+    yield common_dir.parent
+    for file in common_dir.glob("worktrees/*/gitdir"):
+        with suppress(OSError):
+            place = Path(os.fsdecode(read_plain(file, limit=_LONGEST_PATH)).rstrip("\n"))
+            if place.is_absolute():
+                yield place.parent
 
 
 def drop_builders_locks(checkout: Checkout, refs: Sequence[str], *, head: bool) -> None:
@@ -60,7 +76,6 @@ def _holds(lock: Path, text: str) -> bool:
 
 
 def _drop(checkout: Checkout, locks: Sequence[Path]) -> None:
-    left = [lock for lock in locks if os.path.lexists(lock)]
-    if left and not is_git_at_work(checkout):
-        for lock in left:
+    for lock in locks:
+        if os.path.lexists(lock) and not is_git_at_work(checkout, lock):
             lock.unlink(missing_ok=True)

@@ -96,6 +96,7 @@ def preflight(context: Context, order: Spawn, issue: Issue | None = None) -> Pla
         (
             *chosen.notes,
             *_notes(order, start),
+            *preparation.notes,
             *ground.notes,
             *_tool_notes(farm, role, role_text, work),
             *(() if carry else _uncommitted_notes(farm, work)),

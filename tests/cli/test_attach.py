@@ -86,6 +86,16 @@ def test_from_a_plain_terminal(terminal: Terminal, builder: str) -> None:
     assert clients() == []
 
 
+@pytest.mark.parametrize(("term", "why"), [("nonsense", "described"), ("dumb", "cleared")])
+def test_a_terminal_on_which_tmux_cannot_draw(terminal: Terminal, builder: str, term: str, why: str) -> None:
+    terminal.type(f"unset TMUX; TERM={term} {AF} attach {builder}; echo ended=$?")
+    terminal.shows("ended=2")
+    shown = " ".join(terminal.screen().split())
+    assert f"TERM is '{term}'" in shown
+    assert why in shown
+    assert f"TERM=xterm-256color af attach {builder}" in shown
+
+
 def test_without_an_id_the_only_builder_is_meant(terminal: Terminal, builder: str) -> None:
     terminal.type(f"unset TMUX; {AF} attach")
     wait_until(shows_builder(builder), what="a client of the builder's session")

@@ -92,6 +92,22 @@ def test_a_slot_of_no_builder_is_let_go_of(one_there: Farm, plain: Plain) -> Non
     assert hold_slot(one_there, "b", "fleet") == "n1"
 
 
+def test_a_slot_that_nobody_heard_of_is_let_go_of(
+    one_there: Farm, plain: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to `place` was lost after the cluster had held one."""
+
+    def lost(self: Plain, name: str, host: str | None) -> str:
+        self.held[name] = "n1"
+        raise Unreachable("The connection has ended")
+
+    monkeypatch.setattr(Plain, "place", lost)
+    plain.held[slot_name(read_book(one_there), "a")] = "n1"
+    with pytest.raises(Unreachable):
+        hold_slot(one_there, "b", "fleet")
+    assert list(plain.held) == [slot_name(read_book(one_there), "a")]
+
+
 def test_a_restore_that_is_refused_holds_no_slot(one_there: Farm, plain: Plain) -> None:
     book = read_book(one_there)
     with edit_book(one_there) as held:

@@ -36,6 +36,16 @@ def ready(repo: Path) -> list[dict[str, object]]:
     return [json.loads(path.read_text()) for path in (repo / ".builders/.pool").glob("*.ready")]
 
 
+def test_a_path_that_names_nothing_is_told_of(built: Path, af: Af) -> None:
+    names = "node_modules,nod_modules,sub/out,src,*.none"
+    for key in ("worktree.carry", "worktree.link"):
+        assert af("config", "set", "--user", key, names).returncode == 0
+        said = af("spawn", "--dry-run", "--shell", "--runtime", "demo").stderr
+        told = [line for line in said.splitlines() if key in line]
+        assert [line.split("'")[1] for line in told] == ["nod_modules", "src"], said
+        assert af("config", "unset", "--user", key).returncode == 0
+
+
 def test_a_builder_has_it_and_it_is_no_work(built: Path, spawn: Spawn, af: Af) -> None:
     builder = spawn("--shell")
     assert output(builder.worktree) == output(built) != {}

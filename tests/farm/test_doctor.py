@@ -260,6 +260,30 @@ def test_a_lock_that_a_killed_git_left(af: Af, spawn: Spawn, repo: Path) -> None
     assert af("doctor").returncode == 0
 
 
+def test_a_lock_of_all_checkouts_may_be_that_of_a_builders_git(af: Af, spawn: Spawn, repo: Path) -> None:
+    """Refs and configuration are common to all; index and HEAD are not."""
+    builder = spawn().stop()
+    common, own = repo / ".git/packed-refs.lock", repo / ".git/index.lock"
+    for lock in (common, own):
+        lock.touch()
+    working = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=builder.worktree, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        said = af("doctor").stdout
+        assert f"git left {own} behind" in said
+        assert str(common) not in said
+    finally:
+        assert working.stdin is not None
+        working.communicate()
+    own.unlink()
+    refused = af("prune", "--stop", "--discard-commits", builder.id)
+    assert refused.returncode == 1
+    assert "packed-refs.lock" in refused.stderr
+    assert "hint: af doctor" in refused.stderr
+    assert f"git left {common} behind" in af("doctor").stdout
+
+
 def test_a_lock_of_a_git_that_lives_is_its_own(af: Af, repo: Path) -> None:
     """An editor may be open for a commit message: git has closed the file, and still needs it."""
     (repo / ".git/index.lock").touch()

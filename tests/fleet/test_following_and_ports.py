@@ -8,8 +8,11 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import psutil
 import pytest
 
+from agent_farm.ssh.connection import forward_argv
+from agent_farm.ssh.ssh_url import Address
 from tests.conftest import Af
 from tests.fleet.machines import Node
 from tests.fleet.test_fleet import ok, shown, spawned
@@ -69,6 +72,23 @@ def test_a_port_here_goes_to_its_port_there(af: Af, big: Node, repo: Path, tmp_p
     assert _read(f"{address}/hello.txt") is None
     here = ok(af, "spawn", "--runtime", "demo", "--shell").strip()
     assert f"{here} is on this machine" in af("forward", here).stderr
+
+
+def test_killed_it_leaves_no_ssh(af: Af, big: Node, repo: Path) -> None:
+    id = spawned(af, "--shell")
+    with begun(repo, "forward", id) as passing:
+        assert passing.stdout
+        address = passing.stdout.readline().split()[0]
+        (ssh,) = psutil.Process(passing.pid).children()
+        passing.kill()
+    wait_until(lambda: not ssh.is_running(), what="the end of its ssh")
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address, timeout=5)
+
+
+def test_ports_are_those_of_loopback_alone() -> None:
+    argv = forward_argv(Address("big"), {4000: 4001})
+    assert "127.0.0.1:4000:127.0.0.1:4001" in argv
 
 
 def _read(address: str) -> str | None:

@@ -81,8 +81,8 @@ def check_git_locks(farm: Farm) -> Iterator[Finding]:
         if not is_locked(farm.paths.builder_lock(record.id))
     ]
     for git_dir, tree in places:
-        left = [lock for name in _GIT_LOCKS if os.path.lexists(lock := git_dir / name)]
-        if left and not is_git_at_work(Checkout(tree, git_dir, farm.repository.common_dir)):
-            for lock in left:
+        checkout = Checkout(tree, git_dir, farm.repository.common_dir)
+        for lock in (git_dir / name for name in _GIT_LOCKS):
+            if os.path.lexists(lock) and not is_git_at_work(checkout, lock):
                 what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
                 yield Finding("problem", what, as_command("rm", lock))

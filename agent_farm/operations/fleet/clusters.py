@@ -95,17 +95,17 @@ def fleet_up(context: Context, request: FleetUp) -> ClusterUp:
     farm = context.farm
     known = read_book(farm).cluster
     node = running_node()
-    if (
-        known
-        and (node is None or node.cluster != known.address)
-        and request.cluster not in (None, known.address)
-    ):
-        raise UsageError(f"This farm uses the cluster at {known.address}", hint="af fleet down")
+    wanted = request.cluster or (
+        f"{request.host or LOOPBACK}:{request.port}" if request.host or node is None else node.cluster
+    )
+    if known and known.address != wanted:
+        raise UsageError(
+            f"This farm uses the cluster at {known.address}",
+            why="Builders there are reached through it.",
+            hint="af fleet down",
+        )
     if node is None:
         node = _start(request)
-    wanted = request.cluster or (
-        f"{request.host or LOOPBACK}:{request.port}" if request.host else node.cluster
-    )
     if node.cluster != wanted:
         raise UsageError(f"A node of the cluster at {node.cluster} runs here", hint="af fleet down")
     rooms = Held(node.cluster, node.tls).capacity()

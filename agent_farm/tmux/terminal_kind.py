@@ -1,0 +1,25 @@
+"""Whether tmux can draw on a terminal of that kind: it says so itself only in the words of a library."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+_SECONDS = 5.0
+_NEEDED = ("clear", "cup")
+
+
+def terminal_problem(term: str) -> str | None:
+    """Why not; None also where nothing here can tell."""
+    try:
+        found = subprocess.run(
+            ["infocmp", "-1", "--", term or "unknown"],
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    if found.returncode:
+        return "No terminal of that name is described on this machine."
+    if not all(re.search(rf"^\s+{name}=", found.stdout, re.MULTILINE) for name in _NEEDED):
+        return "It can neither be cleared nor move its cursor."
+    return None

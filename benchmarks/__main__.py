@@ -6,15 +6,16 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-_NOT_BENCHMARKS = ("__init__", "__main__", "chart", "stage")
+_NOT_BENCHMARKS = ("__init__", "__main__", "chart", "contest_functions", "stage")
+BENCHMARKS = sorted(
+    file.stem for file in Path(__file__).parent.glob("*.py") if file.stem not in _NOT_BENCHMARKS
+)
 
 
 def main() -> None:
-    here = Path(__file__).parent
-    known = sorted(file.stem for file in here.glob("*.py") if file.stem not in _NOT_BENCHMARKS)
-    for name in sys.argv[1:] or known:
-        if name not in known:
-            sys.exit(f"No benchmark {name}; there are: {', '.join(known)}")
+    for name in sys.argv[1:] or BENCHMARKS:
+        if name not in BENCHMARKS:
+            sys.exit(f"No benchmark {name}; there are: {', '.join(BENCHMARKS)}")
         print(f"\n{name}")
         import_module(f"benchmarks.{name}").main()
 

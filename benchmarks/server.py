@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 
-from benchmarks.stage import AF, Stage, show, stage
+from benchmarks.stage import AF, Stage, settle, show, stage
 
 ROUNDS = 12
 ENSURE = (
     "import sys, time; from pathlib import Path;"
-    "from agent_farm.server import sockets; from agent_farm.sessions import butlers;"
+    "from agent_farm import loopback; from agent_farm.sessions import butlers;"
     "from agent_farm.server.launching import ensure_server; root = Path(sys.argv[1]);"
     "begin = time.perf_counter(); ensure_server(root); print(time.perf_counter() - begin)"
 )
@@ -56,8 +56,7 @@ def _spawn(on: Stage, number: int, *, server: bool) -> float:
     spent = time.perf_counter() - begin
     if done.returncode:
         sys.exit(done.stderr.decode())
-    ids = [path.name for path in (on.repository / ".builders").iterdir()]
-    on.run(AF, "wait", *ids, "--timeout", "60")
+    settle(on)
     return spent
 
 

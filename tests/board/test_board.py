@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -13,17 +12,12 @@ from tests.cli.test_attach import AF, Terminal, builder, clients, terminal, tmux
 from tests.conftest import Af
 from tests.gitrepo import git
 from tests.landing.test_pull_requests import made
+from tests.operations.test_costs import spawned
 from tests.waiting import wait_until
 
 __all__ = ["builder", "terminal"]  # fixtures
 
 pytestmark = pytest.mark.slow
-
-
-def spawned(af: Af, text: str) -> str:
-    id = json.loads(af("spawn", "--runtime", "demo", text, "--json").stdout)["builder"]["id"]
-    assert af("wait", id, "--timeout", "300").returncode == 0
-    return str(id)
 
 
 def resize(columns: int, rows: int) -> None:

@@ -6,7 +6,18 @@ import json
 import uuid
 from typing import Any
 
-from tests.fake_api.script import USAGE_CACHED, USAGE_IN, USAGE_OUT, Asked, Call, Say, Tool, decide, flat
+from tests.fake_api.script import (
+    USAGE_CACHED,
+    USAGE_IN,
+    USAGE_OUT,
+    Asked,
+    Call,
+    Say,
+    Tool,
+    decide,
+    flat,
+    openai_error,
+)
 
 _USAGE = {
     "prompt_tokens": USAGE_IN,
@@ -18,7 +29,7 @@ _USAGE = {
 
 def answer(handler: Any, body: dict[str, Any]) -> None:
     asked = _asked(body)
-    if handler.held_or_failed(asked.prompt, asked.result, _error):
+    if handler.held_or_failed(asked.prompt, asked.result, openai_error):
         return
     action = decide(asked)
     head = {"id": "chatcmpl-" + uuid.uuid4().hex[:16], "created": 1, "model": body.get("model", "fake")}
@@ -62,8 +73,3 @@ def _asked(body: dict[str, Any]) -> Asked:
         elif message["role"] == "user":
             break
     return Asked(prompts[-1] if prompts else "", len(prompts), tools, result, results)
-
-
-def _error(code: int) -> dict[str, Any]:
-    kind = "server_error" if code >= 500 else "invalid_request_error"
-    return {"error": {"message": f"fake error {code}", "type": kind, "code": "fake"}}

@@ -19,6 +19,7 @@ from tests.fake_api.script import (
     directives,
     flat,
     is_missing_mcp,
+    openai_error,
     what_follows,
 )
 
@@ -32,7 +33,7 @@ def answer(handler: Any, body: dict[str, Any]) -> None:
         if item.get("type") == "additional_tools":  # newer models: the tools travel inside the input
             offered += item.get("tools") or []
     asked = _asked(given, offered)
-    if handler.held_or_failed(asked.prompt, asked.result, _error, _limit):
+    if handler.held_or_failed(asked.prompt, asked.result, openai_error, _limit):
         return
     item = _item(_action(asked, given, offered), given, offered)
     response = _response(body, item)
@@ -226,8 +227,3 @@ def _limit(seconds: int) -> tuple[dict[str, Any], dict[str, str]]:
     error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", **ends}
     go = {"type": "GoUsageLimitError", "metadata": {"workspace": "w", "limitName": "5 hour"}}
     return {"error": error, **go}, {"retry-after": str(seconds)}
-
-
-def _error(code: int) -> dict[str, Any]:
-    kind = "server_error" if code >= 500 else "invalid_request_error"
-    return {"error": {"message": f"fake error {code}", "type": kind, "code": "fake"}}

@@ -176,3 +176,8 @@ def _of_a_server(asked: Asked, name: str) -> Tool | None:
 
 def _no_tool(asked: Asked, name: str) -> Say:
     return Say(f"NO-{name}-TOOL offered=" + ",".join(sorted(tool.name for tool in asked.tools))[:600])
+
+
+def openai_error(code: int) -> dict[str, Any]:
+    kind = "server_error" if code >= 500 else "invalid_request_error"
+    return {"error": {"message": f"fake error {code}", "type": kind, "code": "fake"}}

@@ -13,21 +13,16 @@ from agent_farm.server.launching import running_server
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
 from tests.farm.stopping import killed, number_of
-from tests.fleet.machines import Machines, Node
+from tests.fleet.machines import Node
 from tests.fleet.test_checkpoints import kept, worktree
 from tests.fleet.test_fleet import ok, shown, spawned
-from tests.fleet.test_lost_machines import kill, leave_work, runtimes, wait_for_loss
+from tests.fleet.test_lost_machines import kill, leave_work, other, runtimes, wait_for_loss
 from tests.gitrepo import git
 from tests.waiting import wait_until
 
+__all__ = ["other"]  # a fixture
+
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def other(machines: Machines, big: Node, af: Af) -> Node:
-    node = machines("other")
-    ok(af, "fleet", "add", "ssh://other")
-    return node
 
 
 def test_the_server_brings_it_home(af: Af, big: Node, repo: Path) -> None:

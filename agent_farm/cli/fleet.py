@@ -22,9 +22,11 @@ from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
 from agent_farm.operations.fleet.checkpoint import AtHome, Checkpointed
 from agent_farm.operations.fleet.clusters import ClusterUp, FleetDown, Joined
+from agent_farm.operations.fleet.draining import Drained, Marked, Moved, Stays
 from agent_farm.operations.fleet.following import ask_on, follow_machines
 from agent_farm.operations.fleet.machines import ClusterShown, Fleet, FleetLeft
 from agent_farm.operations.for_home.answered import answered, place_of, view_pane
+from agent_farm.operations.for_home.copies import AT_WORK
 from agent_farm.tmux.way_back import show_way_back
 
 _LONGEST_TOKEN = 10_000
@@ -33,8 +35,9 @@ _LONGEST_TOKEN = 10_000
 def _show(found: Fleet) -> None:
     for one in found.machines:
         count = f"{one.builders} builder{'s' * (one.builders != 1)}"
+        drains = "draining; " * one.draining
         how = f"cannot be asked: {one.problem}" if one.problem else f"{one.git}, Python {one.python}"
-        answer(printable(f"{one.host:<16} {count:<12} {how}"))
+        answer(printable(f"{one.host:<16} {count:<12} {drains}{how}"))
         narrate(printable(f"  {one.address}, in {one.place}"))
         for id, ref in one.left.items():
             answer(f"  {id} was placed elsewhere since; what it had there is {ref}")
@@ -55,7 +58,8 @@ def _show_cluster(cluster: ClusterShown) -> None:
 
 def _show_rooms(rooms: Sequence[Room]) -> None:
     for room in rooms:
-        answer(printable(f"  {room.host:<16} {room.taken} of {room.slots} slots taken"))
+        drains = ", draining" * room.draining
+        answer(printable(f"  {room.host:<16} {room.taken} of {room.slots} slots taken{drains}"))
 
 
 def _show_up(up: ClusterUp) -> None:
@@ -96,6 +100,25 @@ def _show_left(found: FleetLeft) -> None:
         narrate(f"{id} is no more known here.")
     for branch in found.branches:
         narrate(f"{branch} stays.")
+
+
+def _show_drained(part: Marked | Moved | Stays) -> None:
+    if isinstance(part, Marked):
+        answer(f"{part.host} {'takes no new builder' if part.draining else 'takes builders again'}")
+    elif isinstance(part, Moved):
+        answer(f"{part.id} is on {part.on}{', interrupted' * part.interrupted}")
+    else:
+        answer(f"{part.id} stays, {part.state}")
+
+
+def _conclude_drained(found: Drained) -> None:
+    again = ["af", "fleet", "drain", found.host]
+    if found.draining and not found.stay and not found.failed:
+        narrate_hint(as_command("af", "fleet", "remove", found.host))
+    elif any(one.state in AT_WORK for one in found.stay):
+        narrate("Who is in the middle of a turn stays until it ends; --interrupt cuts it short.")
+    elif found.stay:
+        narrate_hint(as_command(*again, "--move"))
 
 
 def _show_checkpoint(one: AtHome) -> None:
@@ -186,6 +209,12 @@ fleet = click.Group(
             Way("fleet_remove", _show_left),
             name="remove",
             complete={"host": complete_machines},
+        ),
+        "drain": command_of(
+            Way("fleet_drain", _show_drained, _conclude_drained),
+            name="drain",
+            metavars={"on": "HOST"},
+            complete={"host": complete_machines, "on": complete_machines},
         ),
         "up": command_of(
             Way("fleet_up", _show_up, build=_with_token),

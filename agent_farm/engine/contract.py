@@ -25,10 +25,15 @@ class Room(Struct, frozen=True):
     host: str
     slots: int
     taken: int
+    draining: bool = False
 
     @property
     def free(self) -> int:
-        return max(0, self.slots - self.taken)
+        return 0 if self.draining else max(0, self.slots - self.taken)
+
+    def __str__(self) -> str:
+        taken = f" {self.taken}/{self.slots}" if self.slots < NO_LIMIT else ""
+        return f"{self.host}{taken}{' draining' * self.draining}"
 
 
 class Engine(Protocol):
@@ -43,6 +48,15 @@ class Engine(Protocol):
 
     def release(self, name: str) -> None:
         """Nothing where it holds none."""
+        ...
+
+    def drain(self, name: str, host: str) -> None:
+        """It takes no new slot, as long as anybody says so, each under a name; those that it holds stay.
+        NotFound for a machine that there is not. One that dies and comes back is still draining."""
+        ...
+
+    def undrain(self, name: str, host: str) -> None:
+        """Nothing where that name has not said so."""
         ...
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:

@@ -45,6 +45,12 @@ class Held(Struct, frozen=True):
     def release(self, name: str) -> None:
         self._ask(Question("release", name))
 
+    def drain(self, name: str, host: str) -> None:
+        self._ask(Question("drain", name, host))
+
+    def undrain(self, name: str, host: str) -> None:
+        self._ask(Question("undrain", name, host))
+
     def places(self) -> dict[str, str | None]:
         return self._ask(Question("places")).places
 

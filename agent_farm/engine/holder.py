@@ -79,6 +79,9 @@ class Holder:
         if asked.do == "release":
             with self._places:  # after a place that somebody has not waited for
                 engine.release(asked.name)
+        elif asked.do in ("drain", "undrain"):
+            assert asked.host
+            (engine.drain if asked.do == "drain" else engine.undrain)(asked.name, asked.host)
         elif asked.do == "places":
             return Said(places=engine.places())
         elif asked.do == "call":

@@ -21,7 +21,7 @@ _PART = 1 << 20
 
 
 class Question(Struct, frozen=True):
-    do: Literal["capacity", "place", "release", "call", "places", "end"]
+    do: Literal["capacity", "place", "release", "call", "places", "drain", "undrain", "end"]
     name: str = ""
     host: str | None = None
     data: bytes = b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSet
 from dataclasses import dataclass, field
 
 from agent_farm.engine.contract import NO_LIMIT, NoRoom, Room
@@ -19,14 +19,19 @@ class PlainMachine:
 
 @dataclass(frozen=True)
 class Plain:
-    """`held`: which name has a slot on which machine. Whoever has made this keeps it."""
+    """`held`: which name has a slot on which machine; `drained`: who drains which. Whoever has made this
+    keeps both."""
 
     machines: Mapping[str, PlainMachine]
     held: MutableMapping[str, str] = field(default_factory=dict)
+    drained: MutableSet[tuple[str, str]] = field(default_factory=set)
 
     def capacity(self) -> tuple[Room, ...]:
         taken = list(self.held.values())
-        return tuple(Room(host, one.slots, taken.count(host)) for host, one in self.machines.items())
+        draining = {host for host, _ in self.drained}
+        return tuple(
+            Room(host, one.slots, taken.count(host), host in draining) for host, one in self.machines.items()
+        )
 
     def place(self, name: str, host: str | None) -> str:
         if host is not None:
@@ -37,6 +42,13 @@ class Plain:
 
     def release(self, name: str) -> None:
         self.held.pop(name, None)
+
+    def drain(self, name: str, host: str) -> None:
+        self._machine(host)
+        self.drained.add((host, name))
+
+    def undrain(self, name: str, host: str) -> None:
+        self.drained.discard((host, name))
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
         ask = self._machine(host).ask
@@ -61,7 +73,7 @@ def choose(rooms: tuple[Room, ...], host: str | None, now: str | None) -> str:
         raise NoRoom(f"It is on {now} already")
     best = max(known, key=lambda room: (room.free, -room.taken), default=None)
     if best is None or not best.free:
-        full = ", ".join(f"{room.host} {room.taken}/{room.slots}" for room in known[:10])
+        full = ", ".join(map(str, known[:10]))
         raise NoRoom(
             f"No room on {host or 'the fleet'}", why=full or "It has no machine.", hint="af fleet status"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError
+from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list, _internal_kv_put
 from ray.util import get_placement_group, placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -21,6 +22,7 @@ from agent_farm.errors import NotFound, Overdue, Unreachable, there_are
 
 _NAMESPACE = "agent-farm"
 _NODE = "ray.io/node-id"
+_DRAINING = "agent-farm-draining/"
 _AGENT_SECONDS = 60.0
 _PLACE_SECONDS = 20.0
 _LOOK_SECONDS = 0.5
@@ -41,9 +43,14 @@ class RayEngine:
         self._make: Any = ray.remote(NodeAgent)
 
     def capacity(self) -> tuple[Room, ...]:
-        taken = list(self._held().values())
+        taken, draining = list(self._held().values()), self._draining()
         rooms = (
-            Room(host, int(node["Resources"].get("builder", 0)), taken.count(node["NodeID"]))
+            Room(
+                host,
+                int(node["Resources"].get("builder", 0)),
+                taken.count(node["NodeID"]),
+                host in draining,
+            )
             for host, node in self._nodes().items()
         )
         return tuple(room for room in rooms if room.slots or room.taken)
@@ -53,8 +60,8 @@ class RayEngine:
         full: set[str] = set()
         while True:
             nodes = self._nodes()
-            if host is not None and host not in nodes:
-                raise NotFound(f"No machine {host}", why=there_are(host, sorted(nodes)))
+            if host is not None:
+                _require(nodes, host)
             now = self._held().get(name)
             if now is not None and not _node_of(nodes, now):
                 self.release(name)
@@ -77,6 +84,18 @@ class RayEngine:
     def release(self, name: str) -> None:
         if name in self._held():
             remove_placement_group(get_placement_group(name))
+
+    def drain(self, name: str, host: str) -> None:
+        """Ray's own draining of a node cannot be taken back, and ends what runs there."""
+        _require(self._nodes(), host)
+        _internal_kv_put(f"{_DRAINING}{host}/{name}", b"", namespace=_NAMESPACE)
+
+    def undrain(self, name: str, host: str) -> None:
+        _internal_kv_del(f"{_DRAINING}{host}/{name}", namespace=_NAMESPACE)
+
+    def _draining(self) -> set[str]:
+        keys = _internal_kv_list(_DRAINING, namespace=_NAMESPACE)
+        return {key.decode().removeprefix(_DRAINING).partition("/")[0] for key in keys}
 
     def places(self) -> dict[str, str | None]:
         nodes = self._nodes()
@@ -143,6 +162,11 @@ class RayEngine:
             for one in placement_group_table().values()
             if one["state"] not in _GONE and one["name"]
         }
+
+
+def _require(nodes: dict[str, dict[str, Any]], host: str) -> None:
+    if host not in nodes:
+        raise NotFound(f"No machine {host}", why=there_are(host, sorted(nodes)))
 
 
 def _node_of(nodes: dict[str, dict[str, Any]], id: str) -> str | None:

@@ -35,7 +35,8 @@ _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 class Machine(Struct, frozen=True):
     """`program` is `af` there, `place` the farm there. `problem` is why the last look failed, `seen_at` when
     one did not; since `silent_since` each has, `misses` of them, at `missed_at` the last one. `is_late`:
-    somebody looked since, and could not wait for the answer. `pushed` are the bases as it knows them."""
+    somebody looked since, and could not wait for the answer. `pushed` are the bases as it knows them. A
+    machine that is `draining` takes no new builder."""
 
     address: str
     program: Place
@@ -47,6 +48,7 @@ class Machine(Struct, frozen=True):
     misses: int = 0
     is_late: bool = False
     pushed: dict[str, ObjectName] = field(default_factory=dict)
+    draining: bool = False
 
 
 class Row(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.status import ALIVE, State
+from agent_farm.builders.status import ALIVE
 from agent_farm.errors import AgentFarmError, DamagedFile, UsageError
 from agent_farm.farm.ending import end_processes
 from agent_farm.farm.farm import Farm
@@ -84,14 +84,14 @@ def forget(farm: Farm, record: BuilderRecord) -> Forgotten | None:
 
 
 def stop_running(
-    farm: Farm, ids: Sequence[str], reason: str, *, only: State | None = None
+    farm: Farm, ids: Sequence[str], reason: str, *, only: str | None = None
 ) -> Iterator[tuple[str, str | AgentFarmError]]:
     """The id of each that ended, or why it did not. With `only` refused when in another state by now."""
     return each_held(farm, ids, lambda records: _end(farm, records, reason, only))
 
 
 def _end(
-    farm: Farm, records: Mapping[str, BuilderRecord], reason: str, only: State | None
+    farm: Farm, records: Mapping[str, BuilderRecord], reason: str, only: str | None
 ) -> dict[str, str | AgentFarmError]:
     panes = find_panes(records.values())
     statuses = read_statuses(farm, records.values(), panes)

@@ -54,6 +54,7 @@ _VERBS: dict[str, tuple[str, ...]] = {
     "farms": ("farms",),
     "fleet.machines": ("fleet_add", "fleet_status", "fleet_remove"),
     "fleet.checkpoint": ("fleet_checkpoint",),
+    "fleet.draining": ("fleet_drain",),
     "fleet.clusters": ("fleet_up", "fleet_join", "fleet_down"),
     "from_builders": ("report", "ask_architect"),
     "trigger": ("trigger", "tick"),

@@ -45,6 +45,30 @@ def _slots_are_held_until_they_are_released(under: Under) -> None:
     assert engine.places() == {}
 
 
+def _a_machine_that_drains_takes_nothing_new(under: Under) -> None:
+    engine = under.engine
+    engine.place("f/a", "n1")
+    for name in ("f", "g"):
+        engine.drain(name, "n1")
+        engine.drain(name, "n1")
+    assert {room.host: (room.taken, room.free, room.draining) for room in engine.capacity()} == {
+        "n1": (1, 0, True),
+        "n2": (0, 2, False),
+    }
+    assert engine.place("f/a", "n1") == "n1", "what it holds stays"
+    assert engine.place("f/b", None) == "n2"
+    engine.undrain("f", "n1")
+    with pytest.raises(NoRoom, match="No room on n1"):
+        engine.place("f/c", "n1")
+    engine.undrain("g", "n1")
+    engine.undrain("g", "n1")
+    assert engine.place("f/c", "n1") == "n1"
+    with pytest.raises(NotFound):
+        engine.drain("f", "n3")
+    for name in "abc":
+        engine.release(f"f/{name}")
+
+
 def _a_call_is_answered_line_by_line(under: Under) -> None:
     lines = [json.loads(line) for line in list(under.engine.call("n2", b"{}", seconds=120))[1:]]
     assert [line["error"]["what"] for line in lines] == ["This is no call of an af"]
@@ -80,6 +104,7 @@ def test_what_an_engine_promises(under: Under) -> None:
     """In one test: a cluster takes long to start, and each leaves it as it was but the last."""
     for check in (
         _slots_are_held_until_they_are_released,
+        _a_machine_that_drains_takes_nothing_new,
         _a_call_is_answered_line_by_line,
         _a_call_to_nobody,
         _a_call_that_takes_too_long_is_ended_there,

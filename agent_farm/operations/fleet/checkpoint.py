@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -67,12 +67,12 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
             yield Failure.of(id, AgentFarmError(what, why=one.sentence, hint=one.hint))
 
 
-def bring_home(farm: Farm, book: Book) -> Came:
-    """The commit of each builder's checkpoint by now, or why there is no new one."""
+def bring_home(farm: Farm, book: Book, only: str | None = None) -> Came:
+    """The commit of each builder's checkpoint by now, or why there is no new one; of one machine alone."""
     hosts = {
         host
         for host, machine in book.machines.items()
-        if machine.problem is None and not is_of_cluster(machine)
+        if machine.problem is None and not is_of_cluster(machine) and only in (None, host)
     }
     work = {host: ids for host in sorted(hosts) if (ids := _wanted(book, host))}
     answers = side_by_side(
@@ -91,21 +91,39 @@ def _wanted(book: Book, host: str) -> list[str]:
 
 def _from_machine(farm: Farm, book: Book, host: str, ids: list[str]) -> Came:
     """Of those that are still there by now: another one may have placed some elsewhere meanwhile."""
-    with file_lock(farm.paths.locks / f"fleet-checkpoint-{host}.lock", wait=_SECONDS):
+    with checkpoint_lock(farm, host):
         book, at = read_book(farm), time.time()
         wanted = _wanted(book, host)
         ids = [id for id in ids if id in wanted]
         if not ids:
             return {}
         answer = answer_of(Copies, call(book, host, "checkpoint", {"ids": ids}, seconds=_SECONDS), host)
-        made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
-        came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
-        came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
-        refs = _destinations(book, host, made)
-        new = {id: commit for id, commit in made.items() if commit_at(farm.repository, refs[id]) != commit}
-        came |= {id: commit for id, commit in made.items() if id not in new}
-        came |= _fetch(farm, book, host, new, refs)
-        _write_down(farm, host, came, at)
+        return _take(farm, book, host, ids, answer, at)
+
+
+def checkpoint_lock(farm: Farm, host: str) -> AbstractContextManager[int]:
+    return file_lock(farm.paths.locks / f"fleet-checkpoint-{host}.lock", wait=_SECONDS)
+
+
+def take_over(farm: Farm, book: Book, host: str, id: str, *, interrupt: bool) -> str:
+    """The commit of all it had when it was ended there, for another machine. Called under the lock."""
+    at, asked = time.time(), {"id": id, "interrupt": interrupt}
+    answer = answer_of(Copies, call(book, host, "hand_over", asked, seconds=_SECONDS), host)
+    found = _take(farm, book, host, [id], answer, at)[id]
+    if isinstance(found, AgentFarmError):
+        raise found
+    return found
+
+
+def _take(farm: Farm, book: Book, host: str, ids: list[str], answer: Copies, at: float) -> Came:
+    made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
+    came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
+    came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
+    refs = _destinations(book, host, made)
+    new = {id: commit for id, commit in made.items() if commit_at(farm.repository, refs[id]) != commit}
+    came |= {id: commit for id, commit in made.items() if id not in new}
+    came |= _fetch(farm, book, host, new, refs)
+    _write_down(farm, host, came, at)
     return came
 
 

@@ -25,6 +25,7 @@ def hold_slot(farm: Farm, id: str, host: str) -> str:
     """That machine, or for `fleet` one of the cluster with room; without a cluster the one over ssh with
     least builders. Called under `names_lock`."""
     book = read_book(farm)
+    require_not_draining(book, host)
     if host in book.machines and not is_of_cluster(book.machines[host]):
         return host
     if book.cluster is None:
@@ -35,12 +36,19 @@ def hold_slot(farm: Farm, id: str, host: str) -> str:
     engine, name = engine_of(book.cluster), slot_name(book, id)
     try:
         chosen = engine.place(name, None if host == FLEET else host)
-        _take_in(farm, chosen)
+        take_in(farm, chosen)
     except BaseException:  # an answer that was lost may have held one, too
         with suppress(AgentFarmError):
             engine.release(name)
         raise
     return chosen
+
+
+def require_not_draining(book: Book, host: str) -> None:
+    if host in book.machines and book.machines[host].draining:
+        raise NoRoom(
+            f"{host} is draining", why="It takes no new builder.", hint=f"af fleet drain {host} --undo"
+        )
 
 
 def names_lock(farm: Farm, *, wait: float | None = None) -> AbstractContextManager[int]:
@@ -66,14 +74,19 @@ def hold_again(book: Book) -> None:
         if held.get(name) != host:
             with suppress(NoRoom, NotFound):
                 engine.place(name, host)
+    for host in clustered:
+        if book.machines[host].draining:
+            with suppress(NotFound):
+                engine.drain(book.farm, host)
 
 
 def _over_ssh(book: Book) -> Plain:
     machines = {host: PlainMachine() for host, one in book.machines.items() if not is_of_cluster(one)}
-    return Plain(machines, {id: placed.host for id, placed in book.builders.items()})
+    drained = {(host, book.farm) for host, one in book.machines.items() if one.draining}
+    return Plain(machines, {id: placed.host for id, placed in book.builders.items()}, drained)
 
 
-def _take_in(farm: Farm, host: str) -> None:
+def take_in(farm: Farm, host: str) -> None:
     """Into the book, with a repository for this farm there."""
     book = read_book(farm)
     if host in book.machines:

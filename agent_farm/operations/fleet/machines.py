@@ -21,7 +21,9 @@ from agent_farm.git.git_process import run_git_bytes
 from agent_farm.git.ignoring import keep_apart
 from agent_farm.git.other_machine import drop_branch
 from agent_farm.launch import as_command
-from agent_farm.operations.declare import acts
+from agent_farm.operations.declare import acts, reads
+from agent_farm.operations.fleet.checkpoint import bring_home
+from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import take_what_came
 from agent_farm.operations.for_home.answered import Hello, Welcome
@@ -57,6 +59,7 @@ class MachineShown(Struct, frozen=True):
     place: Annotated[str, Meta(description="Where this farm's builders are there")]
     builders: int
     problem: str | None = None
+    draining: Annotated[bool, Meta(description="It takes no new builder")] = False
     left: Annotated[
         dict[str, str],
         Meta(description="Builders placed elsewhere since; the ref has what they had there"),
@@ -161,7 +164,7 @@ def greet(
     )
 
 
-@acts("Ask the machines of the fleet how they are", effect="reads", tolerant=True, doors=_PERSONS)
+@reads("Ask the machines of the fleet how they are")
 def fleet_status(context: Context, request: Nothing) -> Fleet:
     farm = context.farm
     book = read_book(farm)
@@ -191,9 +194,10 @@ def _shown(book: Book, host: str, found: Welcome | AgentFarmError) -> MachineSho
     machine, count = book.machines[host], len(book.on(host))
     own = (host, machine.address, machine.program, machine.place, count)
     left = {one.id: left_ref(one.id, one.term) for one in book.left if one.host == host and one.commit}
+    shown = partial(MachineShown, *own, draining=machine.draining, left=left)
     if isinstance(found, AgentFarmError):
-        return MachineShown(*own, problem=found.sentence, left=left)
-    return MachineShown(*own, left=left, git=found.git, tmux=found.tmux, python=found.python)
+        return shown(problem=found.sentence)
+    return shown(git=found.git, tmux=found.tmux, python=found.python)
 
 
 class FleetRemove(Request):
@@ -231,6 +235,8 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
     for id, placed in read_book(farm).on(host).items() if request.forget else ():
         if kept := take_what_came(farm, id, placed):
             context.tell(kept)
+    if not request.forget:
+        _require_nothing_to_come(farm, host)
     with edit_book(farm) as held:
         book = held[0]
         machine, there = book.machine(host), book.on(host)
@@ -254,3 +260,19 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
         one.branch for one in there.values() if not drop_branch(farm.repository, one.branch, one.base_commit)
     )
     return FleetLeft(host, machine.place, removed, tuple(there), tuple(stay))
+
+
+def _require_nothing_to_come(farm: Farm, host: str) -> None:
+    """What a builder had there that was placed elsewhere since, and that may have gone on meanwhile."""
+
+    def waited_for() -> list[str]:
+        return [one.id for one in read_book(farm).left if one.host == host and one.commit is None]
+
+    if waited_for():
+        bring_home(farm, refresh(farm, {host}), host)
+    if ids := waited_for():
+        raise WorkWouldBeLost(
+            f"What {ids[0]} had on {host} before it was placed elsewhere has not come home",
+            why=f"If {host} is gone for good, --forget leaves it there.",
+            hint="af fleet status",
+        )

@@ -17,11 +17,12 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, NotFound, Unreachable, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
-from agent_farm.fleet.book import Book, Left, Placed, edit_book, read_book
+from agent_farm.fleet.book import Book, Left, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
+from agent_farm.operations.fleet.held_slots import require_not_draining
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
@@ -65,10 +66,16 @@ def _recover(context: Context, book: Book, request: Recover, id: str) -> Iterato
 
 
 def require_room(book: Book, on: str | None) -> None:
+    require_not_draining(book, str(on))
     if on not in (None, LOCAL) and is_of_cluster(book.machine(str(on))):
         raise UsageError(
             f"{on} is in a cluster", why="A lost builder is placed on a machine reached by ssh, or here."
         )
+
+
+def takes_placed(machine: Machine) -> bool:
+    """Whether builders of other machines are placed on it by themselves."""
+    return machine.problem is None and not machine.draining and not is_of_cluster(machine)
 
 
 def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
@@ -214,11 +221,7 @@ def recover_lost(context: Context, book: Book) -> None:
         id = one.record.id
         if one.status.state != "lost" or book.builders[id].checkpoint is None:
             continue
-        answering = [
-            host
-            for host, one_of in book.machines.items()
-            if one_of.problem is None and not is_of_cluster(one_of)
-        ]
+        answering = [host for host, one_of in book.machines.items() if takes_placed(one_of)]
         if not answering:
             return
         now = read_book(farm)

@@ -29,9 +29,11 @@ from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.for_home.copies import (
     Again,
+    HandOver,
     checkpoints,
     context_for_home,
     end_superseded,
+    handed_over,
     hold_or_undo,
     placed_again,
     withdrawn,
@@ -174,6 +176,7 @@ _COPIES: Mapping[str, Callable[[Farm, dict[str, Any], list[str]], Answer]] = {
     "checkpoint": lambda farm, request, told: checkpoints(
         farm, msgspec.convert(request["ids"], tuple[str, ...])
     ),
+    "hand_over": lambda farm, request, told: handed_over(farm, msgspec.convert(request, HandOver)),
     "place_again": _place_again,
     "withdraw": lambda farm, request, told: withdrawn(farm, str(request["id"]), int(request["term"])),
 }

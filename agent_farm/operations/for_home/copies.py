@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.ref_names import ObjectName
@@ -28,6 +29,9 @@ from agent_farm.operations.shown import BuilderShown, show_builder
 from agent_farm.operations.stop import stop_running
 
 SUPERSEDED = "it was placed again elsewhere"
+MOVES = "it is placed elsewhere"
+# In the middle of a turn, as far as can be told.
+AT_WORK = ("creating", "preparing", "working", "waiting", "limited", "unknown")
 
 
 class Copy(Struct, frozen=True):
@@ -59,6 +63,13 @@ class PlacedAgain(Answer):
     builder: BuilderShown
     started: bool
     problem: str | None = None
+
+
+class HandOver(Struct, frozen=True):
+    """`interrupt`: it may be in the middle of a turn."""
+
+    id: str
+    interrupt: bool
 
 
 class Withdrawn(Answer):
@@ -98,6 +109,27 @@ def checkpoints(farm: Farm, ids: tuple[str, ...]) -> Copies:
         tuple(Copy(id, one) for id, one in found.items() if isinstance(one, str)),
         tuple(Failure.of(id, one) for id, one in found.items() if isinstance(one, AgentFarmError)),
     )
+
+
+def handed_over(farm: Farm, asked: HandOver) -> Copies:
+    """It has ended, and its checkpoint says what it was before: elsewhere it goes on as that."""
+    id = asked.id
+    with file_lock(farm.paths.locks / "checkpoints.lock"):
+        record = farm.require(id)
+        status = read_statuses(farm, [record])[id]
+        if status.state in AT_WORK and not asked.interrupt:
+            raise AgentFarmError(f"{id} is {status.state}", why="Its turn would be cut short.")
+        state = status.state
+        if state == "stopped" and record.reason == MOVES:  # nobody has heard the answer
+            state = "interrupted" if status.cut_short else "idle"
+        elif not status.is_finished:
+            only = None if asked.interrupt else status.state
+            ((_, found),) = stop_running(farm, [id], MOVES, only=only)
+            if isinstance(found, AgentFarmError):
+                raise found
+        record = farm.require(id)
+        status = replace(read_statuses(farm, [record])[id], state=state)
+        return Copies((Copy(id, make_checkpoint(farm, record, status)),))
 
 
 def placed_again(farm: Farm, asked: Again, told: list[str]) -> PlacedAgain:

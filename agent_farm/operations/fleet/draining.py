@@ -1,0 +1,188 @@
+"""`fleet_drain`: a machine takes no new builder, what it has comes home, and its builders go on elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
+
+from agent_farm.errors import AgentFarmError, UsageError
+from agent_farm.farm.farm import Farm
+from agent_farm.farm.listing import Builder
+from agent_farm.fleet.book import Book, Machine, edit_book, read_book
+from agent_farm.fleet.calling import engine_of, is_of_cluster
+from agent_farm.operations.builders import Yes, failures_of
+from agent_farm.operations.declare import in_parts
+from agent_farm.operations.fleet.ask_machines import ask_machine
+from agent_farm.operations.fleet.checkpoint import bring_home, checkpoint_lock, take_over
+from agent_farm.operations.fleet.held_slots import take_in
+from agent_farm.operations.fleet.recover_elsewhere import place, require_room, takes_placed
+from agent_farm.operations.fleet.refresh import refresh
+from agent_farm.operations.fleet.rows_elsewhere import shown_rows
+from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
+from agent_farm.operations.for_home.copies import AT_WORK
+from agent_farm.operations.operation import Context, Failure, OfSeveral, Request
+from agent_farm.operations.resume import Resume, resume
+
+
+class FleetDrain(Request):
+    host: Annotated[str, Meta(description="The machine")]
+    move: Annotated[
+        bool,
+        Meta(description="Place its builders elsewhere, too: each that is not in the middle of a turn"),
+    ] = False
+    on: Annotated[
+        str | None,
+        Meta(description="Place them there: a machine, or local; default: the one with fewest builders"),
+    ] = None
+    interrupt: Annotated[
+        bool,
+        Meta(description="Place also those in the middle of a turn, which is cut short"),
+    ] = False
+    undo: Annotated[bool, Meta(description="It takes builders again; nobody is placed back")] = False
+    yes: Yes = False
+
+
+class Marked(Struct, frozen=True):
+    host: str
+    draining: bool
+
+
+class Stays(Struct, frozen=True):
+    """`at_home`: what it has came home just now."""
+
+    id: str
+    state: str
+    at_home: bool = True
+
+
+class Moved(Struct, frozen=True):
+    id: str
+    on: str
+    interrupted: bool
+
+
+class Drained(OfSeveral):
+    """`moved` are builders that go on elsewhere, `stay` those that are still there."""
+
+    host: str
+    draining: bool
+    moved: tuple[Moved, ...] = ()
+    stay: tuple[Stays, ...] = ()
+
+
+Part = Marked | Moved | Stays | Failure
+
+
+def _collect(parts: Sequence[Part]) -> Drained:
+    (mark,) = (part for part in parts if isinstance(part, Marked))
+    return Drained(
+        host=mark.host,
+        draining=mark.draining,
+        moved=tuple(part for part in parts if isinstance(part, Moved)),
+        stay=tuple(part for part in parts if isinstance(part, Stays)),
+        failed=failures_of(parts),
+    )
+
+
+@in_parts(
+    "Have a machine take no new builder, and bring home what its builders have",
+    _collect,
+    effect="changes",
+    outside=True,
+    repeats=True,
+    pool="start",
+    details="Its builders go on there until they are placed elsewhere, from what came home, with `move` or"
+    " `on`: under the same ids, with their files and conversations. One in the middle of a turn stays unless"
+    " `interrupt` is given. Asked again, it does the rest.",
+)
+def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
+    farm, host = context.farm, request.host
+    if request.undo and (request.move or request.on or request.interrupt):
+        raise UsageError("--undo stands alone", hint="af fleet drain --help")
+    if request.on == host:
+        raise UsageError(f"{host} is the machine that is drained", hint="af fleet drain --help")
+    moves = request.move or request.on is not None
+    if request.interrupt and not moves:
+        raise UsageError("--interrupt goes with --move or --on", hint="af fleet drain --help")
+    require_room(read_book(farm), request.on)
+    _mark(farm, host, draining=not request.undo)
+    yield Marked(host, not request.undo)
+    if request.undo:
+        return
+    book = refresh(farm, {host})
+    came = bring_home(farm, book, host)
+    for one in shown_rows(farm, book, book.on(host)):
+        try:
+            yield _move(context, one, host, request) if moves else _stays(one, came)
+        except (AgentFarmError, OSError) as problem:
+            error = problem if isinstance(problem, AgentFarmError) else AgentFarmError(str(problem))
+            yield Failure.of(one.record.id, error)
+    if moves:  # so that nothing of them is left to come
+        bring_home(farm, refresh(farm, {host}), host)
+
+
+def _mark(farm: Farm, host: str, *, draining: bool) -> None:
+    """A machine of a cluster drains for all farms that use it."""
+    book = read_book(farm)
+    if book.cluster is not None and (host not in book.machines or is_of_cluster(book.machines[host])):
+        engine = engine_of(book.cluster)
+        (engine.drain if draining else engine.undrain)(book.farm, host)
+        if draining:
+            take_in(farm, host)
+    with edit_book(farm) as held:
+        machine = structs.replace(held[0].machine(host), draining=draining)
+        held[0] = held[0].with_machine(host, machine)
+
+
+def _stays(one: Builder, came: dict[str, str | AgentFarmError]) -> Stays:
+    found = came.get(one.record.id)
+    if isinstance(found, str):
+        return Stays(one.record.id, one.status.state)
+    why = found.sentence if found else one.status.reason or f"{one.host} cannot be asked"
+    hint = f"af status {one.record.id}"
+    raise AgentFarmError(f"What {one.record.id} has did not come home", why=why, hint=hint)
+
+
+def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Moved | Stays:
+    """Ended there first: from then on nothing is added to what comes home and goes on elsewhere."""
+    id, farm = one.record.id, context.farm
+    if one.status.state == "unknown":
+        raise AgentFarmError(f"{id} cannot be asked", why=one.status.reason, hint=f"af status {id}")
+    if one.status.state in AT_WORK and not request.interrupt:
+        return Stays(id, one.status.state)
+    on = request.on or _choose(read_book(farm), host)
+    with checkpoint_lock(farm, host):
+        take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
+        book = read_book(farm)
+        try:
+            place(context, id, book.builders[id], on, say=None, yes=request.yes)
+        except AgentFarmError:
+            _go_on_there(context, read_book(farm), one)
+            raise
+    was = one.status
+    return Moved(id, on, was.cut_short or was.state in (*AT_WORK, "interrupted"))
+
+
+def _choose(book: Book, host: str) -> str:
+    """Counted anew for each: those that were placed a moment ago are among them."""
+    others: dict[str, Machine] = {
+        name: one for name, one in book.machines.items() if name != host and takes_placed(one)
+    }
+    if not others:
+        hint = f"af fleet drain {host} --on {LOCAL}"
+        raise UsageError("No other machine takes builders", why=f"{LOCAL} is this machine.", hint=hint)
+    return min(others, key=lambda name: len(book.on(name)))
+
+
+def _go_on_there(context: Context, book: Book, one: Builder) -> None:
+    """It could not be placed elsewhere: it runs again where it is."""
+    id, host = one.record.id, str(one.host)
+    if id not in book.on(host) or one.status.is_finished:
+        return
+    try:
+        asked: Any = Resume(id=id, yes=True)
+        ask_machine(resume, context, book, asked, host, [id])
+    except AgentFarmError as error:
+        context.tell(f"{id} is stopped on {host}, and was not started again: {error.sentence}")

@@ -50,10 +50,14 @@ class Delivery(Struct, frozen=True):
 
 
 class Pace(Struct, frozen=True):
-    """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste."""
+    """Seconds. `settle` is the least time from the text's showing to Enter: sooner is part of the paste.
+
+    `draft` is how long one has to stay: the message before is on the screen until the CLI draws anew.
+    """
 
     lock: float = 60.0
     ready: float = 20.0
+    draft: float = 1.5
     settle: float = 0.15
     paste: float = 3.0
     confirm: float = 10.0
@@ -163,17 +167,20 @@ class _Attempt(Struct, frozen=True):
     def wait_for_room(self) -> _Look:
         """A look at a pane that may be typed into. A runtime that is just starting gets its time."""
         deadline = time.monotonic() + self.pace.ready
+        draft_since: float | None = None
         while True:
             not_yet = self.hesitate()  # before the look: what passes in between is on the screen
-            look = self.look()
+            look, now = self.look(), time.monotonic()
             if look.pane.in_mode:
                 self.call(("copy-mode", "-q", "-t", self.pane_id))
                 look = self.look()
             self.hold_for_a_dialog(look)
             if not_yet is None:
                 self.hold_without_runtime(look)
-                self.hold_for_a_draft(look)
-                if look.reading.ready or not self.rules.ready:
+                draft_since = (draft_since or now) if look.reading.draft else None
+                if draft_since and now - draft_since >= self.pace.draft:
+                    self.hold_for_a_draft(look)
+                elif look.reading.ready or not (self.rules.ready or draft_since):
                     return look
             if time.monotonic() > deadline:
                 raise _Ended(Delivery("held", not_yet or "its input line is not on the screen"))

@@ -16,7 +16,7 @@ from agent_farm.tmux.start import PaneAddress
 from tests.waiting import wait_until
 
 RULES = ScreenRules(ready=r"^rx>\s*$", draft=r"^rx> +\S", dialog=r"^rx\? ")
-QUICK = Pace(lock=20, ready=0.3, paste=1, confirm=3, event=0.5, again=0.4)
+QUICK = Pace(lock=20, ready=0.3, draft=0.1, paste=1, confirm=3, event=0.5, again=0.4)
 RECEIVER = Path(__file__).with_name("receiver.py")
 
 

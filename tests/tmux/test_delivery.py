@@ -6,13 +6,14 @@ import os
 import signal
 import threading
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from agent_farm.errors import UsageError
-from agent_farm.tmux.delivery import deliver
+from agent_farm.tmux.delivery import Pace, deliver
 from agent_farm.tmux.screen import ScreenRules
 from agent_farm.tmux.server import TmuxServer
 from tests.tmux.stage import QUICK, RULES, start_receiver, tmux
@@ -99,6 +100,21 @@ def test_a_draft_holds_the_text_back_and_is_left_alone(tmp_path: Path) -> None:
     tmux("send-keys", "-t", stage.address.pane_id, "ght", "Enter")
     wait_until(stage.messages, what="the draft")
     assert stage.messages() == [b"half a thought"]
+
+
+def test_a_draft_that_is_just_being_sent_holds_nothing_back(tmp_path: Path) -> None:
+    """A CLI reports a message before it has taken it from its input line."""
+    stage = start_receiver(tmp_path, "--draft", "the first")
+    looks = count()
+
+    def enter_after_a_look() -> None:
+        if next(looks) == 1:
+            tmux("send-keys", "-t", stage.address.pane_id, "Enter")
+
+    pace = Pace(draft=120, ready=120)
+    delivery = stage.send("the second", hesitate=enter_after_a_look, pace=pace)
+    assert delivery.outcome == "submitted", delivery
+    assert stage.messages() == [b"the first", b"the second"]
 
 
 def test_an_earlier_message_on_the_screen_is_no_draft(tmp_path: Path) -> None:

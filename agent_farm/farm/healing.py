@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -20,7 +18,13 @@ from agent_farm.farm.restoring import is_restoring, settle_restore
 from agent_farm.farm.waiting import requeue
 from agent_farm.git.half_made import drop_half_made, drop_stale_ref_lock, own_content
 from agent_farm.git.reconnecting import repair_worktree
-from agent_farm.git.worktrees import belongs_here, delete_branch, drop_registration
+from agent_farm.git.worktrees import (
+    belongs_here,
+    bring_back_dropped,
+    delete_branch,
+    drop_registration,
+    drop_worktree,
+)
 from agent_farm.paths import RunPaths
 from agent_farm.ports import release_ports
 from agent_farm.processes import end_runs
@@ -79,7 +83,7 @@ def remove_traces(farm: Farm, record: BuilderRecord) -> list[str]:
     if found.pane is not None:
         found.server.kill_session(found.pane)
     end_runs([record.run])
-    _bring_back(record.worktree_path)
+    bring_back_dropped(record.worktree_path)
     with file_lock(farm.paths.worktree_lock):
         drop_half_made(farm.repository, record.worktree_path)
         if not belongs_here(farm.repository, record.worktree_path):
@@ -127,7 +131,6 @@ def _tip(farm: Farm, record: BuilderRecord) -> str:
 
 
 def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
-    """What somebody wrote into it after the look is found where nobody else does, and brought back."""
     path = record.worktree_path
     if not path.exists():
         drop_registration(farm.repository, path)
@@ -137,23 +140,8 @@ def _remove_tree(farm: Farm, record: BuilderRecord) -> list[str]:
             return [f"{path} is kept: it is not a worktree of this repository"]
         path.rmdir()
         return []
-    os.rename(path, _aside(path))
-    if own_content(farm.repository, _aside(path), _tip(farm, record)):
-        _bring_back(path)
-        return []
-    delete_tree(_aside(path))
-    drop_registration(farm.repository, path)
+    drop_worktree(farm.repository, path, _tip(farm, record), delete=delete_tree)
     return []
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.undone")
-
-
-def _bring_back(path: Path) -> None:
-    """Also after a kill between the two."""
-    if _aside(path).is_dir() and not os.path.lexists(path):
-        os.rename(_aside(path), path)
 
 
 def _remove_branch(farm: Farm, record: BuilderRecord) -> None:

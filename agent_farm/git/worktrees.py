@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,11 +14,18 @@ from agent_farm.disk import file_lock, make_directory, replace_file
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.checkout import Checkout, WorktreeMismatch, checkout_at, linked_tree, main_checkout
 from agent_farm.git.git_process import GitError, ask_git, git_environment, run_git
+from agent_farm.git.half_made import own_content
 from agent_farm.git.registrations import branch_in, connect, line_of, registration_at, registrations
 from agent_farm.git.repository import Repository
 from agent_farm.git.sparse import forget_gone, narrow
 from agent_farm.launch import as_command
 from agent_farm.paths import WORKTREES_NAME
+
+# git knows them without their being there, by the length of its names.
+_EMPTY_TREES = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
 
 
 class BranchTaken(AgentFarmError):
@@ -69,26 +76,28 @@ def add_worktree(
             if new_branch and upstream:
                 # A ref that no remote's refspec covers cannot be followed; the branch works without.
                 ask_git(repository.root, "branch", "--quiet", f"--set-upstream-to={upstream}", branch)
-        check_out(repository, path, fds=(builder_lock_fd,))
+        _check_out(repository, path, base_commit, fds=(builder_lock_fd,))
     except BaseException:
+        is_gone = not made_worktree
         if made_worktree:
             with suppress(AgentFarmError, OSError):  # the error that led here is the one to show
-                drop_worktree(repository, path)
-        if made_branch:
+                is_gone = drop_worktree(repository, path, base_commit)
+        if made_branch and is_gone:
             ask_git(repository.root, "update-ref", "-d", f"refs/heads/{branch}", base_commit)
             if upstream:
                 forget_settings(repository, branch)
         raise
 
 
-def check_out(repository: Repository, path: Path, *, fds: Sequence[int] = ()) -> None:
+def _check_out(repository: Repository, path: Path, commit: str, *, fds: Sequence[int] = ()) -> None:
     """All files of a worktree that has none, and an index that knows them.
 
-    No hook runs: that is what `[worktree] setup` is for. Filters get the whole environment, since those of
-    git-lfs fetch; nobody has worked here yet.
+    As a change from nothing to HEAD: what somebody staged here a moment too early stays. No hook runs: that
+    is what `[worktree] setup` is for. Filters get the whole environment, since those of git-lfs fetch.
     """
     tree = linked_tree(repository, path)
-    tree.run("read-tree", "-m", "-u", "HEAD", base=git_environment(), pass_fds=fds)
+    nothing = _EMPTY_TREES[len(commit)]
+    tree.run("read-tree", "-m", "-u", nothing, "HEAD", base=git_environment(), pass_fds=fds)
 
 
 def add_slot(
@@ -100,7 +109,7 @@ def add_slot(
         run_git(repository.root, *detached, "--", path, commit, pass_fds=(lock,))
         if sparse:
             narrow(repository, linked_tree(repository, path), sparse, (lock,))
-    check_out(repository, path)
+    _check_out(repository, path, commit)
     linked_tree(repository, path).run("update-index", "-q", "--refresh")
 
 
@@ -188,11 +197,34 @@ def belongs_here(repository: Repository, path: Path) -> bool:
     return True
 
 
-def drop_worktree(repository: Repository, path: Path) -> None:
-    """Delete it and forget it: only where nobody has worked."""
+def drop_worktree(
+    repository: Repository, path: Path, commit: str, *, delete: Callable[[Path], object] = shutil.rmtree
+) -> bool:
+    """Delete and forget it, unless somebody has worked there: it holds what `commit` does not explain.
+
+    What is written after the look is found where nobody else does, and brought back.
+    """
     if os.path.lexists(path):
-        shutil.rmtree(path)
+        if own_content(repository, path, commit):
+            return False
+        aside = _aside(path)
+        os.rename(path, aside)
+        if own_content(repository, aside, commit):
+            bring_back_dropped(path)
+            return False
+        delete(aside)
     drop_registration(repository, path)
+    return True
+
+
+def bring_back_dropped(path: Path) -> None:
+    """Also after a kill between the two."""
+    if _aside(path).is_dir() and not os.path.lexists(path):
+        os.rename(_aside(path), path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.undone")
 
 
 def drop_registration(repository: Repository, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.farm import shims
 from tests.farm.stopping import stopped_spawn
 from tests.farm.test_spawn_killed import TREE, farms
 from tests.farm.traces import assert_whole_or_nothing, end_tmux, traces
-from tests.gitrepo import commit_files, make_repo
+from tests.gitrepo import commit_files, git, make_repo
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def _number_of_session_call(af: Af, tmp_path: Path) -> int:
     return next(n for n, line in enumerate(shims.calls(place, "tmux"), 1) if "new-session" in line)
 
 
-@pytest.mark.parametrize("call", ["update-ref", "worktree add", "read-tree"])
+@pytest.mark.parametrize("call", ["update-ref", "worktree add", "read-tree -m"])
 def test_git_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af, call: str) -> None:
     place = tmp_path / "shim"
     env = shims.make(place, "git", 0, ":")
@@ -78,6 +79,36 @@ def test_git_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af, cal
     assert done.returncode == 1
     assert "no such luck" in done.stderr
     assert assert_whole_or_nothing(repo, call) is None
+
+
+def before_the_checkout(place: Path, action: str) -> dict[str, str]:
+    """`action` is done in the worktree, where `git` is the real one."""
+    env = shims.make(place, "git", 0, ":")
+    script = place / "git"
+    early = f'case "$*" in *read-tree*-u*) {action};; esac\nexec '
+    script.write_text(script.read_text().replace("exec ", early.replace("git ", f"{shutil.which('git')} ")))
+    return env
+
+
+def test_what_was_staged_before_the_checkout_stays(tmp_path: Path, repo: Path, af: Af) -> None:
+    env = before_the_checkout(tmp_path / "shim", "echo mine > mine.txt; git add mine.txt")
+    done = af("spawn", "--runtime", "demo", "Fix it", env=env)
+    assert done.returncode == 0, done.stderr
+    worktree = repo / ".builders" / done.stdout.strip()
+    assert git(worktree, "status", "--porcelain").splitlines() == ["A  mine.txt"]
+    assert (worktree / "mine.txt").read_text() == "mine\n"
+
+
+def test_what_was_written_before_a_checkout_that_fails_stays(tmp_path: Path, repo: Path, af: Af) -> None:
+    """The index is locked by a git of somebody's who is there a moment too early."""
+    lock = 'touch "$(git rev-parse --git-dir)/index.lock"'
+    env = before_the_checkout(tmp_path / "shim", f"echo mine > mine.txt; {lock}")
+    done = af("spawn", "--runtime", "demo", "Fix it", env=env)
+    assert done.returncode == 1, done
+    assert "holds mine.txt" in done.stderr
+    (file,) = repo.glob(".builders/*/mine.txt")
+    assert file.read_text() == "mine\n"
+    assert "mine.txt" in af("status", "--json").stdout
 
 
 def test_a_tmux_that_fails_undoes_the_spawn(tmp_path: Path, repo: Path, af: Af) -> None:

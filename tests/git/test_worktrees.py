@@ -240,7 +240,7 @@ def test_a_branch_is_deleted_only_where_it_was_left(repo: Path) -> None:
     with pytest.raises(AgentFarmError, match="in use"):
         delete_branch(repository, "builder/x", at)
     tip = commit_files(path, {"a": "a"})
-    drop_worktree(repository, path)
+    assert drop_worktree(repository, path, tip)
     with pytest.raises(AgentFarmError, match="not deleted"):
         delete_branch(repository, "builder/x", at)
     git(repo, "config", "branch.builder/x.remote", "origin")

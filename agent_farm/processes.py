@@ -11,6 +11,8 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+from msgspec import Struct
+
 from agent_farm.errors import DamagedFile
 from agent_farm.own_files import read_own
 
@@ -47,13 +49,22 @@ def belongs_to_run(pid: int, run: str) -> bool:
     return f"AF_RUN={run}".encode() in _environment(_PROC / str(pid))
 
 
-def working_directories_of_git() -> list[Path]:
-    """Of every git that we may look at. Linux only; elsewhere none."""
+class GitProcess(Struct, frozen=True):
+    """A git that runs, where, and how it was called."""
+
+    pid: int
+    directory: Path
+    words: tuple[str, ...]
+
+
+def gits_at_work() -> list[GitProcess]:
+    """Every git that we may look at. Linux only; elsewhere none."""
     found = []
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):
             if (entry / "comm").read_text().strip().partition("-")[0] == "git":  # git-receive-pack, too
-                found.append(Path(os.readlink(entry / "cwd")))
+                words = os.fsdecode((entry / "cmdline").read_bytes()).rstrip("\0").split("\0")
+                found.append(GitProcess(int(entry.name), Path(os.readlink(entry / "cwd")), tuple(words)))
     return found
 
 

@@ -43,7 +43,6 @@ from agent_farm.git.left_locks import drop_builders_locks
 from agent_farm.git.nested import holds_repository
 from agent_farm.git.registrations import registrations
 from agent_farm.git.worktrees import forget_settings, list_worktrees
-from agent_farm.launch import as_command
 from agent_farm.paths import IGNORED_BY_GIT
 from agent_farm.ports import release_ports
 
@@ -201,12 +200,6 @@ def _undo(farm: Farm, kept: Kept) -> None:
         return
     path = farm.paths.worktree(kept.record.id)
     take_out(farm.repository, kept.worktree, path)
-    if os.path.lexists(kept.worktree):
-        raise AgentFarmError(
-            f"{kept.record.id} was not removed; its worktree is in {kept.worktree}",
-            why=f"{path} is taken by something else.",
-            hint=as_command("ls", "-ld", path),
-        )
     drop_builders_locks(main_checkout(farm.repository), [kept.ref], head=False)
     drop_ref(farm.repository, kept.ref)
     shutil.rmtree(kept.directory)

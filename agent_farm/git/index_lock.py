@@ -11,11 +11,14 @@ from pathlib import Path
 from agent_farm.disk import cannot_write, read_plain
 from agent_farm.errors import LockTaken
 from agent_farm.git.checkout import Checkout
+from agent_farm.git.left_locks import gits_in
 from agent_farm.launch import as_command
 
 _POLL_SECONDS = 0.02
 _SECONDS = 15.0
 _MARK_LENGTH = 100
+_SWITCHING = {"switch", "checkout", "rebase"}
+_SWITCH_SECONDS = 3.0
 
 
 def index_lock(checkout: Checkout) -> Path:
@@ -25,7 +28,10 @@ def index_lock(checkout: Checkout) -> Path:
 
 @contextmanager
 def locked_index(checkout: Checkout, mark: str) -> Iterator[None]:
-    """No other git changes the index meanwhile; a lock that holds `mark` was left by the same merge."""
+    """No other git changes the index meanwhile; a lock that holds `mark` was left by the same merge.
+
+    `git switch` lets go of the lock before it changes HEAD: one that had it until now is waited for.
+    """
     path = index_lock(checkout)
     deadline = time.monotonic() + _SECONDS
     while not _made(path, mark) and not is_marked(path, mark):
@@ -37,11 +43,21 @@ def locked_index(checkout: Checkout, mark: str) -> Iterator[None]:
             )
         time.sleep(_POLL_SECONDS)
     try:
+        _wait_for_switches(checkout)
         yield
     finally:
         if is_marked(path, mark):
             with suppress(OSError):
                 path.unlink()
+
+
+def _wait_for_switches(checkout: Checkout) -> None:
+    """One that takes longer has changed HEAD by now: it runs a hook, or asks something."""
+    deadline = time.monotonic() + _SWITCH_SECONDS
+    begun = {one.pid for one in gits_in(checkout) if _SWITCHING & set(one.words)}
+    while begun and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        begun &= {one.pid for one in gits_in(checkout)}
 
 
 def is_marked(lock: Path, mark: str) -> bool:

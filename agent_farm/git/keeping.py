@@ -52,7 +52,13 @@ def put_away(
 
 def take_out(repository: Repository, place: Path, path: Path) -> None:
     """The way back; also in a repository that was moved or copied since, and after a crash."""
-    if not os.path.lexists(path) and place.is_dir():
+    if os.path.lexists(path) and os.path.lexists(place):  # what is there is not what git has on record
+        raise AgentFarmError(
+            f"The worktree in {place} cannot come back",
+            why=f"{path} is taken by something else.",
+            hint=as_command("ls", "-ld", path),
+        )
+    if place.is_dir():
         rename(place, path)
     _name_again(repository, place, path, list(registrations(repository.common_dir)))
     unlock(repository, path)
@@ -216,7 +222,10 @@ def _message(line: bytes) -> str:
 def bring_back_branch(
     repository: Repository, branch: str, commit: str, log: Path, settings: Sequence[tuple[str, str]]
 ) -> None:
-    """The branch with its reflog and its settings, as far as they are missing; may be done again."""
+    """The branch with its reflog and its settings, as far as they are missing; may be done again.
+
+    A reflog of more than the line that this begins it with knows something that the old one does not.
+    """
     there = branch_settings(repository, branch)
     for key, value in settings:
         if (key, value) not in there:
@@ -226,7 +235,9 @@ def bring_back_branch(
         run_git(repository.root, "update-ref", "--create-reflog", f"refs/heads/{branch}", commit, "")
     place = branch_log(repository.common_dir, branch)
     if tip in (None, commit) and log.is_file() and place.is_file():
-        replace_file(place, log.read_bytes(), mode=0o644)
+        with suppress(OSError):
+            if len(read_plain(place, limit=_LONGEST_LOG).splitlines()) <= 1:
+                replace_file(place, log.read_bytes(), mode=0o644)
 
 
 def rename(path: Path, target: Path) -> None:

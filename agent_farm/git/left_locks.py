@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_farm.disk import read_plain
 from agent_farm.git.checkout import Checkout
 from agent_farm.paths import WORKTREES_NAME
-from agent_farm.processes import working_directories_of_git
+from agent_farm.processes import GitProcess, gits_at_work
 
 _OF_ONE_CHECKOUT = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")  # all others are of the whole repository
 _LONGEST_PATH = 10_000
@@ -26,12 +26,18 @@ def is_git_at_work(checkout: Checkout, lock: Path) -> bool:
     """Whether a git runs that may need this lock of that checkout. Linux only; elsewhere False."""
     if lock.parent == checkout.common_dir and lock.name not in _OF_ONE_CHECKOUT:
         places = [checkout.common_dir, *_checkouts(checkout.common_dir)]
-        return any(any(map(path.is_relative_to, places)) for path in working_directories_of_git())
+        return any(any(map(one.directory.is_relative_to, places)) for one in gits_at_work())
+    return bool(gits_in(checkout))
+
+
+def gits_in(checkout: Checkout) -> list[GitProcess]:
     builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
-    return any(
-        path == checkout.git_dir or (path.is_relative_to(checkout.path) and not path.is_relative_to(builders))
-        for path in working_directories_of_git()
-    )
+    return [
+        one
+        for one in gits_at_work()
+        if one.directory == checkout.git_dir
+        or (one.directory.is_relative_to(checkout.path) and not one.directory.is_relative_to(builders))
+    ]
 
 
 def _checkouts(common_dir: Path) -> Iterator[Path]:

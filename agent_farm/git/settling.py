@@ -130,7 +130,14 @@ def settle(checkout: Checkout, move: Move, *, at_once: bool = True, kept_lock: b
         since = changes_between(checkout, move.before, head) if head != move.before else {}
         wanted = {path: since[path].after if path in since else old.before for path, old in changes.items()}
     left = _Files(checkout, changes, wanted, head == move.after, 1 if at_once else _BLOCK).restore()
-    return Settled(move, head == move.after, tuple(sorted(left)))
+    landed = head == move.after or _has_landed(checkout, move)
+    return Settled(move, landed, tuple(sorted(left)))
+
+
+def _has_landed(checkout: Checkout, move: Move) -> bool:
+    """Also when somebody has committed or switched since."""
+    question = ("merge-base", "--is-ancestor", move.after, f"refs/heads/{move.branch}")
+    return checkout.ask(*question)[0] == 0
 
 
 def _install_index(checkout: Checkout, changes: Mapping[str, Change], kept_lock: bool) -> None:

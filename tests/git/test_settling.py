@@ -12,7 +12,7 @@ from agent_farm.git.checkout import Checkout, main_checkout
 from agent_farm.git.index_lock import index_lock
 from agent_farm.git.repository import find_repository
 from agent_farm.git.settling import Move, next_index, read_move, settle_interrupted, write_move
-from tests.gitrepo import git, make_repo, write_files
+from tests.gitrepo import commit_files, git, make_repo, write_files
 
 ODD = 'odd "name"\nof\ttwo lines \udce9'
 
@@ -118,6 +118,25 @@ def test_where_the_branch_has_moved_the_index_follows(repo: Path, lock_is_kept: 
     assert settled.landed
     assert git(repo, "status", "--porcelain", "-uall") == ("M same" if lock_is_kept else "M  same")
     assert git(repo, "diff", "after", "--name-only") == "same"
+
+
+@pytest.mark.parametrize("since", ["switch", "commit"])
+def test_what_somebody_does_after_it_has_landed_does_not_take_it_back(repo: Path, since: str) -> None:
+    """As after a kill between the last step and forgetting the note of it."""
+    move = Move("task-1", "main", git(repo, "rev-parse", "before"), git(repo, "rev-parse", "after"))
+    git(repo, "merge", "-q", "--ff-only", "after")
+    git(repo, "branch", "other", "before")
+    if since == "switch":
+        git(repo, "switch", "-q", "other")
+    else:
+        commit_files(repo, {"own": "1\n"})
+    before = everything(repo)
+    checkout = main_checkout(find_repository(repo))
+    write_move(checkout, move)
+    settled = settle_interrupted(checkout)
+    assert settled is not None
+    assert settled.landed
+    assert everything(repo) == before
 
 
 @pytest.mark.parametrize("branch_moved", [True, False])

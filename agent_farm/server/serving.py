@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ class RunningServer:
         besides = [
             asyncio.create_task(butlers.keep_tidy()),
             asyncio.create_task(self._start_waiting()),
-            asyncio.create_task(self._keep_fleet()),
+            *(asyncio.create_task(self._keep_fleet(places=places)) for places in (False, True)),
         ]
         until = [
             asyncio.create_task(waiting)
@@ -142,16 +143,17 @@ class RunningServer:
             with suppress(AgentFarmError, OSError):
                 await asyncio.to_thread(follow_base, self.root)
 
-    async def _keep_fleet(self) -> None:
-        """What builders on other machines have comes home; lost ones are placed again, if wanted."""
+    async def _keep_fleet(self, *, places: bool) -> None:
+        """What builders on other machines have comes home; beside that, lost ones are placed again."""
         while True:
             await asyncio.sleep(FLEET_SECONDS)
             if not FarmPaths(self.root).fleet.exists():
                 continue
-            from agent_farm.operations.fleet.server_keeping import keep_fleet  # ssh, which few farms need
+            from agent_farm.operations.fleet.server_keeping import keep_fleet, place_lost  # ssh, few need it
 
+            look = partial(place_lost, self.root, self.environ) if places else partial(keep_fleet, self.root)
             try:
-                for problem in await asyncio.to_thread(keep_fleet, self.root, self.environ):
+                for problem in await asyncio.to_thread(look):
                     _log.warning("%s", problem)
             except (AgentFarmError, OSError) as error:
                 _log.warning("Builders on other machines were not looked after: %s", error)

@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 import pytest
-from agent_farm.operations.fleet_engine import FleetUp
 
 from agent_farm.disk import file_lock
 from agent_farm.documents import store
@@ -22,7 +21,8 @@ from agent_farm.engine.ray_files import Node, make_token, node_file, node_lock, 
 from agent_farm.errors import LockTaken, UsageError
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.book import Book, Cluster, edit_book, read_book
-from agent_farm.operations import fleet_engine
+from agent_farm.operations.fleet import clusters
+from agent_farm.operations.fleet.clusters import FleetUp
 from agent_farm.operations.operation import Context
 
 
@@ -103,8 +103,8 @@ def test_the_cluster_on_record_is_replaced_by_no_other(
     with edit_book(farm) as held:
         held[0] = Book(held[0].farm, cluster=Cluster("10.0.0.1:6379"))
     for name in ("require_ray", "_start"):
-        monkeypatch.setattr(fleet_engine, name, lambda *given: pytest.fail("a node was started"))
-    monkeypatch.setattr(fleet_engine, "require_ray", lambda: None)
+        monkeypatch.setattr(clusters, name, lambda *given: pytest.fail("a node was started"))
+    monkeypatch.setattr(clusters, "require_ray", lambda: None)
     with pytest.raises(UsageError, match=r"uses the cluster at 10\.0\.0\.1:6379"):
-        fleet_engine.fleet_up.answer_to(Context(farm), FleetUp(**words))
+        clusters.fleet_up.answer_to(Context(farm), FleetUp(**words))
     assert read_book(farm).cluster == Cluster("10.0.0.1:6379")

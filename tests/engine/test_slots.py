@@ -80,7 +80,7 @@ def test_a_second_builder_fits_only_after_the_first_is_removed(repo: Path, plain
 
 
 def test_who_looks_after_the_fleet_holds_slots_again(one_there: Farm, plain: Plain) -> None:
-    keep_fleet(one_there.root, os.environ)
+    keep_fleet(one_there.root)
     assert plain.held == {slot_name(read_book(one_there), "a"): "n1"}
 
 

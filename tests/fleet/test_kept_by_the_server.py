@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.operations.fleet.server_keeping import keep_fleet
+from agent_farm.operations.fleet.server_keeping import place_lost
 from agent_farm.server.launching import running_server
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
@@ -48,14 +48,14 @@ def test_by_itself_where_that_is_set(af: Af, big: Node, other: Node, repo: Path)
     id = leave_work(af, big)
     kill(big)
     wait_for_loss(af, id)
-    keep_fleet(repo, os.environ)
+    place_lost(repo, os.environ)
     assert shown(af, id)["status"]["state"] == "lost", "somebody is to be asked"
     ok(af, "config", "set", "fleet.restart", "auto")
-    keep_fleet(repo, os.environ)
+    place_lost(repo, os.environ)
     one = shown(af, id)
     assert (one["host"], one["status"]["state"]) == ("other", "idle")
     assert (worktree(other, id) / "left.txt").exists()
-    keep_fleet(repo, os.environ)
+    place_lost(repo, os.environ)
     assert len(runtimes(id)) == 1
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -15,14 +17,18 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
-from agent_farm.operations.fleet import checkpoint, recover_elsewhere
+from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping
 from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
 from agent_farm.operations.fleet.prune_elsewhere import _take_off
 from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
 from agent_farm.operations.fleet.refresh import _missed
 from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune
+from agent_farm.server import serving
+from agent_farm.server.address import server_files
 from agent_farm.server.idle import _has_builders_elsewhere
+from agent_farm.server.serving import RunningServer
+from agent_farm.server.tokens import Tokens
 from tests.gitrepo import commit_files, git
 
 MACHINES = {host: Machine(f"ssh://{host}", "/bin/af", "/srv/farm") for host in ("big", "other", "third")}
@@ -121,16 +127,81 @@ def test_lost_builders_are_spread(here: Farm, placed: Placed, monkeypatch: pytes
     store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("abcd", lost))
 
     def place(context: Context, id: str, placed: Placed, on: str, **named: object) -> None:
-        store_book(
-            context.farm,
-            machines=read_book(here).machines,
-            builders={**read_book(here).builders, id: replace(placed, host=on)},
-        )
+        with edit_book(context.farm) as held:
+            held[0] = held[0].with_builder(id, replace(placed, host=on))
 
     monkeypatch.setattr(recover_elsewhere, "place", place)
     monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
     recover_lost(Context(here, environ=os.environ), read_book(here))
     assert {host: len(read_book(here).on(host)) for host in MACHINES} == {"big": 0, "other": 2, "third": 2}
+
+
+def test_a_machine_that_hangs_holds_up_no_other(
+    here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here.root / "agent-farm.toml").write_text('[fleet]\nrestart = "auto"\n')
+    here = open_farm(here.root)
+    dead = replace(MACHINES["big"], problem="no route", silent_since=1.0, misses=9)
+    lost = replace(placed, checkpoint=Kept(placed.base_commit, time.time()))
+    store_book(here, machines={**MACHINES, "big": dead}, builders=dict.fromkeys("ab", lost))
+    is_placed = Event()
+
+    def place(context: Context, id: str, placed: Placed, on: str, **named: object) -> None:
+        if id == "a":
+            assert is_placed.wait(60), "b waits for a"
+        is_placed.set()
+
+    monkeypatch.setattr(recover_elsewhere, "place", place)
+    monkeypatch.setattr(recover_elsewhere, "_require_lost", lambda farm, book, id: book.builders[id])
+    recover_lost(Context(here, environ=os.environ), read_book(here))
+    assert is_placed.is_set()
+
+
+def test_who_places_holds_up_no_checkpoint(here: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_book(here)
+    monkeypatch.setattr(serving, "FLEET_SECONDS", 0.0)
+    looks, over = list[Path](), Event()
+
+    def keep(root: Path) -> list[str]:
+        looks.append(root)
+        if len(looks) > 2:
+            over.set()
+        return []
+
+    def hang(root: Path, environ: object) -> list[str]:
+        return [] if over.wait(60) else looks.clear() or []
+
+    monkeypatch.setattr(server_keeping, "keep_fleet", keep)
+    monkeypatch.setattr(server_keeping, "place_lost", hang)
+
+    async def run() -> None:
+        server = RunningServer(here.root, server_files(here.root), (), Tokens(here.paths.runs, ""), {})
+        tasks = [asyncio.create_task(server._keep_fleet(places=places)) for places in (True, False)]
+        await asyncio.to_thread(over.wait, 60)
+        for task in tasks:
+            task.cancel()
+
+    asyncio.run(run())
+    assert len(looks) > 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nobody_returns_before_what_was_left_has_come(
+    here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    left = Left("x", "other", 1)
+    store_book(here, builders={"x": placed}, left=(left,), terms=2)
+    monkeypatch.setattr(recover_elsewhere, "refresh", lambda farm, hosts: read_book(farm))
+    monkeypatch.setattr(recover_elsewhere, "bring_home", lambda farm, book: {})
+    monkeypatch.setattr(recover_elsewhere, "call", lambda *given: {"there": is_there})
+    if not is_there:
+        with _moved(here, "x", placed, "other"):
+            assert read_book(here).builders["x"].host == "other"
+        return
+    with pytest.raises(AgentFarmError, match="before has not come home"), _moved(here, "x", placed, "other"):
+        pytest.fail("it was placed")
+    assert read_book(here).builders["x"] == placed
+    assert read_book(here).left == (left,)
 
 
 def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed) -> None:

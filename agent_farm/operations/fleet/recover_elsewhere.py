@@ -6,8 +6,9 @@ and ends when its machine answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from msgspec import structs, to_builtins
@@ -19,6 +20,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import place_again
 from agent_farm.fleet.book import Book, Left, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
+from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
 from agent_farm.operations.fleet.ask_machines import ask_machine, keys_of, with_ids
 from agent_farm.operations.fleet.checkpoint import bring_home
@@ -27,7 +29,7 @@ from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
 from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, push, ref_there
-from agent_farm.operations.for_home.copies import Again, PlacedAgain, start_placed
+from agent_farm.operations.for_home.copies import Again, PlacedAgain, Withdrawn, start_placed
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
 from agent_farm.settings_keys import PERMISSIONS
@@ -189,7 +191,7 @@ def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book,
             before = held[0]
             before.machine(on)
         if any(one.id == id and one.host == on and one.commit is None for one in before.left):
-            bring_home(farm, refresh(farm, {on}))  # what it has there from before, which makes room
+            _fetch_earlier(farm, id, on)
         with edit_book(farm) as held:
             book, term = held[0], held[0].terms + 1
             now = structs.replace(placed, host=on, term=term, is_known=False, gone=False, problem=None)
@@ -208,6 +210,19 @@ def _moved(farm: Farm, id: str, placed: Placed, on: str) -> Iterator[tuple[Book,
             raise
 
 
+def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
+    """What it has there from before, which makes room; where it is gone there is nothing to come home."""
+    bring_home(farm, refresh(farm, {on}))
+    book = read_book(farm)
+    terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]
+    if terms and answer_of(Withdrawn, call(book, on, "withdraw", {"id": id, "term": terms[-1]}), on).there:
+        raise AgentFarmError(
+            f"What {id} had on {on} before has not come home",
+            why="It would be in the trash there alone.",
+            hint="af fleet checkpoint",
+        )
+
+
 def _left(book: Book, id: str, host: str) -> tuple[Left, ...]:
     return tuple(one for one in book.left if (one.id, one.host) != (id, host) or one.commit is not None)
 
@@ -217,18 +232,22 @@ def recover_lost(context: Context, book: Book) -> None:
     farm = context.farm
     if farm.settings.text("fleet.restart") != "auto":
         return
-    for one in shown_rows(farm, book):
+    count = {host: len(book.on(host)) for host, machine in book.machines.items() if takes_placed(machine)}
+    questions: dict[str, Callable[[], None]] = {}
+    for one in shown_rows(farm, book) if count else ():
         id = one.record.id
-        if one.status.state != "lost" or book.builders[id].checkpoint is None:
-            continue
-        answering = [host for host, one_of in book.machines.items() if takes_placed(one_of)]
-        if not answering:
-            return
-        now = read_book(farm)
-        on = min(answering, key=lambda host: len(now.on(host)))
-        try:
-            place(context, id, _require_lost(farm, book, id), on, say=None, yes=False)
-        except AgentFarmError as error:
-            with edit_book(farm) as held, suppress(KeyError):
-                kept = structs.replace(held[0].builders[id], problem=f"not placed on {on}: {error.sentence}")
-                held[0] = held[0].with_builder(id, kept)
+        if one.status.state == "lost" and book.builders[id].checkpoint is not None:
+            on = min(count, key=lambda host: count[host])
+            count[on] += 1
+            questions[id] = partial(_place_lost, context, book, id, on)
+    if questions:
+        side_by_side(questions, workers=len(questions))  # one that hangs holds up none of the others
+
+
+def _place_lost(context: Context, book: Book, id: str, on: str) -> None:
+    try:
+        place(context, id, _require_lost(context.farm, book, id), on, say=None, yes=False)
+    except AgentFarmError as error:
+        with edit_book(context.farm) as held, suppress(KeyError):
+            kept = structs.replace(held[0].builders[id], problem=f"not placed on {on}: {error.sentence}")
+            held[0] = held[0].with_builder(id, kept)

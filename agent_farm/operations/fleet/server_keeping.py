@@ -17,12 +17,18 @@ from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.operation import Context
 
 
-def keep_fleet(root: Path, environ: Mapping[str, str]) -> list[str]:
+def keep_fleet(root: Path) -> list[str]:
     """One look at all machines that are reached by ssh, and at the slots of a cluster; what went wrong."""
     farm = open_farm(root)
     hosts = {host for host, machine in read_book(farm).machines.items() if not is_of_cluster(machine)}
     came = bring_home(farm, refresh(farm, hosts))
     with suppress(AgentFarmError), names_lock(farm, wait=0):
         hold_again(read_book(farm))
-    recover_lost(Context(farm, environ=environ), read_book(farm))
     return [f"{id}: {one.sentence}" for id, one in came.items() if isinstance(one, AgentFarmError)]
+
+
+def place_lost(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Beside that: a machine may take long to make a builder, or hang. What goes wrong is on record."""
+    farm = open_farm(root)
+    recover_lost(Context(farm, environ=environ), read_book(farm))
+    return []

@@ -20,13 +20,13 @@ from agent_farm.farm.farm import open_farm
 from agent_farm.farm.panes import require_pane
 from agent_farm.fleet.calling import MARK
 from agent_farm.launch import as_command
+from agent_farm.operations.fleet.asking_on import ask_on, follow_machines
 from agent_farm.operations.fleet.checkpoint import AtHome, Checkpointed
 from agent_farm.operations.fleet.clusters import ClusterUp, FleetDown, Joined
 from agent_farm.operations.fleet.draining import Drained, Marked, Moved, Stays
-from agent_farm.operations.fleet.following import ask_on, follow_machines
 from agent_farm.operations.fleet.machines import ClusterShown, Fleet, FleetLeft
 from agent_farm.operations.for_home.answered import answered, place_of, view_pane
-from agent_farm.operations.for_home.copies import AT_WORK
+from agent_farm.operations.for_home.copied_builders import AT_WORK
 from agent_farm.tmux.way_back import show_way_back
 
 _LONGEST_TOKEN = 10_000

@@ -27,7 +27,7 @@ from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import line_of, most_fetched
-from agent_farm.operations.for_home.copies import Copies
+from agent_farm.operations.for_home.copied_builders import Copies
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 
 _SECONDS = 120.0

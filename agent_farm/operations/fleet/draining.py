@@ -21,7 +21,7 @@ from agent_farm.operations.fleet.recover_elsewhere import place, require_room, t
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
-from agent_farm.operations.for_home.copies import AT_WORK
+from agent_farm.operations.for_home.copied_builders import AT_WORK
 from agent_farm.operations.operation import Context, Failure, OfSeveral, Request
 from agent_farm.operations.resume import Resume, resume
 

@@ -17,7 +17,7 @@ from agent_farm.operations.fleet.ask_machines import ask_machine
 from agent_farm.operations.fleet.held_slots import hold_slot, names_lock
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
 from agent_farm.operations.fleet.work_elsewhere import fetch_work, push_bases, take_what_came
-from agent_farm.operations.for_home.copies import Withdrawn
+from agent_farm.operations.for_home.copied_builders import Withdrawn
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.prune import Prune, Pruned, Removal, WouldRemove
 from agent_farm.operations.prune import prune as prune_there

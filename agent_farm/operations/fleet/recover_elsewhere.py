@@ -29,7 +29,7 @@ from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, is_lost, row_of, shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
 from agent_farm.operations.fleet.work_elsewhere import base_there, most_fetched, push, ref_there
-from agent_farm.operations.for_home.copies import Again, PlacedAgain, Withdrawn, start_placed
+from agent_farm.operations.for_home.copied_builders import Again, PlacedAgain, Withdrawn, start_placed
 from agent_farm.operations.operation import Context, Failure
 from agent_farm.operations.recover import Back, LostBuilder, Recover, Recovered, recover
 from agent_farm.settings_keys import PERMISSIONS

@@ -27,7 +27,7 @@ from agent_farm.fleet.calling import Call
 from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
-from agent_farm.operations.for_home.copies import (
+from agent_farm.operations.for_home.copied_builders import (
     Again,
     HandOver,
     checkpoints,

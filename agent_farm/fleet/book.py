@@ -72,6 +72,7 @@ class Placed(Struct, frozen=True):
 
     `is_known`: its machine has said that it made it. `gone`: its machine was asked, and has none. `runtime`
     and `permissions` were named here: what its machine says of them brings it no key, and no more room.
+    `new_branch`: it was made for it. `issue` and `source` are what it was spawned from, as said here.
     `term` is the number under which it was placed: of two with the same id the higher one is the builder.
     """
 
@@ -85,6 +86,9 @@ class Placed(Struct, frozen=True):
     gone: bool = False
     runtime: str | None = None
     permissions: str | None = None
+    new_branch: bool = True
+    issue: str | None = None
+    source: str | None = None
     row: Row | None = None
     term: int = 1
     checkpoint: Kept | None = None

@@ -102,9 +102,9 @@ def _collect(parts: Sequence[Part]) -> Spawned:
 def spawn(context: Context, request: Spawn) -> Iterator[Part]:
     """Every one of several is known to be possible before the first is made."""
     if (host := request.on or context.farm.settings.text("spawn.on")) not in (None, "local"):
-        from agent_farm.operations.fleet.spawn_elsewhere import spawn_elsewhere
+        from agent_farm.operations.fleet.spawn_elsewhere import spawn_there
 
-        yield spawn_elsewhere(context, request, str(host))
+        yield from spawn_there(context, request, str(host))
         return
     if request.spec is not None and request.item == "all":
         yield from _each_item(context, request)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -20,11 +20,13 @@ from agent_farm.operations.spawn_plan import Plan, preflight
 from agent_farm.operations.spawn_request import Spawn, choose_mode
 from agent_farm.operations.spawn_work import find_work
 
+P = TypeVar("P")
+
 _MOST = 1000
 _SHOWN = 20
 _FENCE = re.compile(r"\s*(```|~~~)")
 # What is said once for all of them.
-_COMMON = frozenset({"tasks", "copies", "runtimes", "dry_run", "yes"})
+_COMMON = frozenset({"tasks", "copies", "runtimes", "on", "dry_run", "yes"})
 
 
 def is_several(asked: Spawn) -> bool:
@@ -69,12 +71,19 @@ def turns(count: int) -> list[Turn]:
 
 
 def preflight_all(context: Context, orders: Sequence[Spawn]) -> list[Plan]:
-    """All of them are possible, or UsageError with what is wrong with each; nothing is made."""
-    plans, wrong = list[Plan](), list[str]()
+    def plan(order: Spawn, last: Plan | None) -> Plan:
+        like = last is not None and _differs_in_text_alone(last.order, order)
+        return _with_text(context, last, order) if last and like else preflight(context, order)
+
+    return all_possible(orders, plan)
+
+
+def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) -> list[P]:
+    """What each comes to, or UsageError with what is wrong with each; `plan` is told the one before."""
+    plans, wrong = list[P](), list[str]()
     for number, order in enumerate(orders, 1):
         try:
-            like = bool(plans) and _differs_in_text_alone(plans[-1].order, order)
-            plans.append(_with_text(context, plans[-1], order) if like else preflight(context, order))
+            plans.append(plan(order, plans[-1] if plans else None))
         except AgentFarmError as error:
             wrong.append(f"task {number}: {error.sentence}")
     if wrong:

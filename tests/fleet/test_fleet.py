@@ -81,7 +81,7 @@ def test_what_is_not_for_it_is_refused_with_the_command_that_does_it_there(af: A
         assert done.returncode == 2, done.stdout
         assert f"{id} is on big" in done.stderr
         assert "hint: ssh -t big" in done.stderr
-    for word in ("--ephemeral", "--issue=4", "--branch=main", "--after=x"):
+    for word in ("--ephemeral", "--stack=x", "--after=x"):
         done = af("spawn", "--on", "big", "Fix", word)
         assert done.returncode == 2
         assert "does not go with --on" in done.stderr

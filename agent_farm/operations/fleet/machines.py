@@ -257,7 +257,9 @@ def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
     for id in there:
         release_slot(book, id, host)
     stay = (
-        one.branch for one in there.values() if not drop_branch(farm.repository, one.branch, one.base_commit)
+        one.branch
+        for one in there.values()
+        if not (one.new_branch and drop_branch(farm.repository, one.branch, one.base_commit))
     )
     return FleetLeft(host, machine.place, removed, tuple(there), tuple(stay))
 

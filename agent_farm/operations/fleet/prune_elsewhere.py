@@ -84,7 +84,7 @@ def _take_off(context: Context, id: str, request: Prune) -> Removal | WouldRemov
         placed = held[0].builders[id]
         held[0] = held[0].without_builder(id)
     release_slot(held[0], id, placed.host)
-    goes = drop_branch(context.farm.repository, placed.branch, placed.base_commit)
+    goes = placed.new_branch and drop_branch(context.farm.repository, placed.branch, placed.base_commit)
     if not goes:
         context.tell(f"{placed.branch} stays: nothing else is left of {id}")
     return Removal(id, 0, placed.branch if goes else None, None, (), (), "")
@@ -101,6 +101,8 @@ def _take_down(context: Context, id: str) -> str | None:
     drop(farm.repository, kept_ref(id))
     release_slot(held[0], id, placed.host)
     tip = fetched_commit(farm.repository, id)  # this ref stays: what was fetched is lost by nothing
+    if not placed.new_branch:
+        return None
     return placed.branch if tip and drop_branch(farm.repository, placed.branch, tip) else None
 
 

@@ -122,7 +122,7 @@ def _place_here(
     context: Context, id: str, placed: Placed, on: str, say: str | None, yes: bool
 ) -> PlacedAgain:
     farm, why = context.farm, f"placed here from its checkpoint of {placed.host}"
-    told = _as_asked(farm, placed, placed.base)
+    told = structs.replace(_as_asked(farm, placed, placed.base), issue=placed.issue, source=placed.source)
     record, starts = place_again(farm, told, kept_ref(id), most_bytes=most_fetched(farm), why=why)
     with edit_book(farm) as held:
         book, term = held[0].without_builder(id), held[0].terms + 1

@@ -65,6 +65,7 @@ def row_of(id: str, placed: Placed, shown: BuilderShown) -> Row:
 def _row(placed: Placed, shown: BuilderShown) -> Row:
     fields = {name: getattr(shown, name) for name in BuilderRecord.__struct_fields__}
     own = {"base": placed.base, "base_commit": placed.base_commit, "after": None, "stack": None}
+    own |= {"issue": placed.issue, "source": None}
     record = msgspec.convert(msgspec.to_builtins({**fields, **own}), BuilderRecord)
     now = time.time()
     status = Status(**{**asdict(shown.status), "at": _moment(shown.status.at)})
@@ -151,7 +152,7 @@ def record_here(farm: Farm, id: str, placed: Placed) -> BuilderRecord:
         "session": farm.paths.session(id),
         "prompt_file": None,
         "role": None,
-        "source": None,
+        "source": placed.source,
         "ports": (),
         "state": "stopped",
         "reason": f"it is on {placed.host}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 from msgspec import structs
@@ -18,21 +19,26 @@ from agent_farm.builders.record import TASK_TEXT_KEPT
 from agent_farm.consent import require_consent
 from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
-from agent_farm.farm.base_commit import Start, choose_start
+from agent_farm.farm.base_commit import Start
 from agent_farm.farm.farm import Farm
+from agent_farm.farm.runtime_start import STARTS_AT_ONCE
 from agent_farm.fleet.book import Book, Placed, edit_book, read_book
 from agent_farm.fleet.calling import call, release_slot
+from agent_farm.git.asking import as_asked
+from agent_farm.git.checkpoints import drop
 from agent_farm.git.ignoring import keep_apart
-from agent_farm.git.other_machine import drop_branch, make_branch
+from agent_farm.git.other_machine import drop_branch, fetched_ref, make_branch, note_fetched
 from agent_farm.operations.fleet.ask_machines import keys_of
 from agent_farm.operations.fleet.held_slots import FLEET, hold_slot, names_lock
 from agent_farm.operations.fleet.rows_elsewhere import answer_of, row_of
+from agent_farm.operations.fleet.wanted_elsewhere import Wanted, as_told, want
 from agent_farm.operations.fleet.work_elsewhere import base_there, push, ref_there
 from agent_farm.operations.for_home.answered import Place
-from agent_farm.operations.operation import Context
-from agent_farm.operations.spawn import Spawned
-from agent_farm.operations.spawn_request import Spawn, choose_mode
-from agent_farm.operations.spawn_work import Work, find_work
+from agent_farm.operations.operation import Context, Failure
+from agent_farm.operations.spawn import OneOfSeveral, Part, Spawned
+from agent_farm.operations.spawn_request import Spawn
+from agent_farm.operations.spawn_several import all_possible, expand, is_several
+from agent_farm.operations.spawn_work import Work
 from agent_farm.server.launching import ensure_server
 
 LOCAL = "local"
@@ -48,28 +54,45 @@ class _MayBeThere(Unreachable):
         return cls(error.what, why=error.why, evidence=evidence, hint=f"af status {id}")
 
 
-def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
+def spawn_there(context: Context, order: Spawn, host: str) -> Iterator[Part]:
+    """Every one of several is known to be possible, as far as is known here, before the first is made."""
     farm = context.farm
     if host != FLEET and read_book(farm).cluster is None:
         read_book(farm).machine(host)
-    _require_possible(farm, order)
-    start = choose_start(farm, order.base, None, fetch=order.fetch or farm.settings.flag("spawn.fetch"))
-    work, start = find_work(farm, choose_mode(order), start, name=order.name)
-    if start.existing_branch:
-        raise UsageError(
-            f"{start.existing_branch} already exists here",
-            why="A builder on another machine begins a branch of its own.",
-            hint="af spawn --on local …",
-        )
-    for note in start.notes:
+    require_consent(farm.root, farm.settings.requests(["env.pass"]), yes=order.yes, ask=context.ask)
+    orders = expand(order) if is_several(order) else [order]
+    plan = partial(want, context)
+    wanted = all_possible(orders, plan) if is_several(order) else [plan(order, None)]
+    for note in dict.fromkeys(note for one in wanted for note in one.start.notes):
         context.tell(note)
     keep_apart(farm.repository)
+    if not is_several(order):
+        yield _spawn(context, wanted[0], host)
+    else:
+        make = {f"task {n}": partial(_spawn, context, one, host) for n, one in enumerate(wanted, 1)}
+        for id, found in as_asked(make, workers=STARTS_AT_ONCE):
+            yield Failure.of(id, found) if isinstance(found, AgentFarmError) else OneOfSeveral(found)
+    if not order.dry_run:
+        have_it_kept(farm)
+
+
+def _spawn(context: Context, wanted: Wanted, host: str) -> Spawned:
+    farm, order, work, start = context.farm, wanted.order, wanted.work, wanted.start
     runtime = order.runtime or farm.settings.text("spawn.runtime")
-    with _reserved(farm, host, work, start, runtime, order) as (id, placed):
+    with _reserved(farm, host, wanted, runtime) as (id, placed):
         book, host, base = read_book(farm), placed.host, base_there(farm, start.base)
         push(farm, book, host, {ref_there(id): start.tip, **base})
-        bare = structs.replace(order, on=None, base=None, fetch=False, name=None, no_queue=True)
-        asked = Place(id, placed.term, placed.branch, start.tip, start.base if base else None, bare)
+        asked = Place(
+            id,
+            placed.term,
+            placed.branch,
+            start.tip,
+            start.base if base else None,
+            start.base_commit,
+            as_told(farm, order),
+            work.issue_read,
+            wanted.role,
+        )
         try:
             answer = _ask(context, book, host, asked, runtime)
             if answer.builder is None:
@@ -78,7 +101,6 @@ def spawn_elsewhere(context: Context, order: Spawn, host: str) -> Spawned:
         except Unreachable as error:
             raise _MayBeThere.of(error, id, host) from error
         _store(farm, id, structs.replace(placed, is_known=True, row=row))
-    have_it_kept(farm)
     return structs.replace(answer, builder=structs.replace(answer.builder, host=host))
 
 
@@ -90,8 +112,6 @@ def have_it_kept(farm: Farm) -> None:
 
 
 def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | None) -> Spawned:
-    farm = context.farm
-    require_consent(farm.root, farm.settings.requests(["env.pass"]), yes=asked.order.yes, ask=context.ask)
     document = call(
         book,
         host,
@@ -108,50 +128,35 @@ def _ask(context: Context, book: Book, host: str, asked: Place, runtime: str | N
     return answer
 
 
-def _require_possible(farm: Farm, order: Spawn) -> None:
-    """What has to do with builders or files of this machine stays on it."""
-    given = {
-        "--issue": order.issue is not None,
-        "--spec": order.spec is not None,
-        "--branch": order.branch is not None,
-        "--after": order.after is not None,
-        "--stack": order.stack is not None,
-        "--ephemeral": order.ephemeral,
-        "--runtimes": bool(order.runtimes),
-        "-n": order.copies > 1,
-        "--tasks-file": order.tasks is not None,
-        "--role": order.role is not None,
-        "worktree.uncommitted": farm.settings.flag("worktree.uncommitted"),
-    }
-    if wrong := [name for name, is_given in given.items() if is_given]:
-        raise UsageError(
-            f"{wrong[0]} does not go with --on",
-            why="A builder on another machine has what is committed, and waits for none of here.",
-            hint="af spawn --on local …",
-        )
-
-
 @contextmanager
-def _reserved(
-    farm: Farm, host: str, work: Work, start: Start, runtime: str | None, order: Spawn
-) -> Iterator[tuple[str, Placed]]:
+def _reserved(farm: Farm, host: str, wanted: Wanted, runtime: str | None) -> Iterator[tuple[str, Placed]]:
     """An id that no builder of this farm has, and its branch. An error takes both back, unless the machine
     may have made it all the same."""
+    order, work, start = wanted.order, wanted.work, wanted.start
     with names_lock(farm):
-        if work.is_named or work.type == "spec":
-            name = next(work.names())
-            if _is_taken(farm, name):
-                raise UsageError(f"The name {name.id} is taken", hint=f"af status {name.id}")
-        else:
-            name = first_free(work.names(), lambda name: _is_taken(farm, name))
+        name = _free_name(farm, work, start)
         title = (work.task_text or work.protocol_name or work.spec or "shell")[:TASK_TEXT_KEPT]
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         host = hold_slot(farm, name.id, host)
-        placed = Placed(host, name.branch, start.base, start.tip, title, now, runtime=runtime)
-        placed = structs.replace(placed, permissions=order.permissions)
+        placed = Placed(
+            host,
+            name.branch,
+            start.base,
+            start.base_commit,
+            title,
+            now,
+            runtime=runtime,
+            permissions=order.permissions,
+            new_branch=_is_new(start),
+            issue=work.issue,
+            source=work.source,
+        )
         if not order.dry_run:
             try:
-                make_branch(farm.repository, name.branch, start.tip)
+                if placed.new_branch:
+                    make_branch(farm.repository, name.branch, start.tip)
+                else:
+                    note_fetched(farm.repository, name.id, start.tip)
                 placed = _store_new(farm, name.id, placed)
             except BaseException:
                 release_slot(read_book(farm), name.id, host)
@@ -168,7 +173,7 @@ def _reserved(
         except _MayBeThere:
             raise
         except AgentFarmError:
-            _forget(farm, name, start.tip)
+            _forget(farm, name, start)
             release_slot(read_book(farm), name.id, host)
             raise
         finally:
@@ -176,10 +181,30 @@ def _reserved(
                 farm.paths.builder_lock(name.id).unlink()
 
 
-def _is_taken(farm: Farm, name: Name) -> bool:
-    book = read_book(farm)
+def _is_new(start: Start) -> bool:
+    return start.existing_branch is None or start.upstream is not None
+
+
+def _free_name(farm: Farm, work: Work, start: Start) -> Name:
+    """With the branch that it goes on with, if there is one."""
+    book, branch = read_book(farm), start.existing_branch
     taken = {*farm.registry.ids(), *book.builders, *book.removed}
-    return name.id in taken or farm.repository.branch_commit(name.branch) is not None
+    for id, one in book.builders.items():
+        if branch is not None and one.branch == branch:
+            raise UsageError(f"The builder {id} already works on {branch}", hint=f"af status {id}")
+
+    def is_taken(name: Name) -> bool:
+        if name.id in taken:
+            return True
+        return branch is None and farm.repository.branch_commit(name.branch) is not None
+
+    if work.is_named or work.type == "spec":
+        name = next(work.names())
+        if is_taken(name):
+            raise UsageError(f"The name {name.id} is taken", hint=f"af status {name.id}")
+    else:
+        name = first_free(work.names(), is_taken)
+    return Name(name.id, branch or name.branch)
 
 
 def _store_new(farm: Farm, id: str, placed: Placed) -> Placed:
@@ -195,7 +220,10 @@ def _store(farm: Farm, id: str, placed: Placed) -> None:
         held[0] = held[0].with_builder(id, placed)
 
 
-def _forget(farm: Farm, name: Name, commit: str) -> None:
+def _forget(farm: Farm, name: Name, start: Start) -> None:
     with edit_book(farm) as held:
         held[0] = held[0].without_builder(name.id)
-    drop_branch(farm.repository, name.branch, commit)
+    if _is_new(start):
+        drop_branch(farm.repository, name.branch, start.tip)
+    else:
+        drop(farm.repository, fetched_ref(name.id))

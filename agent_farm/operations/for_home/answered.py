@@ -25,6 +25,7 @@ from agent_farm.farm.panes import require_pane
 from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
 from agent_farm.fleet.terms import hold, read_terms, require_valid
+from agent_farm.forge.issues import Issue
 from agent_farm.git.git_process import GitError, run_git
 from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.for_home.copied_builders import (
@@ -65,14 +66,18 @@ class Hello(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """What a machine is asked to make: `base` is the branch it is to land on, None where it is none."""
+    """What a machine is asked to make, from `commit`: `base` is the branch it is to land on, None where it is
+    none, and `base_commit` where it parted from that. `issue` and `role` were read at home."""
 
     id: str
     term: int
     branch: str
     commit: str
     base: str | None
+    base_commit: str
     order: Spawn
+    issue: Issue | None = None
+    role: str | None = None
 
 
 class Welcome(Answer):
@@ -186,7 +191,10 @@ def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]
     """Asked twice it is made once: the connection may have died before the answer came."""
     if not is_builder_id(asked.id) or not is_branch_name(asked.branch):
         raise UsageError(f"{asked.id!r:.60} on {asked.branch!r:.60} cannot be a builder")
-    order = structs.replace(asked.order, base=asked.commit, on="local")
+    has_role = asked.role is not None
+    order = structs.replace(
+        asked.order, base=asked.commit, on="local", role=None, no_role=has_role or asked.order.no_role
+    )
     # until the plan is made: another spawn would put other settings there
     with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
         _check_out(place, asked.commit, lock)
@@ -196,10 +204,16 @@ def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]
         if asked.id in farm.records():
             hold(farm, asked.id, asked.term)
             return Spawned(builder=show_builder(farm, asked.id))
-        plan = preflight(context_for_home(farm, told), order)
+        if farm.repository.branch_commit(asked.branch) is not None:
+            hint = as_command("git", "-C", place, "log", "-5", asked.branch)
+            raise UsageError(f"There is a branch {asked.branch} in {place}", hint=hint)
+        plan = preflight(context_for_home(farm, told), order, issue=asked.issue)
     name = Name(asked.id, asked.branch)
-    start = structs.replace(plan.start, base=f"home/{asked.base}" if asked.base else asked.commit)
+    base = f"home/{asked.base}" if asked.base else asked.base_commit
+    start = structs.replace(plan.start, base=base, base_commit=asked.base_commit)
     plan = structs.replace(plan, start=start, work=structs.replace(plan.work, names=lambda: iter([name])))
+    if has_role:
+        plan = structs.replace(plan, role=farm.run(asked.id).role, role_text=asked.role)
     if order.dry_run:
         return Spawned(plan=PlanShown.of(farm, plan), notes=plan.notes)
     told += plan.notes

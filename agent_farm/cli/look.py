@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import click
 from msgspec import structs
@@ -35,44 +36,39 @@ def _follow(typed: Typed) -> int | None:
         return None
     if typed.as_json:
         raise UsageError("Flags are mutually exclusive: --follow, --json", hint="af logs --help")
-    if typed.context.farm.paths.fleet.exists() and (host := _host_of(typed)):
-        return _follow_elsewhere(typed, host)
-    farm, record = typed.context.farm, choose(typed.context, typed.request.id)
+    look, pause = _looks(typed)
     shown = -typed.request.limit
     while True:
-        ended = _has_ended(farm, id=record.id)  # asked before the events: none is missed
-        events = load_events(farm.run(record.id).events)
+        ended, events = look()
         _show_events(events[shown:])
         shown = len(events)
         if ended:
             return 0
-        time.sleep(_FOLLOW_SECONDS)
+        time.sleep(pause)
 
 
-def _host_of(typed: Typed) -> str | None:
-    from agent_farm.operations.fleet.elsewhere import host_of
+def _looks(typed: Typed) -> tuple[Callable[[], tuple[bool, Sequence[Event]]], float]:
+    """Each time whether it has ended, and its events: in this order, so that none is missed."""
+    farm = typed.context.farm
+    if farm.paths.fleet.exists():
+        from agent_farm.operations.fleet.elsewhere import host_of
 
-    return host_of(typed.context, typed.request)
+        if host := host_of(typed.context, typed.request):
+            return partial(_look_elsewhere, typed, host), _FOLLOW_ELSEWHERE_SECONDS
+    id = choose(typed.context, typed.request.id).id
+    return lambda: (_has_ended(farm, id), load_events(farm.run(id).events)), _FOLLOW_SECONDS
 
 
-def _follow_elsewhere(typed: Typed, host: str) -> int:
-    """Its machine is asked again and again."""
+def _look_elsewhere(typed: Typed, host: str) -> tuple[bool, Sequence[Event]]:
     from agent_farm.operations.fleet.elsewhere import elsewhere_of
     from agent_farm.operations.fleet.refresh import refresh
     from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 
-    farm, shown = typed.context.farm, -typed.request.limit
-    whole = structs.replace(typed.request, limit=0)
-    while True:
-        book = refresh(farm, {host})  # asked before the events: none is missed
-        found = elsewhere_of(farm, whole.id)
-        states = [one.status for one in shown_rows(farm, book, [found[1]])] if found else []
-        events = typed.operation.answer_to(typed.context, whole).events
-        _show_events(events[shown:])
-        shown = len(events)
-        if all(status.is_finished for status in states):
-            return 0
-        time.sleep(_FOLLOW_ELSEWHERE_SECONDS)
+    farm, whole = typed.context.farm, structs.replace(typed.request, limit=0)
+    book = refresh(farm, {host})
+    found = elsewhere_of(farm, whole.id)
+    ended = all(one.status.is_finished for one in shown_rows(farm, book, [found[1]])) if found else True
+    return ended, typed.operation.answer_to(typed.context, whole).events
 
 
 def _has_ended(farm: Farm, id: str) -> bool:

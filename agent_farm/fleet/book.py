@@ -97,12 +97,13 @@ class Placed(Struct, frozen=True):
 
 class Left(Struct, frozen=True):
     """A builder that is not to go on at `host`: there it is older than `term`. `commit` is what it had by
-    then, once that has come home."""
+    then, once that has come home, at `at`."""
 
     id: str
     host: str
     term: int
     commit: ObjectName | None = None
+    at: float = 0.0
 
 
 class Cluster(Struct, frozen=True):

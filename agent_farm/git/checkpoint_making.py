@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_farm.git.checkout import BuilderTree
+from agent_farm.git.checkpoint_rate import budget_of, choose, lines_again, note_taken
 from agent_farm.git.git_process import paths_of, run_git
 from agent_farm.git.repository import Repository
 
@@ -29,7 +30,8 @@ _WHO = "agent-farm <agent-farm@localhost>"
 class Held(Struct, frozen=True):
     """What a worktree holds: trees of its files and of its index, None where that is unmerged.
 
-    `left_out` are files that are too large or cannot be read, and repositories of their own.
+    `left_out` are files that are too large or cannot be read, repositories of their own, and large files for
+    which the budget has no room yet.
     """
 
     head: str
@@ -53,12 +55,17 @@ def hold_worktree(tree: BuilderTree, *, most_bytes: int) -> Held:
     names = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
     listed = dict.fromkeys(paths_of(tree.run(*_PLAIN, *names, env=own)))
     left_out = tuple(path for path in listed if _is_left_out(tree.path / path, most_bytes))
-    taken = [path for path in listed if path not in left_out]
-    if taken:
-        given = "".join(f"{path}\0" for path in taken).encode("utf-8", "surrogateescape")
-        tree.run(*_PLAIN, "update-index", "--add", "--remove", "-z", "--stdin", input=given, env=own)
+    budget = budget_of(tree)
+    chosen = choose(tree, budget, [path for path in listed if path not in left_out])
+    later = {*left_out, *chosen.waits}
+    if taken := "".join(f"{path}\0" for path in listed if path not in later):
+        tree.run(*_PLAIN, "update-index", "--add", "--remove", "-z", "--stdin", input=taken, env=own)
+    if again := lines_again(tree, chosen):
+        tree.run(*_PLAIN, "update-index", "-z", "--index-info", input=again, env=own)
+    note_taken(tree, budget, chosen, own)
     work = tree.run(*_PLAIN, "write-tree", env=own).strip()
-    return Held(head.commit, head.branch, work, staged, left_out)
+    unknown = (path for path in chosen.waits if path not in chosen.again)
+    return Held(head.commit, head.branch, work, staged, (*left_out, *unknown))
 
 
 def _is_left_out(path: Path, most_bytes: int) -> bool:

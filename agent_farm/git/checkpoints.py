@@ -18,6 +18,8 @@ from agent_farm.git.repository import Repository
 from agent_farm.paths import is_below
 
 _OBJECT = re.compile(OBJECT_NAME)
+_SET_ASIDE = re.compile(r"refs/agent-farm/fleet/([^@/]+)@([0-9]{1,12})(?:-fetched|-branch)?")
+_FIRST_TIME = 1_000_000_000
 _MOST_FILES = 20_000
 _FILE = "100644"
 
@@ -126,7 +128,7 @@ def keep(repository: Repository, coming: str, commit: str, ref: str) -> None:
     run_git(repository.root, "update-ref", "--stdin", input=lines.encode())
 
 
-def keep_newer(repository: Repository, builder: str, branch: str, term: int) -> list[str]:
+def keep_newer(repository: Repository, builder: str, branch: str) -> list[str]:
     """Refs of commits that came home, or were made here, and that its checkpoint does not go on from: its
     branch and what is fetched next take the place of what names them now."""
     kept = list[str]()
@@ -135,9 +137,27 @@ def keep_newer(repository: Repository, builder: str, branch: str, term: int) -> 
         if commit is None or _is_in(repository, commit, kept_ref(builder)):
             continue
         if not any(_is_in(repository, commit, other) for other in kept):
-            kept.append(f"{left_ref(builder, term)}-{name}")
+            kept.append(_free_name(repository, builder, commit, f"-{name}"))
             run_git(repository.root, "update-ref", kept[-1], commit)
     return kept
+
+
+def _free_name(repository: Repository, builder: str, commit: str, end: str = "") -> str:
+    """By the time, which says when it may expire; no term is as high as a time."""
+    names = (f"{left_ref(builder, number)}{end}" for number in count(int(time.time())))
+    return next(name for name in names if commit_at(repository, name) in (None, commit))
+
+
+def drop_set_aside(repository: Repository, limit: float) -> Iterator[tuple[str, int]]:
+    """The builder and the time, of what was put aside at `limit` or before."""
+    rows = run_git(
+        repository.root, "for-each-ref", "--format=%(refname)", "refs/agent-farm/fleet"
+    ).splitlines()
+    for ref in rows:
+        found = _SET_ASIDE.fullmatch(ref)
+        if found is not None and _FIRST_TIME < int(found[2]) <= limit:
+            drop(repository, ref)
+            yield found[1], int(found[2])
 
 
 def _is_in(repository: Repository, commit: str, ref: str) -> bool:
@@ -146,13 +166,11 @@ def _is_in(repository: Repository, commit: str, ref: str) -> bool:
 
 
 def set_aside(repository: Repository, builder: str) -> str | None:
-    """The last checkpoint under a name of its own: another builder may be given that id. No term is as high
-    as a time."""
+    """The last checkpoint under a name of its own: another builder may be given that id."""
     commit = commit_at(repository, kept_ref(builder))
     if commit is None:
         return None
-    names = (left_ref(builder, number) for number in count(int(time.time())))
-    ref = next(name for name in names if commit_at(repository, name) in (None, commit))
+    ref = _free_name(repository, builder, commit)
     keep(repository, kept_ref(builder), commit, ref)
     return ref
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from msgspec import Meta
 from agent_farm.clock_jumps import require_steady_clock
 from agent_farm.farm import trash
 from agent_farm.farm.waiting import expire_forgotten
+from agent_farm.fleet.left_behind import expire_left
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.operation import Answer, Context, Failure, Request, gathered
 
@@ -19,7 +21,7 @@ class Expire(Request):
 
 
 class Expired(Answer):
-    """A removed builder, or the prompt of one that was taken out of the queue."""
+    """A removed builder, the prompt of one taken out of the queue, or what one left on another machine."""
 
     id: str
     epoch: int
@@ -54,6 +56,8 @@ def expire(context: Context, request: Expire) -> Iterator[Part]:
     if age:
         require_steady_clock(context.farm.paths, asked=True)
     yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_forgotten(context.farm, age))
+    limit = time.time() - age
+    yield from (Expired(id=id, epoch=epoch) for id, epoch in expire_left(context.farm, limit))
     found = trash.expire(context.farm, age)
     yield from (Expired(id=kept.record.id, epoch=kept.epoch) for kept in found.gone)
     yield from (Failure.of("", error) for error in found.busy)

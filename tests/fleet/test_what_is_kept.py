@@ -17,6 +17,7 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
+from agent_farm.operations.expire import Expire, expire
 from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping
 from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
 from agent_farm.operations.fleet.prune_elsewhere import _take_off
@@ -70,15 +71,15 @@ def test_commits_that_no_checkpoint_has_stay(repo: Path) -> None:
     here = open_farm(repo).repository
     git(repo, "update-ref", "refs/agent-farm/fleet/x", old)
     git(repo, "branch", "builder/x", old)
-    assert keep_newer(here, "x", "builder/x", 1) == []
+    assert keep_newer(here, "x", "builder/x") == []
     fetched = commit_files(repo, {"a": "fetched\n"})
     git(repo, "update-ref", "refs/agent-farm/fleet/x", fetched)
     git(repo, "branch", "-f", "builder/x", fetched)
-    (ref,) = keep_newer(here, "x", "builder/x", 1)
+    (ref,) = keep_newer(here, "x", "builder/x")
     assert git(repo, "rev-parse", ref) == fetched
     own = commit_files(repo, {"a": "by hand\n"})
     git(repo, "branch", "-f", "builder/x", own)
-    assert [git(repo, "rev-parse", one) for one in keep_newer(here, "x", "builder/x", 1)] == [fetched, own]
+    assert [git(repo, "rev-parse", one) for one in keep_newer(here, "x", "builder/x")] == [fetched, own]
 
 
 def fail(*given: object, **named: object) -> None:
@@ -202,6 +203,31 @@ def test_nobody_returns_before_what_was_left_has_come(
         pytest.fail("it was placed")
     assert read_book(here).builders["x"] == placed
     assert read_book(here).left == (left,)
+
+
+def test_what_builders_left_expires(here: Farm, placed: Placed) -> None:
+    commit, now = placed.base_commit, int(time.time())
+    ends = [
+        "@1",
+        "@2",
+        "@3",
+        f"@{now - 90_000}",
+        f"@{now - 90_000}-branch",
+        f"@{now - 10}",
+        "@checkpoint",
+        "",
+    ]
+    for end in ends:
+        git(here.root, "update-ref", f"refs/agent-farm/fleet/x{end}", commit)
+    old, young = Left("x", "big", 1, commit, now - 90_000.0), Left("x", "other", 2, commit, now - 10.0)
+    awaited = Left("x", "third", 3)
+    store_book(here, builders={"x": placed}, left=(old, young, awaited))
+    found = expire.answer_to(Context(here), Expire(age="1d")).expired
+    assert [(one.id, one.epoch) for one in found] == [("x", now - 90_000)] * 3
+    refs = git(here.root, "for-each-ref", "--format=%(refname)", "refs/agent-farm/fleet").splitlines()
+    left = {f"refs/agent-farm/fleet/x{end}" for end in ("@2", "@3", f"@{now - 10}", "@checkpoint", "")}
+    assert set(refs) == left
+    assert read_book(here).left == (young, awaited)
 
 
 def test_what_goes_off_the_list_leaves_what_came_home(here: Farm, placed: Placed) -> None:

@@ -188,5 +188,5 @@ def _write_down(farm: Farm, host: str, came: Came, at: float) -> None:
 def _found(farm: Farm, one: Left, came: Came) -> Left:
     with suppress(AgentFarmError):
         commit = commit_at(farm.repository, left_ref(one.id, one.term))
-        return replace(one, commit=commit) if commit else one
+        return replace(one, commit=commit, at=time.time()) if commit else one
     return one

@@ -105,7 +105,7 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
 def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None, yes: bool) -> Back:
     """It was lost a moment ago; nobody else places it meanwhile."""
     with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
-        for ref in keep_newer(context.farm.repository, id, placed.branch, placed.term):
+        for ref in keep_newer(context.farm.repository, id, placed.branch):
             context.tell(f"{ref} has commits of {id} that are in no checkpoint; it goes on without them")
         act = _place_here if on == LOCAL else _place_there
         answer = act(context, id, placed, on, say, yes)

@@ -15,18 +15,23 @@ _LAST_WORDS = 4000
 
 
 class AskedProgram:
-    """All three streams of `process` are pipes; whoever has started it ends it."""
+    """All three streams of `process` are pipes; whoever has started it ends it.
 
-    def __init__(self, process: subprocess.Popen[bytes], message: bytes) -> None:
+    With `ready` the message is sent once that line has come.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], message: bytes, ready: bytes | None = None) -> None:
         assert process.stdin
         assert process.stdout
         assert process.stderr
         self._answer = process.stdout
         self._said: list[bytes] = []
         self._listens = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
-        writes = threading.Thread(target=_write, args=(process.stdin, message), daemon=True)
-        for thread in (writes, self._listens):
-            thread.start()
+        self._writes = threading.Thread(target=_write, args=(process.stdin, message), daemon=True)
+        self._ready = ready
+        self._listens.start()
+        if ready is None:
+            self._writes.start()
 
     def lines(self, who: str) -> Iterator[bytes]:
         """As they come; Unreachable where `who` answers more than anybody is to read."""
@@ -35,6 +40,8 @@ class AskedProgram:
             left -= len(line)
             if left < 0:
                 raise Unreachable(f"{who} answered more than {MOST_BYTES} bytes")
+            if self._writes.ident is None and line.strip() == self._ready:
+                self._writes.start()
             yield line
 
     def last_words(self) -> str | None:

@@ -128,9 +128,10 @@ class WorkWouldBeLost(AgentFarmError):
 
 
 class Unreachable(AgentFarmError):
-    """Says nothing of what is there."""
+    """Says nothing of what is there. `began` is False where nothing of what was asked can have been done."""
 
     code = "unreachable"
+    began = True
 
 
 class Overdue(Unreachable):

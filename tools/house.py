@@ -50,6 +50,7 @@ PARTS: dict[str, dict[str, str]] = {
         "ssh": "*",
         "operations/fleet": "*",
         "operations/for_home": "*",
+        "sessions": "elsewhere",
         "cli": "fleet forward",
         "git": "other_machine packs checkpoint*",
         "farm": "checkpointing placing_again",

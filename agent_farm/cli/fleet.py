@@ -133,9 +133,9 @@ def _conclude_checkpoints(found: Checkpointed) -> None:
 @click.command(hidden=True)
 def answer_home() -> None:
     """Carry out one call of the machine that this one belongs to, read from standard input."""
-    data = sys.stdin.buffer.read()
-    answer(MARK)
-    for line in answered(data):
+    answer(MARK.decode())
+    sys.stdout.flush()
+    for line in answered(sys.stdin.buffer.read()):
         answer(json.dumps(line))
 
 

@@ -27,6 +27,7 @@ server runs it; it is started if needed and ends by itself. The session gets you
   af run "Summarise the open TODOs in codev/"
   git diff | af run --context "Review this change" -
   af run --resume 3f2a "And which of them is the oldest?"
+  af run --on fleet "Run the long tests and say which fail"
 """
 TRIGGER = """\
 Hand a prompt to the farm's server, which is started if needed; the session outlives this command.
@@ -86,7 +87,7 @@ def show_result(result: SpawnerResult) -> None:
 def _params(**own: click.Parameter | None) -> dict[str, click.Parameter | None]:
     return {
         "cwd": CWD,
-        **dict.fromkeys(("wait", "attached", "new_id")),
+        **dict.fromkeys(("wait", "attached", "new_id", "for_home")),
         **own,
     }
 

@@ -61,7 +61,8 @@ class Engine(Protocol):
 
     def call(self, host: str, data: bytes, *, seconds: float) -> Iterator[bytes]:
         """The lines that `af fleet answer` prints there when it reads `data`. It begins at most once.
-        Unreachable where it has not ended well within that time: whatever was begun then ends there."""
+        Unreachable where it has not ended well within that time: whatever was begun then ends there. Its
+        `began` is False where nobody there has read `data`, or will."""
         ...
 
     def places(self) -> Mapping[str, str | None]:

@@ -91,7 +91,10 @@ class Held(Struct, frozen=True):
             found = said.problem
             by_code = (kind for kind in _KINDS if kind.code == found.code)
             kind = Overdue if found.is_late else next(by_code, AgentFarmError)
-            raise kind(found.what, why=found.why, hint=found.hint)
+            problem = kind(found.what, why=found.why, hint=found.hint)
+            if isinstance(problem, Unreachable):
+                problem.began = found.began
+            raise problem
         return said
 
     def _connected(self) -> socket.socket:
@@ -111,7 +114,11 @@ class Held(Struct, frozen=True):
         with file_lock(self._socket.with_suffix(".start"), wait=seconds):
             with suppress(ConnectionRefusedError, FileNotFoundError):
                 return self._connected()  # somebody else was first
-            self._start(until)
+            try:
+                self._start(until)
+            except Unreachable as error:
+                error.began = False
+                raise
         return self._connected()
 
     def _require_head(self, until: float) -> None:

@@ -54,11 +54,9 @@ class Holder:
                 try:
                     said = self._said(asked, connection)
                 except AgentFarmError as error:
-                    said = Said(
-                        problem=Problem(
-                            error.code, error.what, error.why, error.hint, isinstance(error, Overdue)
-                        )
-                    )
+                    told = (error.code, error.what, error.why, error.hint)
+                    began = getattr(error, "began", True)
+                    said = Said(problem=Problem(*told, isinstance(error, Overdue), began))
                 except Exception as error:  # Ray raises what it likes; the command has to hear of it
                     said = Said(problem=Problem("unreachable", "Ray failed", _first_line(error)))
                 say(connection, said)

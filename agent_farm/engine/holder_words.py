@@ -34,6 +34,7 @@ class Problem(Struct, frozen=True):
     why: str | None = None
     hint: str | None = None
     is_late: bool = False
+    began: bool = True
 
 
 class Said(Struct, frozen=True):

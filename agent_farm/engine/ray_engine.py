@@ -106,9 +106,13 @@ class RayEngine:
     ) -> Iterator[bytes]:
         """`wanted`: whether somebody still waits for it."""
         token = secrets.token_hex(8)
-        agent, key = self._agent(host)
-        if not wanted():
-            raise Overdue(f"Nobody waits for {host} any more")
+        try:
+            agent, key = self._agent(host)
+            if not wanted():
+                raise Overdue(f"Nobody waits for {host} any more")
+        except Unreachable as error:
+            error.began = False
+            raise
         asked = agent.answer.remote(token, ray.put(seal(key, data)), seconds)
         deadline = time.monotonic() + seconds + min(seconds, _LATE_SECONDS)
         while not ray.wait([asked], timeout=_LOOK_SECONDS)[0]:

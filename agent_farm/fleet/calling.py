@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -30,7 +30,7 @@ from agent_farm.ssh import bounded_copy
 from agent_farm.ssh.connection import ask, ssh_argv, ssh_options
 from agent_farm.ssh.ssh_url import Address, parse_address
 
-MARK = "af-fleet-1"
+MARK = b"af-fleet-1"
 OF_CLUSTER = "ray://"
 USUAL_SECONDS = 120.0
 _LONGEST_WORDS = 2000
@@ -134,14 +134,14 @@ def call_program(
     except UnicodeEncodeError as error:
         what = f"What {address.host} is asked is not valid UTF-8"
         raise UsageError(what, why=f"It holds {error.object[error.start]!r}.") from error
-    begun = False
     if cluster is not None:
         lines = engine_of(cluster).call(address.host, message, seconds=seconds)
     else:
-        lines = ask(address, [program, "fleet", "answer"], message, seconds=seconds)
+        lines = _over_ssh(address, program, message, seconds)
+    begun = False
     for line in lines:
         if not begun:  # what a shell's own files print comes before it
-            begun = line.strip() == MARK.encode()
+            begun = line.strip() == MARK
             continue
         said = _read(address, line)
         if "told" in said:
@@ -151,6 +151,17 @@ def call_program(
         elif isinstance(said.get("answer"), dict):
             return dict(said["answer"])
     raise Unreachable(f"{address.host} has not answered", why=f"{program} ended without a word.")
+
+
+def _over_ssh(address: Address, program: str, message: bytes, seconds: float) -> Iterator[bytes]:
+    begun = False
+    try:
+        for line in ask(address, [program, "fleet", "answer"], message, seconds=seconds, ready=MARK):
+            begun = begun or line.strip() == MARK
+            yield line
+    except Unreachable as error:
+        error.began = begun
+        raise
 
 
 def line_to(machine: Machine, *, most_bytes: int) -> Line:

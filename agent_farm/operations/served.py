@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Answer)
 def ask(context: Context, verb: str, request: Request, answer: type[A]) -> A:
     from agent_farm.server.client import ask_server
 
-    document = ask_server(context.farm.root, verb, request, context.tell)
+    document = ask_server(context.farm.root, verb, request, context.tell, context.environ)
     del document["version"]
     return msgspec.convert(document, answer)
 

@@ -38,6 +38,13 @@ class Trigger(SessionWish, Request, frozen=True, kw_only=True):  # type: ignore[
     source: Annotated[
         Literal["external", "tick", "route"] | None, Meta(description="Trigger source to record")
     ] = None
+    on: Annotated[
+        str | None,
+        Meta(description="Machine of the fleet to run it on, fleet: any, or local; default: sessions.on"),
+    ] = None
+    for_home: Annotated[
+        bool, Meta(description="Asked by the machine that this one belongs to, which has counted it")
+    ] = False
     attached: Annotated[bool, Meta(description="Cancel it when the caller goes away")] = False
     new_id: Annotated[
         Annotated[str, Meta(pattern=_UUID)] | None,
@@ -61,7 +68,9 @@ class Triggered(Answer):
 
 
 # A session gives another no more than it has: where and how it runs is not for it to choose.
-_FOR_THE_ARCHITECT = ("runtime", "permissions", "cwd", "timeout", "source", "attached", "new_id", "yes")
+_FOR_THE_ARCHITECT = (
+    "runtime", "permissions", "cwd", "timeout", "source", "on", "for_home", "attached", "new_id", "yes",
+)  # fmt: skip
 
 
 def _prepare(context: Context, request: Trigger) -> Trigger:
@@ -101,7 +110,7 @@ async def start(
     """On the server's loop. Not attached, it goes on when its caller stops waiting: a client's time limit
     says nothing about the work."""
     if not request.wait:
-        started = await butler.start(asked, context.environ, request.new_id)
+        started = await butler.start(asked, context.environ, request.new_id, agreed=request.yes)
         if isinstance(started, str):
             return Triggered(started, None)
         raise AgentFarmError("The session was not accepted", why=started.error, hint="af sessions")
@@ -112,7 +121,8 @@ async def start(
 
     import asyncio  # of the server alone: what a terminal has to load it waits for
 
-    work = asyncio.ensure_future(butler.run(asked, context.environ, observe, request.new_id))
+    running = butler.run(asked, context.environ, observe, request.new_id, agreed=request.yes)
+    work = asyncio.ensure_future(running)
     result = await (work if request.attached else asyncio.shield(work))
     return Triggered(result.session_id, result)
 
@@ -124,7 +134,7 @@ def _told(progress: Progress) -> str | None:
             waits = f" waits, {detail['waiting']} in the queue" if detail.get("waiting") else ""
             return f"session {progress.session_id}{waits}"
         case "running":
-            return f"{detail['runtime']} runs"
+            return f"{detail['runtime']} runs" + (f" on {detail['host']}" if detail.get("host") else "")
         case "tool":
             return f"  {detail['name']}{' failed' if detail.get('failed') else ''}"
     return None
@@ -166,6 +176,8 @@ def session_request(context: Context, request: Trigger) -> SessionRequest:
         parent=parent,
         checkout=_checkout(context),
         resumes=request.resume,
+        host=request.on,
+        for_home=request.for_home,
     )
 
 

@@ -25,9 +25,18 @@ BEGIN_SECONDS = 60.0
 _HINT = "af sessions"
 
 
-def ask_server(root: Path, verb: str, request: object, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The verb's document. What the server tells meanwhile is told; an expected error is raised."""
-    with _answered(root, verb, request) as response:
+def ask_server(
+    root: Path,
+    verb: str,
+    request: object,
+    tell: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The verb's document. What the server tells meanwhile is told; an expected error is raised.
+
+    `environ` are variables that the shell which is asked from has beside those of this process.
+    """
+    with _answered(root, verb, request, environ or {}) as response:
         while line := response.readline():
             said = _read(line)
             if "told" in said:
@@ -49,23 +58,25 @@ def _read(line: bytes) -> dict[str, Any]:
         raise AgentFarmError("The server's answer is not JSON", why=said, hint="af butler logs") from error
 
 
-def caller_headers(root: Path, address: ServerAddress) -> dict[str, str]:
+def caller_headers(root: Path, address: ServerAddress, environ: Mapping[str, str]) -> dict[str, str]:
     """Who asks, and of the shell that is asked from what a session may need: told, written nowhere."""
     headers = {
         "Authorization": f"Bearer {address.token}",
         "Content-Type": "application/json",
-        SHELL_HEADER: header_of(own_shell(root)),
+        SHELL_HEADER: header_of(own_shell(root, environ)),
     }
     if trace := parse_traceparent(os.environ.get("TRACEPARENT")):
         headers["traceparent"] = trace.traceparent
     return headers
 
 
-def post(root: Path, path: str, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPConnection:
+def post(
+    root: Path, path: str, body: bytes, headers: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> http.client.HTTPConnection:
     """A connection on which that was asked; `begun` has the answer."""
     address = ensure_server(root)
     connection = http.client.HTTPConnection("localhost", address.port, timeout=BEGIN_SECONDS)
-    connection.request("POST", path, body, {**caller_headers(root, address), **headers})
+    connection.request("POST", path, body, {**caller_headers(root, address, environ or {}), **headers})
     return connection
 
 
@@ -88,13 +99,15 @@ def asked_again(root: Path, ask: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _answered(root: Path, verb: str, request: object) -> Iterator[http.client.HTTPResponse]:
+def _answered(
+    root: Path, verb: str, request: object, environ: Mapping[str, str]
+) -> Iterator[http.client.HTTPResponse]:
     body = msgspec.json.encode(request)
     connection = None
 
     def ask() -> http.client.HTTPResponse:
         nonlocal connection
-        connection = post(root, f"/api/{verb}", body, {"Accept": LINES})
+        connection = post(root, f"/api/{verb}", body, {"Accept": LINES}, environ)
         return begun(connection)
 
     try:

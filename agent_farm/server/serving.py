@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ from agent_farm.server.launching import turn_log
 from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.elsewhere import Elsewhere, NewElsewhere
 from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 
 DRAIN_SECONDS = 10.0
@@ -97,7 +99,9 @@ class RunningServer:
     async def serve(self, sockets: list[socket.socket]) -> None:
         from agent_farm.server.app import build_app
 
-        butlers = open_butlers(self.root, ports=self.ports, tokens=self.tokens, environ=self.environ)
+        butlers = open_butlers(
+            self.root, ports=self.ports, tokens=self.tokens, environ=self.environ, elsewhere=self._elsewhere
+        )
         server = make_uvicorn(build_app(butlers, self.activity))
         serving = asyncio.create_task(server.serve(sockets=sockets))
         self._listen_to_signals()
@@ -107,6 +111,7 @@ class RunningServer:
             asyncio.create_task(butlers.keep_tidy()),
             asyncio.create_task(self._start_waiting()),
             *(asyncio.create_task(self._keep_fleet(places=places)) for places in (False, True)),
+            asyncio.create_task(butlers.go_on_elsewhere()),
         ]
         until = [
             asyncio.create_task(waiting)
@@ -125,6 +130,17 @@ class RunningServer:
             await serving
         butlers.close()
         _log.info("Ended")
+
+    def _elsewhere(self, database: Database) -> NewElsewhere:
+        @cache
+        def reach() -> Elsewhere:
+            from agent_farm.operations.fleet.sessions_elsewhere import (
+                SessionsElsewhere,  # ssh, which few need
+            )
+
+            return SessionsElsewhere(self.root, database)
+
+        return reach
 
     async def _farm_is_gone(self) -> None:
         while True:

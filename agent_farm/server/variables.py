@@ -57,11 +57,12 @@ class Shell(msgspec.Struct, frozen=True):
     session: str | None = None
 
 
-def own_shell(root: Path) -> Shell:
+def own_shell(root: Path, more: Mapping[str, str]) -> Shell:
     """With the variables that the server would have, had it been started from here, and the terminal's
     names, which a runtime may always have."""
-    environ = server_environment(os.environ, declared_variables(root))
-    environ |= {name: os.environ[name] for name in TERMINAL if name in os.environ}
+    whole = {**os.environ, **more}
+    environ = server_environment(whole, declared_variables(root))
+    environ |= {name: whole[name] for name in TERMINAL if name in whole}
     try:
         directory = os.getcwd()
     except FileNotFoundError:

@@ -39,7 +39,8 @@ class Butler:
 
     `runtime` and `model` are what its own file says; the farm's settings come after them, at each session.
     `requests` are what its user agrees to before one of its sessions runs.
-    `reads_checkout`: its sessions may read the checkout that they are asked about.
+    `reads_checkout`: its sessions may read the checkout that they are asked about. `is_packaged`: no file
+    describes it, and on another machine it has another name.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Butler:
     reads_checkout: bool = False
     schedules: tuple[ScheduleEntry, ...] = ()
     requests: tuple[Request, ...] = ()
+    is_packaged: bool = False
 
 
 def roster_directory(root: Path) -> Path:
@@ -136,6 +138,7 @@ def _packaged(root: Path, name: str) -> Butler:
         port=settings.number("server.port"),
         optional_env=settings.values["env.pass"],  # guarded where a session is started
         reads_checkout=True,
+        is_packaged=True,
     )
 
 

@@ -121,4 +121,8 @@ MIGRATIONS = (
     CREATE INDEX sessions_by_ended ON sessions (butler, ended_at);
     CREATE INDEX fires_by_due ON fires (due);
     """,
+    """
+    ALTER TABLE sessions ADD COLUMN host TEXT;
+    ALTER TABLE sessions ADD COLUMN for_home INTEGER NOT NULL DEFAULT 0;
+    """,
 )

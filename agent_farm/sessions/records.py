@@ -18,6 +18,7 @@ from agent_farm.sessions.tool_calls import merge_calls, served_calls
 INTERRUPTED = "Interrupted: the process that ran it is gone"
 _FIELDS = tuple(one.name for one in msgspec.structs.fields(Session))
 _TEXTS = ("prompt", "context", "output")
+_UNENDED_HERE = "(state = 'queued' OR state = 'running' AND host IS NULL)"
 # of the texts no more than is shown, of the tool calls none: they can be megabytes
 _SHORT = ", ".join(
     f"substr({name}, 1, 1000) AS {name}"
@@ -47,6 +48,25 @@ def session_start(database: Database, session_id: str) -> None:
     database.write(
         "UPDATE sessions SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
         (time.time(), session_id),
+    )
+
+
+@on_its_thread
+def session_place(database: Database, session_id: str, host: str) -> None:
+    """Write that this machine runs it, before it is told: from here on it may have begun."""
+    database.write(
+        "UPDATE sessions SET state = 'running', host = ?, started_at = ? WHERE id = ? AND state = 'queued'",
+        (host, time.time(), session_id),
+    )
+
+
+@on_its_thread
+def session_take_back(database: Database, session_id: str, wish: str) -> None:
+    """It has not begun: no machine was told."""
+    database.write(
+        "UPDATE sessions SET state = 'queued', host = ?, started_at = NULL"
+        " WHERE id = ? AND state = 'running'",
+        (wish, session_id),
     )
 
 
@@ -102,19 +122,30 @@ class SessionLog:
     def heal(self) -> int:
         """Mark what a server that is gone left queued or running as interrupted; how many there were.
 
-        Nothing is run again: nobody knows how far it got.
+        Nothing is run again: nobody knows how far it got. What another machine runs goes on there.
         """
         return self.database.write(
             "UPDATE sessions SET error = ? || CASE state WHEN 'queued' THEN ' (it had not started)'"
             " ELSE '' END, state = 'interrupted', success = 0, ended_at = ?"
-            " WHERE state IN ('queued', 'running')",
+            f" WHERE {_UNENDED_HERE}",
             (INTERRUPTED, time.time()),
         )
 
     def has_unended(self) -> bool:
-        return bool(
-            self.database.query("SELECT 1 FROM sessions WHERE state IN ('queued', 'running') LIMIT 1")
+        return bool(self.database.query(f"SELECT 1 FROM sessions WHERE {_UNENDED_HERE} LIMIT 1"))
+
+    def elsewhere(self) -> list[Session]:
+        """Those that other machines run, as far as is known."""
+        columns = ", ".join(_FIELDS)
+        rows = self.database.query(
+            f"SELECT {columns} FROM sessions WHERE state = 'running' AND host IS NOT NULL ORDER BY number"
         )
+        return [_as_asked(_session(row)) for row in rows]
+
+    def is_recorded_at_home(self, session_ids: Sequence[str]) -> None:
+        """They may be forgotten here as others are."""
+        marks = ", ".join("?" * len(session_ids))
+        self.database.write(f"UPDATE sessions SET for_home = 0 WHERE id IN ({marks})", tuple(session_ids))
 
     def find(
         self,
@@ -188,11 +219,18 @@ def _columns(session: Session) -> Mapping[str, Any]:
     return {**msgspec.structs.asdict(session), "prompt": session.whole_prompt, "tool_calls": stored}
 
 
+def _as_asked(session: Session) -> Session:
+    """Its prompt without the context, which is stored with it."""
+    before = f"{session.context}\n\n" if session.context else ""
+    return msgspec.structs.replace(session, prompt=session.prompt.removeprefix(before))
+
+
 def _session(row: Row) -> Session:
     columns = dict(row)
     if isinstance(columns["tool_calls"], str):
         columns["tool_calls"] = json.loads(columns["tool_calls"])
     columns["success"] = None if columns["success"] is None else bool(columns["success"])
+    columns["for_home"] = bool(columns["for_home"])
     return Session(**columns)
 
 

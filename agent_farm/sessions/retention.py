@@ -48,7 +48,7 @@ def prune_sessions(
         "SELECT id, coalesce(home, id) AS home FROM ("
         " SELECT *, row_number() OVER (PARTITION BY butler ORDER BY number DESC) AS place FROM sessions"
         " WHERE butler = coalesce(?, butler)"
-        ") WHERE ended_at IS NOT NULL AND (ended_at < ? OR place > ?) ORDER BY number",
+        ") WHERE ended_at IS NOT NULL AND NOT for_home AND (ended_at < ? OR place > ?) ORDER BY number",
         (butler, before, most),
     )
     ids = [row["id"] for row in rows]

@@ -171,6 +171,15 @@ class SessionRunner:
             env["TRACEPARENT"] = trace.traceparent
         return env
 
+    def keys(self, session: Session, choice: Choice) -> dict[str, str]:
+        """What of it a machine that runs it in the place of this one cannot have of its own."""
+        butler, cli = self.butler, choice.adapter.cli
+        declared = {*butler.optional_env, *butler.module_credentials, *butler.required_env}
+        stored = self.credentials.lookup_all({*cli.every_variable, *declared})
+        source = {**self.environ, **choice.environ, **stored}
+        names = {*declared, *cli.own_variables(source, session.model)}
+        return {name: source[name] for name in sorted(names) if source.get(name)}
+
     async def _reset(self, worker: RuntimeAdapter) -> None:
         try:
             async with asyncio.timeout(RESET_SECONDS):

@@ -18,6 +18,7 @@ from agent_farm.sessions.butlers import (
 )
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
+from agent_farm.sessions.elsewhere import LOCAL, place_of
 from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.reach import session_bounds
 from agent_farm.sessions.records import SessionLog
@@ -33,6 +34,7 @@ from agent_farm.sessions.session import (
 )
 from agent_farm.sessions.spawner import Spawner
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
+from agent_farm.settings import open_settings
 
 STOP_SECONDS = 30.0
 
@@ -71,11 +73,14 @@ class RunningButler:
         environ: Mapping[str, str] | None = None,
         observer: Observer | None = None,
         session_id: str | None = None,
+        *,
+        agreed: bool = False,
     ) -> SpawnerResult:
         """The session that is asked for, waited for; `environ` is of the shell that asks."""
         request.require_good()
         await self.refresh()
         request, choice = await self.database.run(self._choose, request, environ or {})
+        choice = replace(choice, agreed=agreed)
         return await self.spawner.run(request, choice, self._watched(observer), session_id)
 
     async def start(
@@ -83,6 +88,8 @@ class RunningButler:
         request: SessionRequest,
         environ: Mapping[str, str] | None = None,
         session_id: str | None = None,
+        *,
+        agreed: bool = False,
     ) -> SpawnerResult | str:
         """Its id once it is accepted, or the result when it was refused; it goes on by itself."""
         accepted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -91,7 +98,7 @@ class RunningButler:
             if not accepted.done():
                 accepted.set_result(progress.session_id)
 
-        task = asyncio.create_task(self.run(request, environ, observe, session_id))
+        task = asyncio.create_task(self.run(request, environ, observe, session_id, agreed=agreed))
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         await asyncio.wait((task, accepted), return_when=asyncio.FIRST_COMPLETED)
@@ -145,6 +152,8 @@ class RunningButler:
         resumed = None
         if request.resumes is not None:
             request, resumed = _resumed(self.sessions, request, self.name)
+        host = place_of(request, open_settings(self.root, {**self.environ, **environ}))
+        request = msgspec.structs.replace(request, host=host)
         chosen = choose(self.root, self.butler, self.credentials, {**self.environ, **environ}, request)
         can_read = self.butler.reads_checkout and chosen.adapter.cli.reads_beside
         checkout = Path(request.checkout or self.root) if can_read else None
@@ -213,6 +222,11 @@ def _resumed(log: SessionLog, request: SessionRequest, butler: str) -> tuple[Ses
             f"Session {session.id[:8]} ran on {session.runtime}, not on {request.runtime}",
             why="A conversation goes on with the runtime that has it.",
         )
+    if request.host not in (None, "fleet", session.host or LOCAL):
+        raise UsageError(
+            f"Session {session.id[:8]} ran on {session.host or 'this machine'}",
+            why="Its conversation goes on there: leave out --on.",
+        )
     if request.cwd not in (None, session.cwd):
         raise UsageError(
             f"Session {session.id[:8]} ran in {session.cwd}",
@@ -223,6 +237,7 @@ def _resumed(log: SessionLog, request: SessionRequest, butler: str) -> tuple[Ses
         resumes=session.id,
         runtime=session.runtime,
         cwd=session.cwd,
+        host=session.host or LOCAL,
         model=request.model or session.model,
     )
     return resumed, session

@@ -6,12 +6,13 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_farm.clock_jumps import ClockJumped
+from agent_farm.errors import AgentFarmError
 from agent_farm.runtimes import get_adapter
 from agent_farm.sessions.butlers import (
     Butler,
@@ -22,6 +23,7 @@ from agent_farm.sessions.butlers import (
 )
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
+from agent_farm.sessions.elsewhere import NewElsewhere
 from agent_farm.sessions.failures import log_failure, reason_of
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
@@ -54,6 +56,7 @@ class RunningButlers:
     tokens: Tokens
     ports: tuple[int, ...]
     sessions: SessionLog
+    elsewhere: NewElsewhere | None = None
     own: RunningButler = field(init=False)
     _open: dict[str, RunningButler] = field(default_factory=dict)
     _failing: dict[str, str] = field(default_factory=dict)
@@ -117,6 +120,17 @@ class RunningButlers:
         for one in self.opened:
             one.tell(progress)
 
+    async def go_on_elsewhere(self) -> None:
+        """With what other machines run since a server that is gone."""
+        found = await self.database.run(self.sessions.elsewhere)
+        if found and self.elsewhere:
+            await self.elsewhere().hold_again(found)
+        for session in found:
+            try:
+                (await self.database.run(self.of, session.butler)).spawner.go_on(session)
+            except AgentFarmError as error:
+                log_failure(_log, f"Session {session.id}", error)
+
     async def drain(self, seconds: float) -> bool:
         """True when no session had to be cancelled."""
         done = await asyncio.gather(*(one.spawner.drain(seconds) for one in self.opened))
@@ -149,6 +163,7 @@ class RunningButlers:
             Endpoint(port, butler.transport, self.tokens),
             credentials=credentials,
             environ=self.environ,
+            elsewhere=self.elsewhere,
         )
         schedules = ScheduleStore(self.database, butler.name)
         schedules.take_from_file(butler.schedules)
@@ -159,10 +174,16 @@ class RunningButlers:
 
 
 def open_butlers(
-    root: Path, *, ports: Sequence[int], tokens: Tokens, environ: Mapping[str, str]
+    root: Path,
+    *,
+    ports: Sequence[int],
+    tokens: Tokens,
+    environ: Mapping[str, str],
+    elsewhere: Callable[[Database], NewElsewhere] | None = None,
 ) -> RunningButlers:
     """To be called inside the loop that they will live in, by the one process that runs their sessions."""
     database = open_database(root)
     sessions = SessionLog(database)
     sessions.heal()  # what is running now was run by a server that is gone
-    return RunningButlers(root, database, environ, tokens, tuple(ports), sessions)
+    reach = elsewhere(database) if elsewhere else None
+    return RunningButlers(root, database, environ, tokens, tuple(ports), sessions, reach)

@@ -29,6 +29,7 @@ class Choice:
     """What a session's runtime is started with beside what its record says.
 
     `environ` is of the shell that asked; `conversation_id` and `home` are of the session that it resumes.
+    `agreed`: another machine that runs it asks nobody again.
     """
 
     adapter: RuntimeAdapter
@@ -41,6 +42,7 @@ class Choice:
     bounds: Bounds | None = None
     conversation_id: str | None = None
     home: str | None = None
+    agreed: bool = False
 
 
 def choose(

@@ -43,6 +43,10 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
     parent: Annotated[str | None, Meta(description="Id of the session that asks")] = None
     checkout: Annotated[str | None, Meta(description="The checkout that it is asked about")] = None
     resumes: Annotated[str | None, Meta(description="Id of a session whose conversation goes on")] = None
+    host: Annotated[str | None, Meta(description="Machine of the fleet that runs it; null: this one")] = None
+    for_home: Annotated[
+        bool, Meta(description="Run for another machine, which has not recorded its end yet")
+    ] = False
 
     @property
     def whole_prompt(self) -> str:
@@ -52,7 +56,7 @@ class SessionRequest(SessionWish, frozen=True, kw_only=True, forbid_unknown_fiel
         """What a record cannot hold, or a program's arguments and input cannot carry, never starts."""
         require_trigger_source(self.trigger_source)
         _require_text("prompt", self.prompt)
-        for name in ("context", "runtime", "model", "cwd", "parent", "checkout", "resumes"):
+        for name in ("context", "runtime", "model", "cwd", "parent", "checkout", "resumes", "host"):
             _require_text(name, getattr(self, name) or "-")
         if self.max_turns < 1:
             raise UsageError(f"max_turns is {self.max_turns}; at least one turn is needed")

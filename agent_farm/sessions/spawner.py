@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import UsageError
 from agent_farm.runtimes.base import RuntimeAdapter
 from agent_farm.runtimes.headless_run import Interrupted
 from agent_farm.runtimes.process import held_by_guards
@@ -21,6 +21,8 @@ from agent_farm.sessions import telemetry
 from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
+from agent_farm.sessions.elsewhere import Elsewhere, NewElsewhere, Order
+from agent_farm.sessions.ends import Ends
 from agent_farm.sessions.failures import log_failure
 from agent_farm.sessions.predecessors import SessionsLock
 from agent_farm.sessions.records import session_complete, session_create, session_start
@@ -37,7 +39,7 @@ from agent_farm.sessions.session import (
 from agent_farm.sessions.uncancelled import finish, finished_result
 from agent_farm.sessions.waiting_line import Place, Queue
 
-RETRY_SECONDS = 5.0
+_MOST_UNCOUNTED = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -55,25 +57,29 @@ class Spawner:
         credentials: CredentialStore | None = None,
         environ: Mapping[str, str] | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        elsewhere: NewElsewhere | None = None,
     ) -> None:
         source = dict(os.environ if environ is None else environ)
         store = credentials or CredentialStore(database, source)
         self.butler = butler
         self.database = database
         self.queue = Queue(butler.max_concurrent_sessions, butler.max_queued_sessions)
+        # those that other machines run, and those whose home has counted them
+        self.uncounted = Queue(_MOST_UNCOUNTED, 0)
+        self._new_elsewhere = elsewhere
+        self._elsewhere: Elsewhere | None = None
         self._adapter = adapter
         self._runner = SessionRunner(butler, database, endpoint, store, source)
         self._new_id = new_id
         self._lock = SessionsLock(database.path.parent / "locks" / f"sessions-{butler.name}.lock")
         self._tasks: dict[asyncio.Task[SpawnerResult], str] = {}
         self._stopped_by: dict[str, str] = {}
-        self._unwritten: dict[str, Session] = {}
-        self._writing: asyncio.Task[None] | None = None
+        self._ends = Ends(database, self._acknowledge)
 
     @property
     def is_busy(self) -> bool:
         """Sessions wait or run, or the end of one is still to be written."""
-        return bool(self._tasks or self._unwritten)
+        return bool(self._tasks) or self._ends.are_left
 
     async def trigger(
         self,
@@ -98,20 +104,33 @@ class Spawner:
         """The same with all that a caller may say. Who is cancelled cancels the session, records first."""
         request.require_good()
         chosen = choice or Choice(self._adapter, model=request.model or self.butler.model)
-        place = self.queue.admit(request.trigger_source)
+        line = self.uncounted if request.host or request.for_home else self.queue
+        place = line.admit(request.trigger_source)
         if isinstance(place, str):
             _log.warning("Refused a trigger (%s): %s", request.trigger_source, place)
             return refused(place)
         session = self._chosen(session_id or self._new_id(), request, chosen)
-        task = asyncio.create_task(self._serve(session, chosen, place, observer))
-        self._tasks[task] = session.id
-        task.add_done_callback(partial(self._forget, place))
+        task = self._begin(session, chosen, place, observer)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._cancel(task)
             await finish(task)
             raise
+
+    def go_on(self, session: Session, observer: Observer = lambda progress: None) -> None:
+        """One that another machine runs, and that a server which is gone had begun."""
+        place = self.uncounted.admit("external")
+        if isinstance(place, Place):
+            self._begin(session, None, place, observer)
+
+    def _begin(
+        self, session: Session, choice: Choice | None, place: Place, observer: Observer
+    ) -> asyncio.Task[SpawnerResult]:
+        task = asyncio.create_task(self._serve(session, choice, place, observer))
+        self._tasks[task] = session.id
+        task.add_done_callback(partial(self._forget, place))
+        return task
 
     async def reject(self, request: SessionRequest, reason: str) -> SpawnerResult:
         """Put on record what was triggered and cannot be started, where nobody waits to be told."""
@@ -143,18 +162,20 @@ class Spawner:
 
     def stop_accepting(self) -> None:
         """Every later trigger is refused; what was accepted goes on."""
-        self.queue.accepting = False
+        self.queue.accepting = self.uncounted.accepting = False
 
     async def drain(self, timeout: float) -> bool:
         """Wait for what was accepted, then cancel the rest; True when nothing had to be cancelled."""
         self.stop_accepting()
+        if self._elsewhere:
+            self._elsewhere.leave()
         tasks = set(self._tasks)
         late = (await asyncio.wait(tasks, timeout=timeout))[1] if tasks else set()
         for task in late:
             self._cancel(task)
         if late:
             await asyncio.wait(late)
-        await self._write_ends()
+        await self._ends.write_left()
         return not late
 
     def _chosen(self, id: str, request: SessionRequest, choice: Choice) -> Session:
@@ -165,7 +186,7 @@ class Spawner:
             model=choice.model,
             permissions=choice.permissions,
             checkout=str(choice.checkout) if choice.checkout else None,
-            cwd=request.cwd or str(self.butler.directory),
+            cwd=request.cwd or (None if request.host else str(self.butler.directory)),
             home=choice.home or id,
         )
 
@@ -183,7 +204,7 @@ class Spawner:
         place.leave()
 
     async def _serve(
-        self, session: Session, choice: Choice, place: Place, observer: Observer
+        self, session: Session, choice: Choice | None, place: Place, observer: Observer
     ) -> SpawnerResult:
         """From acceptance to the completed record; swallows the cancellation that ends it."""
         with telemetry.span(
@@ -192,7 +213,8 @@ class Spawner:
             trigger_source=session.trigger_source,
             session_id=session.id,
         ):
-            session = msgspec.structs.replace(session, trace_id=telemetry.trace_id())
+            if choice is not None:
+                session = msgspec.structs.replace(session, trace_id=telemetry.trace_id())
             creating = asyncio.create_task(self._create(session, place, observer))
             try:
                 end = await self._run(creating, choice, place, observer)
@@ -200,51 +222,56 @@ class Spawner:
                 await finish(creating)
                 end = self._end_by(creating.result(), error)  # what is not on record cannot be completed
             try:
+                if end.state == "running":  # elsewhere, and this server ends
+                    return replace(end.result, success=False, error=f"It goes on on {end.host}")
                 return await finished_result(self._complete(end, observer))
             finally:
                 place.leave()  # not before the record is complete
 
     async def _create(self, session: Session, place: Place, observer: Observer) -> Session:
+        if session.created_at is not None:
+            return session
         waiting = 0 if place.has_slot else self.queue.waiting
         created = await session_create(self.database, session)
         observer(Progress(session.id, "queued", {"waiting": waiting}))
         return created
 
     async def _run(
-        self, creating: asyncio.Task[Session], choice: Choice, place: Place, observer: Observer
+        self, creating: asyncio.Task[Session], choice: Choice | None, place: Place, observer: Observer
     ) -> Session:
         await place.turn.wait()
         session = await asyncio.shield(creating)
+        if choice is None:
+            return await self._others().go_on(session, observer)
+        if session.host is not None:
+            order = await self.database.run(self._order, session, choice)
+            return await self._others().run(session, order, observer)
         async with self._lock.held() as descriptor:
             await session_start(self.database, session.id)
             observer(Progress(session.id, "running", {"runtime": session.runtime}))
             with held_by_guards(descriptor):
                 return await self._runner.run(session, choice)
 
+    def _others(self) -> Elsewhere:
+        if self._elsewhere is None:
+            if self._new_elsewhere is None:
+                raise UsageError("Nobody here reaches other machines", hint="af run --on local …")
+            self._elsewhere = self._new_elsewhere()
+        return self._elsewhere
+
+    def _order(self, session: Session, choice: Choice) -> Order:
+        named = None if self.butler.is_packaged else self.butler.name
+        timeout = session.timeout or self.butler.session_timeout
+        return Order(named, self._runner.keys(session, choice), choice.agreed, timeout)
+
     async def _complete(self, session: Session, observer: Observer) -> SpawnerResult:
-        try:
-            ended = await session_complete(self.database, session)
-        except AgentFarmError as error:  # a full disk, say: what it answered is not lost with its record
-            log_failure(_log, f"The end of session {session.id}", error)
-            ended = self._unwritten[session.id] = session
-            if self._writing is None or self._writing.done():
-                self._writing = asyncio.create_task(self._keep_writing())
+        ended = await self._ends.write(session)
         observer(Progress(session.id, "ended", {"state": ended.state}))
         return ended.result
 
-    async def _keep_writing(self) -> None:
-        while self._unwritten:
-            await asyncio.sleep(RETRY_SECONDS)
-            await self._write_ends()
-
-    async def _write_ends(self) -> None:
-        """What could not be written when it ended, as far as it can be now."""
-        for session in tuple(self._unwritten.values()):
-            try:
-                await session_complete(self.database, session)
-            except AgentFarmError:  # it is in the log
-                return
-            self._unwritten.pop(session.id, None)
+    def _acknowledge(self, session: Session) -> None:
+        if session.host is not None and self._elsewhere is not None:
+            self._elsewhere.recorded(session)
 
     def _end_by(self, session: Session, error: BaseException) -> Session:
         if isinstance(error, Exception):

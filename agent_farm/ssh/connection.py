@@ -77,10 +77,13 @@ def _control_directory() -> Path:
     return place
 
 
-def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: float) -> Iterator[bytes]:
+def ask(
+    address: Address, words: Sequence[str], message: bytes, *, seconds: float, ready: bytes | None = None
+) -> Iterator[bytes]:
     """The lines of its standard output as they come; Unreachable where they do not end well.
 
-    Overdue where it has not begun to answer soon, or not come to its end within `seconds`.
+    Overdue where it has not begun to answer soon, or not come to its end within `seconds`. With `ready`
+    the message is sent once that line has come, and not before.
     """
     with _started(ssh_argv(address, words), address) as process:
         late = list[str]()
@@ -95,10 +98,11 @@ def ask(address: Address, words: Sequence[str], message: bytes, *, seconds: floa
         for timer in (begins, clock):
             timer.daemon = True
             timer.start()
-        asked = AskedProgram(process, message)
+        asked = AskedProgram(process, message, ready)
         try:
             for line in asked.lines(address.host):
-                begins.cancel()
+                if ready is None or line.strip() == ready:
+                    begins.cancel()
                 yield line
             status = process.wait()
         finally:

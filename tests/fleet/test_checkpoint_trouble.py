@@ -53,10 +53,11 @@ def lie(big: Node, id: str, importing: bytes) -> None:
     subprocess.run(["git", "-C", farm, "fast-import", "--quiet", "--force"], input=script, check=True)
     forged = big.run("git", "rev-parse", "refs/heads/forged").strip()
     big.program.write_text(
-        f'#!/bin/sh\n{AF} "$@" >{big.directory}/said\n'
+        f'#!/bin/sh\necho af-fleet-1\n{AF} "$@" >{big.directory}/said\n'
         f"git -C {farm} update-ref refs/agent-farm/checkpoint/{id} {forged}\n"
+        f"sed '/^af-fleet-1$/d' {big.directory}/said | "
         f'sed \'s/"made": .*"failed"/"made": [{{"id": "{id}", "commit": "{forged}"}}], "failed"/\''
-        f" {big.directory}/said\n"
+        "\n"
     )
 
 

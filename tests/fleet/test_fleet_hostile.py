@@ -31,6 +31,7 @@ def lies(node: Node, change: str) -> None:
         f"        {change}\n"
         "        line = json.dumps(said) + '\\n'\n"
         "    sys.stdout.write(line)\n"
+        "    sys.stdout.flush()\n"
     )
     node.program.write_text(f'#!/bin/sh\n{AF} "$@" | {sys.executable} {script}\n')
 

@@ -146,7 +146,7 @@ def test_a_machine_that_lies(lie: str, af: Af, big: Node, repo: Path) -> None:
 )
 def test_a_machine_that_tells_of_the_builder_what_cannot_be(lie: str, af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
-    big.program.write_text(f"#!/bin/sh\n{AF} \"$@\" | sed '{lie}'\n")
+    big.program.write_text(f"#!/bin/sh\n{AF} \"$@\" | sed -u '{lie}'\n")
     one = shown(af, id)
     assert one["status"]["state"] == "unknown"
     assert "upload-pack" not in one["branch"]
@@ -154,7 +154,7 @@ def test_a_machine_that_tells_of_the_builder_what_cannot_be(lie: str, af: Af, bi
 
 def test_a_machine_that_answers_for_another(af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
-    big.program.write_text(f'#!/bin/sh\n{AF} "$@" | sed \'s#"id": "{id}"#"id": "other"#g\'\n')
+    big.program.write_text(f'#!/bin/sh\n{AF} "$@" | sed -u \'s#"id": "{id}"#"id": "other"#g\'\n')
     assert '"id": "other"' not in ok(af, "status", "--fresh", "--json")
     done = af("capture", id)
     assert "answered for 'other', which it was not asked about" in done.stderr

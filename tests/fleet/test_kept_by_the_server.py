@@ -87,7 +87,7 @@ def test_a_machine_widens_nothing(af: Af, big: Node, other: Node, repo: Path) ->
     ok(af, "fleet", "checkpoint")
     sound = big.program.read_text()
     lie = 's/"permissions": "[a-z]*"/"permissions": "all"/; s/"ephemeral": false/"ephemeral": true/'
-    big.program.write_text(sound.replace('"$@"', f"\"$@\" | sed '{lie}'").replace("exec ", ""))
+    big.program.write_text(sound.replace('"$@"', f"\"$@\" | sed -u '{lie}'").replace("exec ", ""))
     assert shown(af, id)["permissions"] == "all"
     kill(big)
     wait_for_loss(af, id)

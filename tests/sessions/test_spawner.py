@@ -11,7 +11,7 @@ import pytest
 
 from agent_farm.errors import UsageError
 from agent_farm.runtimes.result import RuntimeResult
-from agent_farm.sessions import spawner
+from agent_farm.sessions import ends
 from agent_farm.sessions.session import SessionRequest, SpawnerResult
 from tests.sessions.loop import in_loop
 from tests.sessions.stage import Call, Stage, make_butler, make_stage
@@ -302,7 +302,7 @@ async def test_sessions_run_in_the_butlers_directory_unless_told_otherwise(tmp_p
 async def test_an_answer_outlives_a_full_disk_and_its_record_is_completed_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spawner, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(ends, "RETRY_SECONDS", 0.05)
     output = "x" * 500_000
 
     async def fill_the_disk(call: Call) -> RuntimeResult:

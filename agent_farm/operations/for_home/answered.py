@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from agent_farm import __version__
 from agent_farm.builders.ids import Name
 from agent_farm.builders.record import BuilderRecord
-from agent_farm.builders.ref_names import ObjectName, is_branch_name
+from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.disk import file_lock, make_directory
 from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, as_farm_error
 from agent_farm.farm.farm import Farm, open_farm
@@ -26,7 +26,7 @@ from agent_farm.fleet import book
 from agent_farm.fleet.calling import Call
 from agent_farm.fleet.terms import hold, read_terms, require_valid
 from agent_farm.forge.issues import Issue
-from agent_farm.git.git_process import GitError, run_git
+from agent_farm.git.git_process import run_git
 from agent_farm.launch import as_command, is_no_option
 from agent_farm.operations.for_home.copied_builders import (
     Again,
@@ -39,6 +39,7 @@ from agent_farm.operations.for_home.copied_builders import (
     placed_again,
     withdrawn,
 )
+from agent_farm.operations.for_home.home_checkout import check_out
 from agent_farm.operations.for_home.pieces import PACK_VERBS, carry
 from agent_farm.operations.operation import Answer, document
 from agent_farm.operations.requests import read_request
@@ -52,6 +53,7 @@ from agent_farm.own_files import require_own_directory
 from agent_farm.paths import is_builder_id, user_state_directory
 from agent_farm.tmux.viewing import give_back_size, viewer_argv, window_size
 
+_OF_SESSIONS = ("session_begin", "session_look")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What a machine decides for itself.
 _OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"})
@@ -95,9 +97,11 @@ def answered(data: bytes) -> Iterator[dict[str, Any]]:
     told: list[str] = []
     try:
         asked = _read(data)
-        os.environ.update({name: value for name, value in asked.environment.items() if _may_be_set(name)})
+        given = {name: value for name, value in asked.environment.items() if _may_be_set(name)}
+        if asked.verb not in _OF_SESSIONS:  # whose server would have them, too
+            os.environ.update(given)
         place = place_of(asked.directory, asked.farm)
-        answer = document(_carry_out(asked, place, told))
+        answer = document(_carry_out(asked, place, told, given))
     except (AgentFarmError, OSError) as problem:
         error = as_farm_error(problem)
         yield from ({"told": text} for text in told)
@@ -129,7 +133,7 @@ def place_of(directory: str, farm: str) -> Path:
     return (Path(directory) if directory else user_state_directory() / "fleet") / farm
 
 
-def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
+def _carry_out(asked: Call, place: Path, told: list[str], given: Mapping[str, str]) -> Answer:
     if asked.verb == "hello":
         return _welcome(place, msgspec.convert(asked.request, Hello))
     if not place.is_dir():
@@ -138,6 +142,10 @@ def _carry_out(asked: Call, place: Path, told: list[str]) -> Answer:
         return carry(place, asked.verb, asked.request)
     if asked.verb == "place":
         return _place(place, msgspec.convert(asked.request, Place), asked.fences, told)
+    if asked.verb in _OF_SESSIONS:  # records, which few calls need
+        from agent_farm.operations.for_home.sessions_for_home import about_session
+
+        return about_session(place, asked.verb, asked.request, given, told)
     farm = open_farm(place, told.append)
     end_superseded(farm, asked.fences, told)
     if asked.verb in _COPIES:
@@ -173,7 +181,7 @@ def _welcome(place: Path, hello: Hello) -> Welcome:
 def _place_again(farm: Farm, request: dict[str, Any], told: list[str]) -> Answer:
     asked = msgspec.convert(request, Again)
     with file_lock(farm.root.with_name(f".{farm.root.name}.lock"), inherit=True) as lock:
-        _check_out(farm.root, str(asked.record.get("base_commit")), lock)
+        check_out(farm.root, str(asked.record.get("base_commit")), lock)
         return placed_again(open_farm(farm.root, told.append), asked, told)
 
 
@@ -197,7 +205,7 @@ def _place(place: Path, asked: Place, fences: Mapping[str, int], told: list[str]
     )
     # until the plan is made: another spawn would put other settings there
     with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
-        _check_out(place, asked.commit, lock)
+        check_out(place, asked.commit, lock)
         farm = open_farm(place, told.append)
         end_superseded(farm, fences, told)
         require_valid(read_terms(farm), asked.id, asked.term)
@@ -232,31 +240,3 @@ def view_pane(record: BuilderRecord, *, read_only: bool) -> int:
     if before is not None:
         give_back_size(server.socket, pane.session_id, before)
     return status
-
-
-def _check_out(place: Path, commit: ObjectName, lock: int) -> None:
-    """Settings, roles and protocols are read from here: those of the commit that the builder starts from.
-
-    A git that outlives us holds the lock. What a killed one has left half done is done over; what anybody
-    else has changed there is not.
-    """
-    begun = place / ".git/agent-farm-checkout"
-    force = []
-    if begun.exists():
-        force = ["--force"]
-        for name in ("index.lock", "HEAD.lock"):
-            (place / ".git" / name).unlink(missing_ok=True)
-    elif run_git(place, "rev-parse", "--quiet", "--verify", "HEAD", ok=(0, 1)).strip() == commit:
-        return
-    begun.touch()
-    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
-    words = ("checkout", "--quiet", *force, "--detach", commit, "--")
-    try:
-        run_git(place, *settings, *words, pass_fds=(lock,))
-    except GitError as error:
-        if error.status < 0:  # killed, and not refused
-            raise
-        begun.unlink()
-        hint = as_command("git", "-C", place, "status")
-        raise AgentFarmError(f"{place} cannot be checked out", why=error.why, hint=hint) from error
-    begun.unlink()

@@ -1,0 +1,39 @@
+"""The checkout of a farm that belongs to another machine: settings, roles and butlers are read from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from agent_farm.builders.ref_names import ObjectName
+from agent_farm.errors import AgentFarmError
+from agent_farm.git.git_process import GitError, run_git
+from agent_farm.launch import as_command
+
+
+def check_out(place: Path, commit: ObjectName, lock: int) -> None:
+    """Settings, roles and protocols are read from here: those of the commit that the builder starts from.
+
+    A git that outlives us holds the lock. What a killed one has left half done is done over; what anybody
+    else has changed there is not.
+    """
+    begun = place / ".git/agent-farm-checkout"
+    force = []
+    if begun.exists():
+        force = ["--force"]
+        for name in ("index.lock", "HEAD.lock"):
+            (place / ".git" / name).unlink(missing_ok=True)
+    elif run_git(place, "rev-parse", "--quiet", "--verify", "HEAD", ok=(0, 1)).strip() == commit:
+        return
+    begun.touch()
+    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
+    words = ("checkout", "--quiet", *force, "--detach", commit, "--")
+    try:
+        run_git(place, *settings, *words, pass_fds=(lock,))
+    except GitError as error:
+        if error.status < 0:  # killed, and not refused
+            raise
+        begun.unlink()
+        hint = as_command("git", "-C", place, "status")
+        raise AgentFarmError(f"{place} cannot be checked out", why=error.why, hint=hint) from error
+    begun.unlink()

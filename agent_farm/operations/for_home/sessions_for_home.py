@@ -1,0 +1,108 @@
+"""Headless sessions on a machine of a fleet: its farm's own server runs them, as it does those of here.
+
+Each has the id that home gave it, under which it begins once, however often it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_farm.builders.ref_names import ObjectName
+from agent_farm.disk import file_lock
+from agent_farm.errors import NotFound
+from agent_farm.farm.farm import Farm, open_farm
+from agent_farm.operations.for_home.home_checkout import check_out
+from agent_farm.operations.operation import Answer, Context
+from agent_farm.operations.requests import read_request
+from agent_farm.operations.trigger import trigger
+from agent_farm.sessions.records import SessionLog
+from agent_farm.sessions.session import Session
+from agent_farm.sessions.stores import open_sessions
+
+_MOST_BYTES = 8_000_000  # of one answer; the rest is told in the next
+
+
+class Begin(Struct, frozen=True):
+    """`request` is one of `trigger`; `commit` is what is checked out when it begins."""
+
+    id: str
+    commit: ObjectName
+    request: dict[str, Any]
+
+
+class Begun(Answer):
+    id: str
+
+
+class Look(Struct, frozen=True):
+    """`seen` is what was told of each last; `recorded` are those whose end home has on record."""
+
+    seen: dict[str, str] = {}
+    recorded: tuple[str, ...] = ()
+
+
+class Told(Struct, frozen=True):
+    mark: str
+    session: Session
+
+
+class Looked(Answer):
+    """Those that are not as they were seen, and those that there are not."""
+
+    sessions: tuple[Told, ...]
+    missing: tuple[str, ...]
+
+
+def about_session(
+    place: Path, verb: str, request: Mapping[str, Any], given: Mapping[str, str], told: list[str]
+) -> Answer:
+    """`given` is for this session alone: neither this process nor a server that it starts has it."""
+    if verb == "session_begin":
+        return _begin(place, msgspec.convert(request, Begin), given, told)
+    return _look(open_farm(place, told.append), msgspec.convert(request, Look))
+
+
+def _begin(place: Path, asked: Begin, given: Mapping[str, str], told: list[str]) -> Begun:
+    with file_lock(place.with_name(f".{place.name}.lock"), inherit=True) as lock:
+        check_out(place, asked.commit, lock)
+        farm = open_farm(place, told.append)
+    with file_lock(farm.paths.locks / "sessions-for-home.lock"):
+        if _load(open_sessions(farm.root), asked.id) is None:
+            context = Context(farm, whole_ids=True, tell=told.append, environ={**os.environ, **given})
+            fixed = {"new_id": asked.id, "wait": False, "for_home": True}
+            trigger.answer_to(context, read_request(trigger, {**asked.request, **fixed}))
+    return Begun(asked.id)
+
+
+def _look(farm: Farm, asked: Look) -> Looked:
+    log = open_sessions(farm.root)
+    if asked.recorded:
+        log.is_recorded_at_home(asked.recorded)
+    told, missing, size = list[Told](), list[str](), 0
+    for id, seen in asked.seen.items():
+        session = _load(log, id)
+        if session is None:
+            missing.append(id)
+        elif size < _MOST_BYTES and (mark := _mark(session)) != seen:
+            told.append(Told(mark, session))
+            size += len(session.output or "") + len(str(session.tool_calls))
+    return Looked(tuple(told), tuple(missing))
+
+
+def _mark(session: Session) -> str:
+    calls = session.tool_calls if isinstance(session.tool_calls, list) else []
+    return f"{session.state} {len(session.output or '')} {len(calls)}"
+
+
+def _load(log: SessionLog, id: str) -> Session | None:
+    try:
+        found = log.load(id)
+    except NotFound:
+        return None
+    return found if found.id == id else None

@@ -1,0 +1,61 @@
+"""How sessions ended, written down; what a full disk has not taken is written once there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from agent_farm.errors import AgentFarmError
+from agent_farm.sessions.database import Database
+from agent_farm.sessions.failures import log_failure
+from agent_farm.sessions.records import session_complete
+from agent_farm.sessions.session import Session
+
+RETRY_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Ends:
+    """`recorded` is told of each once it is on record."""
+
+    def __init__(self, database: Database, recorded: Callable[[Session], None]) -> None:
+        self._database = database
+        self._recorded = recorded
+        self._unwritten: dict[str, Session] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def are_left(self) -> bool:
+        return bool(self._unwritten)
+
+    async def write(self, session: Session) -> Session:
+        """As it is on record; what it answered is not lost with its record."""
+        try:
+            return await self._write(session)
+        except AgentFarmError as error:
+            log_failure(_log, f"The end of session {session.id}", error)
+            self._unwritten[session.id] = session
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._keep_writing())
+            return session
+
+    async def write_left(self) -> None:
+        """What could not be written when it ended, as far as it can be now."""
+        for session in tuple(self._unwritten.values()):
+            try:
+                await self._write(session)
+            except AgentFarmError:  # it is in the log
+                return
+            self._unwritten.pop(session.id, None)
+
+    async def _write(self, session: Session) -> Session:
+        ended = await session_complete(self._database, session)
+        self._recorded(ended)
+        return ended
+
+    async def _keep_writing(self) -> None:
+        while self._unwritten:
+            await asyncio.sleep(RETRY_SECONDS)
+            await self.write_left()

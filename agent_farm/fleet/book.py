@@ -29,6 +29,7 @@ from agent_farm.farm.git_state import GitState
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")]
 Place = Annotated[str, Meta(pattern=r"\A/[^\x00-\x1f\x7f]*\Z", max_length=2000)]
 FARM_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
+_FIRST_WAIT, _LONGEST_WAIT = 30.0, 14_400.0
 _NAME = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,60}\Z")]
 
 
@@ -106,6 +107,17 @@ class Left(Struct, frozen=True):
     at: float = 0.0
 
 
+class Refused(Struct, frozen=True):
+    """What a machine sent could not be kept, so many times, the last time at `at`."""
+
+    times: int
+    at: float
+
+    def is_over(self, now: float) -> bool:
+        """Whether it may be fetched again: what was fetched for nothing lies here until git collects it."""
+        return not 0 <= now - self.at < min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.times, 20))
+
+
 class Cluster(Struct, frozen=True):
     """The Ray cluster of a farm: HOST:PORT, and the directory of its certificates or ""."""
 
@@ -116,7 +128,8 @@ class Cluster(Struct, frozen=True):
 class Book(Struct, frozen=True):
     """`farm` is what this farm is called on its machines; `removed` are builders that can be restored.
 
-    `terms` is the highest number that a builder was placed under.
+    `terms` is the highest number that a builder was placed under. `refused` are checkpoints that were, by
+    the ref that they were for.
     """
 
     farm: _NAME
@@ -126,6 +139,7 @@ class Book(Struct, frozen=True):
     cluster: Cluster | None = None
     left: tuple[Left, ...] = ()
     terms: int = 0
+    refused: dict[str, Refused] = field(default_factory=dict)
 
     def fences(self, host: str) -> dict[str, int]:
         """The lowest term that holds there, of each builder that was placed elsewhere since."""

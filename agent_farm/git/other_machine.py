@@ -68,8 +68,12 @@ def _git(repository: Repository, line: Line, *words: str, seconds: float) -> str
         raise Unreachable(f"{line.destination} cannot be reached by git", why=why) from error
 
 
-def too_much(machine: str) -> AgentFarmError:
-    return AgentFarmError(
+class TooMuch(AgentFarmError):
+    """More came than one fetch may bring."""
+
+
+def too_much(machine: str) -> TooMuch:
+    return TooMuch(
         f"{machine} sends more than fleet.fetch_megabytes",
         why="Nothing of it was kept.",
         hint="af config get fleet.fetch_megabytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from agent_farm.farm import placing_again
 from agent_farm.farm.checkpointing import make_checkpoint
 from agent_farm.farm.farm import open_farm
 from agent_farm.farm.healing import settle_interrupted
+from agent_farm.farm.runtime_start import _is_directory_of
 from agent_farm.git.checkpoint_making import checkpoint_ref, hold_worktree
 from tests.farm.conftest import Spawned
 from tests.gitrepo import commit_files, git
@@ -71,3 +73,13 @@ def test_what_git_cannot_read_is_left_out_alone(spawn: Callable[..., Spawned]) -
     held = hold_worktree(farm.tree(farm.registry.read()[one.id]), most_bytes=10**8)
     assert held.left_out == ("pipe",)
     assert git(one.repo, "show", f"{held.work}:left.txt") == "left"
+
+
+def test_a_link_of_a_checkpoint_leads_no_runtime_out(spawn: Callable[..., Spawned], tmp_path: Path) -> None:
+    """Another machine says which directory of the worktree it works in, and what is in the worktree."""
+    one = spawn("--shell")
+    (one.worktree / "out").symlink_to(tmp_path)
+    (one.worktree / "sub").mkdir()
+    (one.worktree / "in").symlink_to("sub")
+    for name, is_of_it in (("out", False), ("sub", True), ("in", True), (".", True), ("none", False)):
+        assert _is_directory_of(one.worktree, one.worktree / name) is is_of_it, name

@@ -17,12 +17,14 @@ from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Kept, Left, Machine, Placed, edit_book, read_book
 from agent_farm.git.checkpoints import commit_at, keep_newer, kept_ref
+from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.expire import Expire, expire
 from agent_farm.operations.fleet import checkpoint, recover_elsewhere, server_keeping
 from agent_farm.operations.fleet.checkpoint import _from_machine, _look_at
 from agent_farm.operations.fleet.prune_elsewhere import _take_off
 from agent_farm.operations.fleet.recover_elsewhere import _moved, recover_lost
 from agent_farm.operations.fleet.refresh import _missed
+from agent_farm.operations.for_home.copied_builders import Copies, Copy
 from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune
 from agent_farm.server import serving
@@ -203,6 +205,37 @@ def test_nobody_returns_before_what_was_left_has_come(
         pytest.fail("it was placed")
     assert read_book(here).builders["x"] == placed
     assert read_book(here).left == (left,)
+
+
+def test_what_is_refused_is_fetched_less_and_less_often(
+    here: Farm, placed: Placed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fetch for nothing lies here until git collects it: a machine could fill the disk."""
+    store_book(here, builders={"x": placed})
+    fetches = list[object]()
+
+    def fetch(*given: object) -> None:
+        fetches.append(given)
+        raise TooMuch("big sends more than fleet.fetch_megabytes")
+
+    def look(at: float, commit: str, *, backs_off: bool = True) -> dict[str, str | AgentFarmError]:
+        made = Copies((Copy("x", commit),))
+        return checkpoint._take(here, read_book(here), "big", ["x"], made, at, backs_off=backs_off)
+
+    monkeypatch.setattr(checkpoint, "fetch_refs", fetch)
+    begun = 1_800_000_000.0
+    for count in range(144):
+        look(begun + 300 * count, f"{count:040x}")
+    before = len(fetches)
+    assert 5 < before < 13
+    look(begun + 144 * 300, "f" * 40, backs_off=False)
+    assert len(fetches) == before + 1, "who asks by hand is not put off"
+    coming = f"{kept_ref('x')}-coming"
+    store_checkpoint(here.root, coming, placed.base_commit, "smaller")
+    commit = git(here.root, "rev-parse", coming)
+    monkeypatch.setattr(checkpoint, "fetch_refs", lambda *given: None)
+    assert look(begun + 3 * 86_400, commit) == {"x": commit}
+    assert read_book(here).refused == {}
 
 
 def test_what_builders_left_expires(here: Farm, placed: Placed) -> None:

@@ -17,12 +17,21 @@ from agent_farm.disk import file_lock
 from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import about_of
-from agent_farm.fleet.book import Book, Kept, Left, edit_book, read_book
+from agent_farm.fleet.book import Book, Kept, Left, Refused, edit_book, read_book
 from agent_farm.fleet.calling import call, is_of_cluster
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoint_making import checkpoint_ref
-from agent_farm.git.checkpoints import coming_ref, commit_at, drop, keep, kept_ref, left_ref, read_checkpoint
-from agent_farm.git.other_machine import fetch_refs
+from agent_farm.git.checkpoints import (
+    NoCheckpoint,
+    coming_ref,
+    commit_at,
+    drop,
+    keep,
+    kept_ref,
+    left_ref,
+    read_checkpoint,
+)
+from agent_farm.git.other_machine import TooMuch, fetch_refs
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
@@ -31,6 +40,7 @@ from agent_farm.operations.for_home.copied_builders import Copies
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 
 _SECONDS = 120.0
+_KEPT_SECONDS = 7 * 86_400.0
 
 Came = dict[str, str | AgentFarmError]
 
@@ -67,8 +77,9 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
             yield Failure.of(id, AgentFarmError(what, why=one.sentence, hint=one.hint))
 
 
-def bring_home(farm: Farm, book: Book, only: str | None = None) -> Came:
-    """The commit of each builder's checkpoint by now, or why there is no new one; of one machine alone."""
+def bring_home(farm: Farm, book: Book, only: str | None = None, *, backs_off: bool = False) -> Came:
+    """The commit of each builder's checkpoint by now, or why there is no new one; of one machine alone. Who
+    `backs_off` leaves out what was refused not long ago."""
     hosts = {
         host
         for host, machine in book.machines.items()
@@ -76,7 +87,7 @@ def bring_home(farm: Farm, book: Book, only: str | None = None) -> Came:
     }
     work = {host: ids for host in sorted(hosts) if (ids := _wanted(book, host))}
     answers = side_by_side(
-        {host: partial(_from_machine, farm, book, host, ids) for host, ids in work.items()}
+        {host: partial(_from_machine, farm, book, host, ids, backs_off) for host, ids in work.items()}
     )
     came: Came = {}
     for host, answer in answers.items():
@@ -89,7 +100,7 @@ def _wanted(book: Book, host: str) -> list[str]:
     return [*here, *(one.id for one in book.left if one.host == host and one.commit is None)]
 
 
-def _from_machine(farm: Farm, book: Book, host: str, ids: list[str]) -> Came:
+def _from_machine(farm: Farm, book: Book, host: str, ids: list[str], backs_off: bool = False) -> Came:
     """Of those that are still there by now: another one may have placed some elsewhere meanwhile."""
     with checkpoint_lock(farm, host):
         book, at = read_book(farm), time.time()
@@ -98,7 +109,7 @@ def _from_machine(farm: Farm, book: Book, host: str, ids: list[str]) -> Came:
         if not ids:
             return {}
         answer = answer_of(Copies, call(book, host, "checkpoint", {"ids": ids}, seconds=_SECONDS), host)
-        return _take(farm, book, host, ids, answer, at)
+        return _take(farm, book, host, ids, answer, at, backs_off=backs_off)
 
 
 def checkpoint_lock(farm: Farm, host: str) -> AbstractContextManager[int]:
@@ -115,15 +126,21 @@ def take_over(farm: Farm, book: Book, host: str, id: str, *, interrupt: bool) ->
     return found
 
 
-def _take(farm: Farm, book: Book, host: str, ids: list[str], answer: Copies, at: float) -> Came:
+def _take(
+    farm: Farm, book: Book, host: str, ids: list[str], answer: Copies, at: float, *, backs_off: bool = False
+) -> Came:
     made = {copy.id: copy.commit for copy in answer.made if copy.id in ids}
     came: Came = {one.id: one.error for one in answer.failed if one.id in ids}
     came |= {id: _none(host, id) for id in ids if id not in made and id not in came}
     refs = _destinations(book, host, made)
     new = {id: commit for id, commit in made.items() if commit_at(farm.repository, refs[id]) != commit}
     came |= {id: commit for id, commit in made.items() if id not in new}
+    if backs_off:
+        waits = {ref for ref, one in book.refused.items() if not one.is_over(at)}
+        new = {id: commit for id, commit in new.items() if refs[id] not in waits}
     came |= _fetch(farm, book, host, new, refs)
     _write_down(farm, host, came, at)
+    _note_refused(farm, {refs[id]: came[id] for id in made if id in came}, at)
     return came
 
 
@@ -183,6 +200,17 @@ def _write_down(farm: Farm, host: str, came: Came, at: float) -> None:
                 builders[id] = replace(placed, problem=one.sentence)
         left = tuple(_found(farm, one, came) if one.host == host else one for one in book.left)
         held[0] = replace(book, builders=builders, left=left)
+
+
+def _note_refused(farm: Farm, came: Mapping[str, str | AgentFarmError], at: float) -> None:
+    with edit_book(farm) as held:
+        before = held[0].refused
+        refused = {ref: one for ref, one in before.items() if at - one.at < _KEPT_SECONDS and ref not in came}
+        for ref, one in came.items():
+            if isinstance(one, (NoCheckpoint, TooMuch)):
+                times = before[ref].times + 1 if ref in before else 1
+                refused[ref] = Refused(times, at)
+        held[0] = replace(held[0], refused=refused)
 
 
 def _found(farm: Farm, one: Left, came: Came) -> Left:

@@ -21,7 +21,7 @@ def keep_fleet(root: Path) -> list[str]:
     """One look at all machines that are reached by ssh, and at the slots of a cluster; what went wrong."""
     farm = open_farm(root)
     hosts = {host for host, machine in read_book(farm).machines.items() if not is_of_cluster(machine)}
-    came = bring_home(farm, refresh(farm, hosts))
+    came = bring_home(farm, refresh(farm, hosts), backs_off=True)
     with suppress(AgentFarmError), names_lock(farm, wait=0):
         hold_again(read_book(farm))
     return [f"{id}: {one.sentence}" for id, one in came.items() if isinstance(one, AgentFarmError)]

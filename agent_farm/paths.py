@@ -189,6 +189,13 @@ class RunPaths:
     pull_request = _Inside("pull-request.json")
     processes = _Inside("processes.json")
 
+    def names(self) -> frozenset[str]:
+        """Of the files that are there now: one question where a status would open each of several."""
+        try:
+            return frozenset(os.listdir(self.directory))
+        except OSError:
+            return frozenset()
+
     @property
     def of_the_work(self) -> tuple[Path, ...]:
         """What is found out here, wherever the builder is."""

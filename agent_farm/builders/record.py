@@ -71,15 +71,15 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         """What could do harm where it is used, and is no matter of its letters alone."""
-        options = {"base": self.base, "model": self.model, "conversation_id": self.conversation_id}
-        sound = {
-            "branch": is_branch_name(self.branch),
-            "subdirectory": self.subdirectory == "" or is_below(self.subdirectory),
-            "sparse": all(map(is_below, self.sparse)),
-            "socket": os.path.isabs(self.socket) and "\0" not in self.socket,
-            **{name: text is None or is_no_option(text) for name, text in options.items()},
-        }
-        for name, good in sound.items():
+        for name, good in (
+            ("branch", is_branch_name(self.branch)),
+            ("subdirectory", self.subdirectory == "" or is_below(self.subdirectory)),
+            ("sparse", not self.sparse or all(map(is_below, self.sparse))),
+            ("socket", self.socket.startswith("/") and "\0" not in self.socket),
+            ("base", is_no_option(self.base)),
+            ("model", self.model is None or is_no_option(self.model)),
+            ("conversation_id", self.conversation_id is None or is_no_option(self.conversation_id)),
+        ):
             if not good:
                 raise ValueError(f"{getattr(self, name)!r:.60} cannot be its {name}")
 
@@ -95,7 +95,9 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def title(self) -> str:
         """One line that tells a person what this builder is for."""
-        subject = " ".join(self.task_text.split()) if self.task_text else Path(self.spec or "").stem
+        subject = " ".join(self.task_text.split()) if self.task_text else ""
+        if self.spec and not self.task_text:
+            subject = Path(self.spec).stem
         how = " ".join([self.protocol_name or "", *self._phase()]).strip()
         if subject:
             return f"{how}: {subject}" if how else subject
@@ -150,15 +152,18 @@ def record_from_json(id: str, document: object, paths: FarmPaths) -> BuilderReco
 
 
 def _here(record: BuilderRecord, paths: FarmPaths) -> BuilderRecord:
-    """With what the farm's place gives; records of earlier versions hold it as it was back then."""
-    known = record.session in paths.sessions(record.id)
-    return structs.replace(
-        record,
-        worktree=str(paths.worktree(record.id)),
-        session=record.session if known else paths.session(record.id),
-        prompt_file=None if record.prompt_file is None else str(RunPaths(paths.run(record.id)).prompt),
-        role=None if record.role is None else str(paths.root / record.role),
-    )
+    """With what the farm's place gives; records of earlier versions hold it as it was back then.
+
+    In place, as nobody else has it yet: a status reads hundreds, and another one would be looked at again.
+    """
+    structs.force_setattr(record, "worktree", f"{paths.worktrees}/{record.id}")
+    if record.session != paths.session(record.id) and record.session not in paths.sessions(record.id):
+        structs.force_setattr(record, "session", paths.session(record.id))
+    if record.prompt_file is not None:
+        structs.force_setattr(record, "prompt_file", str(RunPaths(paths.run(record.id)).prompt))
+    if record.role is not None:
+        structs.force_setattr(record, "role", str(paths.root / record.role))
+    return record
 
 
 def _shown(args: Mapping[str, Any]) -> list[str]:

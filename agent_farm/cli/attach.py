@@ -10,7 +10,8 @@ import click
 from agent_farm.builders.record import BuilderRecord
 from agent_farm.builders.status import Status
 from agent_farm.cli.cells import cut
-from agent_farm.cli.options import complete_ids, current_farm
+from agent_farm.cli.fields import offer
+from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import is_interactive, narrate, printable, require_terminal, terminal_width
 from agent_farm.errors import NotFound, UsageError
 from agent_farm.farm.farm import Farm
@@ -23,7 +24,7 @@ _ORDER = ("waiting", "idle", "limited", "working", "preparing")
 
 
 @click.command()
-@click.argument("id", metavar="[ID]", required=False, shell_complete=complete_ids)
+@click.argument("id", metavar="[ID]", required=False, shell_complete=offer("complete_ids"))
 @click.option("--read-only", "-r", is_flag=True, help="Watch without typing.")
 def attach(id: str | None, read_only: bool) -> None:
     """Attach to a builder's tmux session; inside tmux, switch this client to it.

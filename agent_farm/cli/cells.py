@@ -28,6 +28,13 @@ def pad(text: str, size: int) -> str:
     return text + " " * (size - cells(text))
 
 
+def fit(text: str, size: int) -> str:
+    """Exactly `size` cells: cut, or with blanks after it."""
+    if len(text) <= size and text.isascii():
+        return text.ljust(size)
+    return pad(cut(text, size), size)
+
+
 def moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import os
+import shlex
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from agent_farm.builders.status import STATES
-from agent_farm.cli.options import Complete, complete_ids, completed
-from agent_farm.farm.farm import Farm
+from agent_farm.cli.options import current_directory
+from agent_farm.cli.output import printable
+from agent_farm.errors import AgentFarmError
+from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.git.git_process import ask_git
 from agent_farm.operations.operation import Context
 from agent_farm.operations.requests import read_request
@@ -18,8 +22,59 @@ from agent_farm.operations.table import load
 from agent_farm.runtimes import adapter_names
 from agent_farm.sessions.trigger_sources import PLAIN_SOURCES, SCHEDULE_PREFIX
 
+if TYPE_CHECKING:
+    from agent_farm.cli.options import Complete
+
 _MOST = 500
 Values = Callable[[Farm, click.Context, str], Iterable[str | CompletionItem]]
+
+
+def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids, and for a command that takes several the words that stand for many."""
+    if incomplete.startswith("@") and param.nargs != 1:
+        words = (f"@{word}" for word in ("needs-you", "landed", *STATES))
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+    def items(farm: Farm) -> list[CompletionItem]:
+        records = farm.registry.read()
+        found = {id: record.title for id, record in records.items()} | _titles_elsewhere(farm)
+        return [CompletionItem(id, help=title[:60]) for id, title in found.items()]
+
+    return completed(items, incomplete)
+
+
+def _titles_elsewhere(farm: Farm) -> dict[str, str]:
+    """Of builders on other machines, by their ids."""
+    if not farm.paths.fleet.exists():
+        return {}
+    from agent_farm.fleet.book import read_book
+
+    return {id: placed.title for id, placed in read_book(farm).builders.items()}
+
+
+def complete_machines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def items(farm: Farm) -> list[CompletionItem]:
+        from agent_farm.fleet.book import read_book
+
+        return [CompletionItem(host) for host in ("local", *read_book(farm).machines)]
+
+    return completed(items, incomplete)
+
+
+def completed(items: Callable[[Farm], list[CompletionItem]], incomplete: str) -> list[CompletionItem]:
+    """Completion never fails in the user's face: outside a farm there is nothing to offer."""
+    try:
+        found = [item for item in items(open_farm(current_directory())) if item.value.startswith(incomplete)]
+    except (AgentFarmError, OSError):
+        return []
+    return [_as_typed(item) for item in found if item.value.isprintable()]
+
+
+def _as_typed(item: CompletionItem) -> CompletionItem:
+    """bash, unlike zsh and fish, puts a name on the command line as it is: a branch may be called $(…)."""
+    in_bash = os.environ.get("_AF_COMPLETE", "").startswith("bash")
+    value = shlex.quote(item.value) if in_bash else item.value
+    return CompletionItem(value, item.type, printable(item.help) if item.help else None)
 
 
 def offered(values: Values) -> Complete:
@@ -169,16 +224,3 @@ complete_directories = in_a_list(_directories)
 complete_after = in_a_list(complete_ids)
 complete_runtimes_of_several = in_a_list(complete_runtimes)
 complete_path = click.Path().shell_complete
-
-BY_FIELD: Mapping[str, Complete] = {
-    "id": complete_ids,
-    "ids": complete_ids,
-    "butler": complete_butlers,
-    "runtime": complete_runtimes,
-    "source": complete_session_sources,
-    "item": complete_items,
-    "keys": complete_keys,
-    "timezone": complete_timezones,
-    "session_id": complete_sessions,
-    "resume": complete_sessions,
-}

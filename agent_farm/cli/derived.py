@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from msgspec import Struct, inspect
 
-from agent_farm.cli.completing import BY_FIELD
-from agent_farm.cli.fields import argument, fields_of, is_argument, option, option_words
-from agent_farm.cli.options import Complete, asker, current_directory, current_farm, json_option
+from agent_farm.cli.fields import BY_FIELD, argument, fields_of, is_argument, option, option_words
+from agent_farm.cli.options import asker, current_directory, current_farm, json_option
 from agent_farm.cli.output import answer_json, narrate, printable, show_error
 from agent_farm.cli.progress import Progress
 from agent_farm.errors import UsageError
@@ -21,6 +20,9 @@ from agent_farm.farm.farm import Farm
 from agent_farm.operations.operation import Answer, Context, Failure, Operation
 from agent_farm.operations.requests import read_request
 from agent_farm.operations.table import load
+
+if TYPE_CHECKING:
+    from agent_farm.cli.options import Complete
 
 
 class Way(Struct, frozen=True):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import inspect
 
-from agent_farm.cli.completing import BY_FIELD
 from agent_farm.cli.durations import Timeout
-from agent_farm.cli.options import Complete
 from agent_farm.operations.operation import Operation
 from agent_farm.operations.table import load
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from agent_farm.cli.options import Complete
 
 # What is typed first where it is not required, either.
 _FIRST = ("id", "ids", "names", "worktrees")
@@ -22,6 +26,30 @@ _METAVARS = {
     "butler": "NAME", "days": "N", "keep": "N", "limit": "N", "max_turns": "N", "model": "M", "port": "PORT",
     "resume": "ID", "runtime": "NAME", "timeout": "TIME", "timezone": "ZONE", "until": "DAY",
 }  # fmt: skip
+
+
+def offer(name: str) -> Complete:
+    """What Tab offers, by the name it has in completing.py, which is loaded when somebody presses Tab."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        offered: Complete = getattr(import_module("agent_farm.cli.completing"), name)
+        return offered(ctx, param, incomplete)
+
+    return complete
+
+
+BY_FIELD: Mapping[str, Complete] = {
+    "id": offer("complete_ids"),
+    "ids": offer("complete_ids"),
+    "butler": offer("complete_butlers"),
+    "runtime": offer("complete_runtimes"),
+    "source": offer("complete_session_sources"),
+    "item": offer("complete_items"),
+    "keys": offer("complete_keys"),
+    "timezone": offer("complete_timezones"),
+    "session_id": offer("complete_sessions"),
+    "resume": offer("complete_sessions"),
+}
 
 
 def is_argument(field: inspect.Field) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from agent_farm.cli.attach import attach_to
+from agent_farm.cli.completing import complete_machines
 from agent_farm.cli.derived import Way, command_of
-from agent_farm.cli.options import complete_machines, current_farm, text_of
+from agent_farm.cli.options import current_farm, text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.engine.contract import Room
 from agent_farm.farm.farm import open_farm

@@ -9,7 +9,8 @@ import time
 
 import click
 
-from agent_farm.cli.options import complete_ids, current_farm
+from agent_farm.cli.fields import offer
+from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate
 from agent_farm.descendants import lifeline
 from agent_farm.errors import AgentFarmError, Unreachable, UsageError
@@ -24,7 +25,7 @@ _POLL_SECONDS = 0.1
 
 
 @click.command()
-@click.argument("id", metavar="ID", shell_complete=complete_ids)
+@click.argument("id", metavar="ID", shell_complete=offer("complete_ids"))
 @click.option("--port", type=click.IntRange(1024, 65535), help="For its first port, which is AF_PORT there.")
 def forward(id: str, port: int | None) -> None:
     """Pass ports on to builder ID on another machine, until Ctrl-C.

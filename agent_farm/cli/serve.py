@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent_farm.cli.options import complete_ids, current_farm
+from agent_farm.cli.fields import offer
+from agent_farm.cli.options import current_farm
 from agent_farm.cli.output import answer, narrate, printable
 from agent_farm.errors import AgentFarmError, UsageError
 from agent_farm.operations.builders import choose
@@ -12,7 +13,7 @@ from agent_farm.operations.operation import Context
 
 
 @click.command(epilog="Call it again, anywhere, with another ID: the port is that builder's from then on.")
-@click.argument("id", metavar="ID", shell_complete=complete_ids)
+@click.argument("id", metavar="ID", shell_complete=offer("complete_ids"))
 @click.option("--port", type=click.IntRange(1024, 65535), help="The fixed port; default: serve.port.")
 def serve(id: str, port: int | None) -> None:
     """Pass one fixed port on to builder ID, until Ctrl-C.

@@ -18,17 +18,15 @@ from agent_farm.cli.completing import (
     complete_branches,
     complete_directories,
     complete_files,
+    complete_ids,
+    complete_machines,
     complete_path,
     complete_projects,
     complete_protocols,
     complete_runtimes_of_several,
 )
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.options import (
-    complete_ids,
-    complete_machines,
-    text_of,
-)
+from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.operations.spawn import OneOfSeveral, PlanShown, Spawned

@@ -9,7 +9,7 @@ from agent_farm.builders.config import BUILDER_TYPES
 from agent_farm.builders.events import Usage
 from agent_farm.builders.proof import Proof
 from agent_farm.builders.status import CUT_SHORT, NEEDS_YOU, QUEUED_FOR_BUILD
-from agent_farm.cli.cells import cells, counted, cut, money, pad
+from agent_farm.cli.cells import cells, counted, cut, fit, money
 from agent_farm.cli.output import STATE_STYLES, printable, style
 from agent_farm.farm.git_state import GitState
 from agent_farm.farm.listing import Builder
@@ -194,11 +194,8 @@ def _short(count: int | None) -> str:
 
 def _widths(rows: list[_Row], width: int) -> _Widths:
     """Columns as wide as their content; where the task has no room, others give way one by one."""
-    widths = {
-        name: max(cells(getattr(row, name)) for row in rows)
-        for name in _Row._fields
-        if any(getattr(row, name) for row in rows[1:])
-    }
+    columns = zip(_Row._fields, zip(*rows, strict=True), strict=True)
+    widths = {name: max(map(cells, set(column))) for name, column in columns if any(column[1:])}
     widths.setdefault("task", 0)
     for name in _GIVE_WAY:
         if _room(widths, width) >= min(widths["task"], _TITLE_WANTED):
@@ -218,7 +215,7 @@ def _room(widths: _Widths, width: int) -> int:
 
 
 def _line(row: _Row, widths: _Widths, width: int) -> str:
-    parts = [pad(cut(getattr(row, name), size), size) for name, size in widths.items() if name != "task"]
+    parts = [fit(getattr(row, name), size) for name, size in widths.items() if name != "task"]
     return cut(_INDENT + _GAP.join([*parts, cut(row.task, widths["task"])]).rstrip(), width)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from agent_farm.cli.completing import complete_states
 from agent_farm.cli.derived import Typed, Way, command_of
-from agent_farm.cli.fields import option_of
-from agent_farm.cli.options import complete_ids, text_of
+from agent_farm.cli.fields import offer, option_of
+from agent_farm.cli.options import text_of
 from agent_farm.cli.output import answer, narrate_hint, printable
 from agent_farm.errors import UsageError
 from agent_farm.operations.send import Delivered
@@ -72,7 +71,7 @@ send = command_of(
     others={"keys": Way("send_keys", _show, build=_keys)},
     params={
         "ids": click.Argument(
-            ["words"], metavar="ID... [TEXT|-]", nargs=-1, required=True, shell_complete=complete_ids
+            ["words"], metavar="ID... [TEXT|-]", nargs=-1, required=True, shell_complete=offer("complete_ids")
         ),
         "text": None,
     },
@@ -98,7 +97,7 @@ wait = command_of(
             ["--for", "states"],
             metavar="STATES",
             help="Comma-separated; default: idle, waiting or ended.",
-            shell_complete=complete_states,
+            shell_complete=offer("complete_states"),
         ),
     },
     words={"any_is_enough": "--any"},

@@ -32,6 +32,8 @@ BOUND_SECONDS = 0.5
 FRESH_SECONDS = 600.0
 # Of worktrees in which nothing seems to have happened, so many are asked again each time.
 _ASKED_AGAIN = 10
+# More than git answers for in that time: what was not asked yet has its turn the next time.
+_MOST_ASKED = 100
 # By then git has been ended, so that there is time to tell what it said.
 _ASKING_PART = 0.9
 
@@ -96,12 +98,15 @@ def git_states(
     remembered = _load(_file(farm))
     looks = {record.id: _look(farm, record) for record in records}
     left = {} if fresh else _left(remembered, {id: looks[id] for id in looks if id in still})
-    trees, found = _own_trees(farm, [record for record in records if record.id not in left])
-    mine = [record for record in records if record.id in trees]
-    if not mine and not left:
-        return found
     # the longest not asked come first: what is left over this time has its turn the next time
-    order = sorted(mine, key=lambda record: remembered[record.id].at if record.id in remembered else 0)
+    order = sorted(
+        (record for record in records if record.id not in left),
+        key=lambda record: remembered[record.id].at if record.id in remembered else 0,
+    )
+    trees, found = _own_trees(farm, order if fresh else order[:_MOST_ASKED])
+    order = [record for record in order if record.id in trees]
+    if not order and not left:
+        return found
     compared = _Compared()
     with git_deadline(begin + bound * _ASKING_PART - time.monotonic()):
         reading = Asking(
@@ -115,7 +120,7 @@ def git_states(
     now = time.time()
     found |= {
         record.id: _joined(record, _seen(states[record.id], now, looks[record.id]), compared)
-        for record in mine
+        for record in order
         if record.id in states
     }
     found |= {

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_farm.builders.pull_request import PullRequest
 from agent_farm.documents import load_if_whole
 from agent_farm.farm.farm import Farm
-from agent_farm.git.landed import landing_targets
+from agent_farm.git.landing_targets import landing_targets
 from agent_farm.paths import RunPaths
 
 

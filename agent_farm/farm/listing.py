@@ -49,42 +49,57 @@ def list_builders(
     chosen = [records[id] for id in ids] if ids is not None else list(records.values())
     if not chosen:
         return []
-    statuses = read_statuses(farm, chosen)
+    there = {record.id: farm.run(record.id).names() for record in chosen}
+    statuses = read_statuses(farm, chosen, there=there)
     made = [record for record in chosen if record.state != "queued"]
     states: Mapping[str, GitState] = {}
     renamed: Mapping[str, BuilderRecord] = {}
     proofs: Mapping[str, Proof] = {}
     if with_git:  # 20 ms to load, which commands that only ask for the state do without
         from agent_farm.farm.git_state import git_states
-        from agent_farm.farm.proofs import read_proofs
         from agent_farm.farm.renames import follow_renames
 
         still = [id for id, status in statuses.items() if status.state not in BUSY]
         states = git_states(farm, made, still=still, fresh=fresh) if made else {}
         renamed = follow_renames(farm, chosen, states)
-        proofs = read_proofs(farm, chosen, states)
+        proven = [record for record in chosen if "proof.json" in there[record.id]]
+        if proven:
+            from agent_farm.farm.proofs import read_proofs
+
+            proofs = read_proofs(farm, proven, states)
     return [
         Builder(
             renamed.get(record.id, record),
             statuses[record.id],
             states.get(record.id),
-            load_if_whole(farm.run(record.id).usage, Usage),
+            load_if_whole(farm.run(record.id).usage, Usage) if "usage.json" in there[record.id] else None,
             record.branch if record.id in renamed else None,
             proofs.get(record.id),
-            load_if_whole(farm.run(record.id).pull_request, PullRequest),
+            load_if_whole(farm.run(record.id).pull_request, PullRequest)
+            if "pull-request.json" in there[record.id]
+            else None,
         )
         for record in chosen
     ]
 
 
 def read_statuses(
-    farm: Farm, records: Collection[BuilderRecord], found: Mapping[str, Found] | None = None
+    farm: Farm,
+    records: Collection[BuilderRecord],
+    found: Mapping[str, Found] | None = None,
+    *,
+    there: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Status]:
+    """`there` is which files each run has, where the caller knows."""
     waiting = [record for record in records if record.state == "queued"]
     records = [record for record in records if record.state != "queued"]
     found = find_panes(records) if found is None else found
     now = time.time()
-    statuses = {record.id: _status(farm, record, found[record.id].view, now) for record in records}
+    ended = {record.id: there is None or "exit.json" in there[record.id] for record in records}
+    statuses = {
+        record.id: _status(farm, record, found[record.id].view, now, ended=ended[record.id])
+        for record in records
+    }
     statuses |= _corrected(farm, records, found, statuses, now)
     statuses |= _queued_for_build(farm, records, statuses)
     return statuses | _waiting(farm, waiting) if waiting else statuses
@@ -125,10 +140,11 @@ def read_started_status(farm: Farm, record: BuilderRecord) -> Status:
     return _status(farm, record, PaneView(known=True, exists=True), time.time())
 
 
-def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float) -> Status:
+def _status(farm: Farm, record: BuilderRecord, view: PaneView, now: float, *, ended: bool = True) -> Status:
     run = farm.run(record.id)
     report = read_report(run.events, record.run)
-    status = judge(record, view, report, load_if_whole(run.exit, Exit), now=now)
+    exit = load_if_whole(run.exit, Exit) if ended else None
+    status = judge(record, view, report, exit, now=now)
     if status.at is None:
         status = replace(status, at=report.last)
     return _unless_elsewhere(farm, record, status) if status.state == "lost" and not view.exists else status

@@ -14,7 +14,6 @@ from agent_farm.builders.record import BuilderRecord
 from agent_farm.disk import file_lock, read_plain
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import Farm
-from agent_farm.farm.own_events import note
 from agent_farm.git.changes import operation_of
 from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.git_process import ask_git, git_deadline, run_git
@@ -72,6 +71,8 @@ def follow_rename(farm: Farm, record: BuilderRecord) -> BuilderRecord:
         # af removes what it made; a branch that was there before under another name, it did not make
         made = now.new_branch and _was_renamed(farm, now.branch, str(branch))
         records[now.id] = now = replace(now, branch=str(branch), new_branch=made)
+    from agent_farm.farm.own_events import note  # with the pane's journal, and renames are rare
+
     note(farm, now, "renamed", f"its branch, from {record.branch} to {branch}")
     return now
 

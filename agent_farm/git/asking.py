@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import count
-from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import Generic, TypeVar
@@ -117,6 +116,8 @@ def as_asked(
 
     After an interrupt, too, whatever came of those that had begun is told.
     """
+    from queue import SimpleQueue  # with heapq, which a status does without
+
     ended = SimpleQueue[tuple[K, V | BaseException] | None]()  # None for a Ctrl-C
 
     def answered(name: K, question: Callable[[], V]) -> None:

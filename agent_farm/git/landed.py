@@ -18,7 +18,6 @@ from agent_farm.git.divergence import commit_trees, merge_base, parents_of, reac
 from agent_farm.git.git_process import GitError, git_deadline, paths_of, run_git
 from agent_farm.git.merge_trees import loose_commit, merged_trees
 from agent_farm.git.patches import Change, changed_paths, patch_ids
-from agent_farm.git.remotes import find_base
 from agent_farm.git.repository import Repository
 
 _SECONDS = 60.0
@@ -33,15 +32,6 @@ _MOST_TWINS = 4
 class Commit(Struct, frozen=True):
     sha: str
     subject: str
-
-
-def landing_targets(repository: Repository, base: str | None) -> list[str]:
-    """Where work counts as landed: the base, the main checkout's HEAD, every remote-tracking branch."""
-    remote = repository.remote_branches()
-    names = [base] if base else []
-    if base and f"refs/remotes/{base}" in remote:  # landing on it is landing on the branch that follows it
-        names += [f"refs/heads/{branch}" for branch in find_base(repository, base).branches]
-    return [*names, "HEAD", *remote]
 
 
 def unlanded_commits(repository: Repository, tips: Sequence[str], targets: Sequence[str]) -> list[Commit]:

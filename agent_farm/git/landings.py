@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
 from agent_farm.git.asking import Asking
-from agent_farm.git.landed import have_landed, landed_plainly
 from agent_farm.git.repository import Repository
 
 
@@ -52,6 +51,8 @@ def read_landings(
         for id, question in questions.items()
         if (known := remembered.get(id)) and known.asked_of == question.name and known.landed is not None
     }
+    if len(answers) == len(questions):
+        return answers
     answers |= _plain(repository, {id: questions[id] for id in questions.keys() - answers.keys()}, seconds)
     # the longest not asked come first: what is left over this time has its turn the next time
     order = sorted(questions.keys() - answers.keys(), key=lambda id: remembered.get(id, Landing()).at)
@@ -60,6 +61,8 @@ def read_landings(
 
 def _plain(repository: Repository, questions: Mapping[str, Question], seconds: float) -> dict[str, Landing]:
     """What needs no comparison of content, asked for all builders that have the same targets at once."""
+    from agent_farm.git.landed import landed_plainly  # a status that has nothing new to ask does without
+
     answers = dict[str, Landing]()
     for targets in {question.targets for question in questions.values()}:
         tips = {id: question.tips for id, question in questions.items() if question.targets == targets}
@@ -71,6 +74,8 @@ def _plain(repository: Repository, questions: Mapping[str, Question], seconds: f
 
 
 def _compared(repository: Repository, questions: Mapping[str, Question], until: float) -> dict[str, Landing]:
+    from agent_farm.git.landed import have_landed
+
     begun = dict[str, Landing]()
 
     def compare(id: str) -> Landing:

@@ -14,10 +14,11 @@ from agent_farm.operations.operation import Answer, Operation, Request
 R = TypeVar("R", bound=Request)
 A = TypeVar("A", bound=Answer)
 
-_PLACE = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
-_NO_CHOICE = re.compile(r"Invalid enum value '(.*)'")
-_MISSING = re.compile(r"Object missing required field `(.*)`")
+# Not compiled at each start: what is right is never compared with them.
+_PLACE = r"(?s)(.*?)(?: - at `\$\.?(.*?)`)?"
+_UNKNOWN = r"Object contains unknown field `(.*)`"
+_NO_CHOICE = r"Invalid enum value '(.*)'"
+_MISSING = r"Object missing required field `(.*)`"
 
 
 def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: bool = False) -> R:
@@ -36,17 +37,17 @@ def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: 
 
 
 def _reason(text: str, request: type[Request]) -> str:
-    match = _PLACE.fullmatch(text)
+    match = re.fullmatch(_PLACE, text)
     what, place = match.groups() if match else (text, None)
-    if unknown := _UNKNOWN.fullmatch(what):
+    if unknown := re.fullmatch(_UNKNOWN, what):
         known = request.__struct_fields__
         close = nearest(unknown[1], known)
         return f"{unknown[1]} is unknown; " + (
             f"did you mean {close}?" if close else f"it takes {_list(known)}"
         )
-    if missing := _MISSING.fullmatch(what):
+    if missing := re.fullmatch(_MISSING, what):
         return f"{missing[1]} is missing"
-    if place and (wrong := _NO_CHOICE.fullmatch(what)):
+    if place and (wrong := re.fullmatch(_NO_CHOICE, what)):
         known = _choices(request, place.partition("[")[0])
         close = nearest(wrong[1], known)
         return f"{place.partition('[')[0]}: no {wrong[1]}; " + (

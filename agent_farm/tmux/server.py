@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from agent_farm.errors import AgentFarmError
-from agent_farm.tmux.capturing import capture_history, capture_screen, capture_screens
-from agent_farm.tmux.session_end import kill_sessions
 from agent_farm.tmux.snapshot import LIST_PANES, SEPARATOR, PaneFacts, Snapshot, read_snapshot
-from agent_farm.tmux.start import PaneAddress, start_session
 from agent_farm.tmux.tmux_process import QUESTION_SECONDS, ask_tmux, install_command, socket_path, tmux_argv
+
+if TYPE_CHECKING:
+    from agent_farm.tmux.start import PaneAddress
 
 _OLDEST = (3, 3)
 
@@ -50,6 +51,8 @@ class TmuxServer(Struct, frozen=True):
         rows: int = 50,
     ) -> PaneAddress:
         """One tmux call; the program is executed directly, with `cwd` as its working directory."""
+        from agent_farm.tmux.start import start_session  # as the others below: one call needs one of them
+
         return start_session(self.socket, name, argv, window=window, cwd=cwd, columns=columns, rows=rows)
 
     def panes(self, *, seconds: float | None = None) -> Snapshot:
@@ -66,12 +69,16 @@ class TmuxServer(Struct, frozen=True):
 
     def capture(self, pane_id: str, *, history: int = 0, escapes: bool = False) -> str:
         """The screen, and up to `history` lines above it."""
+        from agent_farm.tmux.capturing import capture_history, capture_screen
+
         if history:
             return capture_history(self.socket, pane_id, history, escapes=escapes)
         return capture_screen(self.socket, pane_id, escapes=escapes)
 
     def capture_many(self, pane_ids: Sequence[str], *, escapes: bool = False) -> dict[str, str]:
         """The screens of all panes that exist, from one call."""
+        from agent_farm.tmux.capturing import capture_screens
+
         return capture_screens(self.socket, pane_ids, escapes=escapes)
 
     def kill_session(self, pane: PaneFacts, *, seconds: float = 8.0) -> None:
@@ -87,6 +94,8 @@ class TmuxServer(Struct, frozen=True):
         step: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, AgentFarmError]:
         """The same of many, ended side by side; what stood against it, by session."""
+        from agent_farm.tmux.session_end import kill_sessions
+
         return kill_sessions(self.socket, panes, seconds=seconds, step=step)
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.landed import have_landed, landed_plainly, landing_targets, unlanded_commits
+from agent_farm.git.landed import have_landed, landed_plainly, unlanded_commits
+from agent_farm.git.landing_targets import landing_targets
 from agent_farm.git.patches import changed_paths, patch_ids
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import commit_files, git, write_files

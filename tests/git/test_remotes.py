@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_farm.git.landed import landing_targets
+from agent_farm.git.landing_targets import landing_targets
 from agent_farm.git.remotes import RemoteBranch, find_base, remote_branches_of
 from agent_farm.git.repository import find_repository
 from tests.gitrepo import git

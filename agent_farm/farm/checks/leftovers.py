@@ -25,7 +25,8 @@ from agent_farm.farm.listing import read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.trash import drop_empty_place, is_empty_place, list_kept, not_understood, set_aside
 from agent_farm.git.keeping import LOCKED, unlock
-from agent_farm.git.landed import landing_targets, unlanded_commits
+from agent_farm.git.landed import unlanded_commits
+from agent_farm.git.landing_targets import landing_targets
 from agent_farm.git.worktrees import branch_checked_out_at, delete_branch, drop_registration, list_worktrees
 from agent_farm.launch import as_command
 from agent_farm.paths import user_state_directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ def _seconds(text: str, *, bare: int | None) -> float | None:
         return None
     if not (unit or bare or text == "0"):
         return None
-    return seconds if 0 <= seconds < _MOST else None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 class Age(click.ParamType[float]):
@@ -31,7 +32,7 @@ class Age(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds = _seconds(str(value), bare=None)
-        if seconds is None:
+        if seconds is None or seconds >= _MOST:
             option = param.opts[0] if param else "age"
             raise UsageError(f"{option}: {value!r} is not an age", why="Write 30m, 12h or 7d.")
         return seconds

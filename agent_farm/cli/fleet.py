@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from agent_farm.cli.attach import attach_to
-from agent_farm.cli.completing import complete_machines
+from agent_farm.cli.completing import complete_machines, complete_path
 from agent_farm.cli.derived import Way, command_of
 from agent_farm.cli.options import current_farm, text_of
 from agent_farm.cli.output import answer, narrate, narrate_hint, printable
@@ -200,7 +200,8 @@ fleet = click.Group(
         "add": command_of(
             Way("fleet_add", _show_added),
             name="add",
-            metavars={"address": "ADDRESS", "program": "PATH"},
+            metavars={"address": "ADDRESS", "program": "PATH", "wheels": "PATH"},
+            complete={"wheels": complete_path},
         ),
         "status": command_of(Way("fleet_status", _show), name="status"),
         "checkpoint": command_of(

@@ -21,7 +21,7 @@ def test_a_timeout_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
     assert read(Timeout(), text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "-1", "s", "5 minutes", "nan", "inf", "infs", "5w", "1e300d"])
+@pytest.mark.parametrize("text", ["", "-1", "s", "5 minutes", "nan", "inf", "infs", "5w", "1e308d"])
 def test_what_is_no_length_of_time(text: str) -> None:
     for kind in (Timeout(), Age()):
         with pytest.raises(UsageError, match=r"no length|not an age"):

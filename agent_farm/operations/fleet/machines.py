@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import Meta, Struct, structs
 
 from agent_farm import __version__
 from agent_farm.engine.contract import Room
-from agent_farm.errors import AgentFarmError, ToolMissing, UsageError, WorkWouldBeLost
+from agent_farm.errors import AgentFarmError, UsageError, WorkWouldBeLost
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book, Cluster, Machine, Place, edit_book, read_book
 from agent_farm.fleet.calling import Call, address_of, call_program, cluster_of, engine_of, release_slot
@@ -23,21 +24,17 @@ from agent_farm.git.other_machine import drop_branch
 from agent_farm.launch import as_command
 from agent_farm.operations.declare import acts, reads
 from agent_farm.operations.fleet.checkpoint import bring_home
+from agent_farm.operations.fleet.installing import Wheels, install, no_af, other_af, probe, read_wheels
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import take_what_came
 from agent_farm.operations.for_home.answered import Hello, Welcome
 from agent_farm.operations.operation import Answer, Context, Door, Nothing, Request
-from agent_farm.ssh.connection import ask
+from agent_farm.printable import printable
 from agent_farm.ssh.ssh_url import Address, parse_address
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 15.0
-# What a shell that nobody typed into has on its PATH, and where pip and the documentation put a program.
-_PROBE = """
-PATH="$PATH:$HOME/.local/bin:$HOME/.local/share/agent-farm/venv/bin"
-for tool in git tmux python3 af; do printf 'af-probe %s %s\\n' "$tool" "$(command -v "$tool")"; done
-"""
 _PERSONS: frozenset[Door] = frozenset({"terminal"})  # it runs programs on other machines as this person
 
 
@@ -47,6 +44,17 @@ class FleetAdd(Request):
     ]
     program: Annotated[
         str | None, Meta(description="Where af is there; default: the one on its PATH, or in ~/.local")
+    ] = None
+    install: Annotated[
+        bool,
+        Meta(description="Where this version of af is missing, put it into an environment of its own there"),
+    ] = False
+    wheels: Annotated[
+        str | None,
+        Meta(
+            description="Install that wheel, or from that directory of wheels alone, which is sent there; "
+            "default: from the package index"
+        ),
     ] = None
 
 
@@ -89,7 +97,8 @@ class Fleet(Answer):
     outside=True,
     doors=_PERSONS,
     details="Asks over ssh whether git, tmux, Python and the same af are there, and makes an empty"
-    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Installs nothing.",
+    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Without --install it"
+    " installs nothing; with it, the commands are shown first.",
 )
 def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     farm, address = context.farm, parse_address(request.address)
@@ -99,12 +108,11 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     book = read_book(farm)
     if host in book.machines:
         raise UsageError(f"{host} is in the fleet", hint=f"af fleet remove {host}")
-    found = _probe(address)
-    program = request.program or found["af"]
-    try:
-        msgspec.convert(program, Place)
-    except msgspec.ValidationError:
-        raise _no_af(address, program) from None
+    if (request.wheels or request.install) and request.program:
+        raise UsageError("--program says where af is, --install puts it there", hint="af fleet add --help")
+    if request.wheels and not request.install:
+        raise UsageError("--wheels goes with --install", hint="af fleet add --help")
+    program = _program(context, request, address)
     keep_apart(farm.repository)
     welcome = greet(farm, book, address, program, _SECONDS)
     machine = Machine(address.text, program, welcome.place, seen_at=time.time())
@@ -117,28 +125,32 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     return Fleet((_shown(held[0], host, welcome),))
 
 
-def _probe(address: Address) -> dict[str, str]:
-    lines = [line.decode("utf-8", "replace").split() for line in
-             ask(address, ["sh", "-c", _PROBE], b"", seconds=_SECONDS)]  # fmt: skip
-    found = {words[1]: words[2] if len(words) == 3 else "" for words in lines if words[:1] == ["af-probe"]}
-    missing = [tool for tool in ("git", "tmux", "python3") if not found.get(tool)]
-    if missing:
-        install = as_command("sudo", "apt-get", "install", *missing)
-        hint = as_command("ssh", "-t", *address.words, install)
-        raise ToolMissing(f"{address.host} has no {', '.join(missing)}", hint=hint)
-    return {"af": "", **found}
+def _program(context: Context, request: FleetAdd, address: Address) -> str:
+    """Where af is there. What was installed by an earlier `--install` is taken again."""
+    wheels = read_wheels(_below(context, request.wheels)) if request.wheels else Wheels()
+    found = probe(address)
+    if request.program:
+        return _absolute(request.program)
+    known = (__version__,) if request.install else (__version__, "")
+    if found["af"] and found["version"] in known:
+        return _absolute(found["af"])
+    if not request.install:
+        if found["af"]:
+            raise other_af(address, found["version"], request.address)
+        raise no_af(address, request.address)
+    return _absolute(install(address, wheels, context.tell))
 
 
-def _no_af(address: Address, program: str) -> AgentFarmError:
-    if program:
-        return UsageError(f"--program {program!r:.60} is no absolute path", hint="af fleet add --help")
-    venv = "~/.local/share/agent-farm/venv"
-    return ToolMissing(
-        f"{address.host} has no af",
-        why="af installs nothing there by itself.",
-        hint=f"ssh {' '.join(address.words)} 'python3 -m venv {venv} && "
-        f"{venv}/bin/pip install codev-agent-farm=={__version__}'",
-    )
+def _below(context: Context, path: str) -> Path:
+    return (context.directory or context.farm.root) / path
+
+
+def _absolute(program: str) -> str:
+    try:
+        return msgspec.convert(program, Place)
+    except msgspec.ValidationError:
+        what = f"{printable(program)[:60]!r} is no absolute path of a program"
+        raise UsageError(what, hint="af fleet add --help") from None
 
 
 def greet(

@@ -22,7 +22,7 @@ from agent_farm.sessions.session import SessionRequest
 from agent_farm.sessions.trigger_sources import SCHEDULE_PREFIX
 
 if TYPE_CHECKING:
-    from agent_farm.sessions.running import RunningButler
+    from agent_farm.sessions.running_butler import RunningButler
 
 OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default: the farm's own")]
 

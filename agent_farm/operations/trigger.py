@@ -23,7 +23,7 @@ from agent_farm.sessions.runtime_choice import agree_to_session
 from agent_farm.sessions.session import Progress, SessionRequest, SessionWish, SpawnerResult
 
 if TYPE_CHECKING:
-    from agent_farm.sessions.running import RunningButler
+    from agent_farm.sessions.running_butler import RunningButler
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 

@@ -38,7 +38,7 @@ from agent_farm.server.log_lines import start_log
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions import telemetry
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.elsewhere import Elsewhere, NewElsewhere
+from agent_farm.sessions.other_machines import Elsewhere, NewElsewhere
 from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 
 DRAIN_SECONDS = 10.0

@@ -23,12 +23,12 @@ from agent_farm.sessions.butlers import (
 )
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.elsewhere import NewElsewhere
 from agent_farm.sessions.failures import log_failure, reason_of
+from agent_farm.sessions.other_machines import NewElsewhere
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.retention import DAY_SECONDS, Limits, prune_sessions
 from agent_farm.sessions.runner import Endpoint
-from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.scheduler import next_look
 from agent_farm.sessions.schedules import ScheduleStore
 from agent_farm.sessions.session import Progress

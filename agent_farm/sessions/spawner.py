@@ -21,9 +21,9 @@ from agent_farm.sessions import telemetry
 from agent_farm.sessions.butlers import Butler
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.elsewhere import Elsewhere, NewElsewhere, Order
 from agent_farm.sessions.ends import Ends
 from agent_farm.sessions.failures import log_failure
+from agent_farm.sessions.other_machines import Elsewhere, NewElsewhere, Order
 from agent_farm.sessions.predecessors import SessionsLock
 from agent_farm.sessions.records import session_complete, session_create, session_start
 from agent_farm.sessions.runner import Endpoint, SessionRunner, cancelled, failed

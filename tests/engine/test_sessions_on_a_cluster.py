@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from agent_farm.server.stopping import stop_server
 from tests.conftest import Af, end_processes
 from tests.engine.engines import Cluster, Node
 from tests.fleet.test_fleet import ok
-from tests.gitrepo import commit_files
-from tests.sessions.records import Records, open_sessions
+from tests.fleet.test_sessions_elsewhere import log
+from tests.sessions.records import Records
 from tests.waiting import wait_until
+
+__all__ = ["log"]  # a fixture
 
 pytestmark = pytest.mark.slow
 LONG = 240.0
 COUNT = 12
-
-
-@pytest.fixture
-def log(repo: Path) -> Iterator[Records]:
-    commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
-    yield open_sessions(repo)
-    stop_server(repo, now=True)
 
 
 def lines_of(nodes: list[Node], name: str) -> int:

@@ -13,13 +13,15 @@ import pytest
 
 from agent_farm.server.stopping import stop_server
 from tests.conftest import Af
-from tests.fleet.machines import Machines, Node
+from tests.fleet.machines import Node
 from tests.fleet.test_fleet import ok
-from tests.fleet.test_lost_machines import kill
+from tests.fleet.test_lost_machines import kill, other
 from tests.gitrepo import commit_files
 from tests.sessions.records import Records, open_sessions
-from tests.sessions.test_session_control import started
+from tests.sessions.test_session_control import running, started
 from tests.waiting import wait_until
+
+__all__ = ["other"]  # a fixture
 
 pytestmark = pytest.mark.slow
 LONG = 120.0
@@ -30,24 +32,6 @@ def log(repo: Path) -> Iterator[Records]:
     commit_files(repo, {"agent-farm.toml": '[spawn]\nruntime = "demo"\n'})
     yield open_sessions(repo)
     stop_server(repo, now=True)
-
-
-@pytest.fixture
-def other(machines: Machines, big: Node, af: Af) -> Node:
-    node = machines("other")
-    ok(af, "fleet", "add", "ssh://other")
-    return node
-
-
-def running(log: Records, calls: int) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        found = log.find(states=("running",))
-        record = log.get(found[0]["id"]) if found else None
-        return record if record and len(record["tool_calls"] or []) >= calls else None
-
-    record = wait_until(look, timeout=LONG, what=f"a running session with {calls} calls")
-    assert record is not None
-    return record
 
 
 def ended(log: Records, id: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from agent_farm.server.app import build_app
 from agent_farm.server.serving import make_uvicorn
 from agent_farm.server.tokens import Tokens, hash_token
 from agent_farm.sessions.butlers import butler_names
-from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.running_butlers import RunningButlers, open_butlers
 from tests.consenting import agree_to_all
 from tests.gitrepo import write_files

@@ -10,7 +10,7 @@ import pytest
 
 from agent_farm.sessions.butlers import ScheduleEntry
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.running import RunningButler
+from agent_farm.sessions.running_butler import RunningButler
 from agent_farm.sessions.scheduler import Scheduler
 from agent_farm.sessions.schedules import Schedule, ScheduleStore
 from agent_farm.sessions.session import SessionRequest, SpawnerResult

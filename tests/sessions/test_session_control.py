@@ -20,7 +20,7 @@ from tests.gitrepo import commit_files
 from tests.sessions.records import Records, open_sessions
 from tests.waiting import wait_until
 
-LONG = 90.0
+LONG = 120.0
 
 
 @pytest.fixture

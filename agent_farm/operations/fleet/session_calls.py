@@ -17,7 +17,7 @@ from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.fleet.work_elsewhere import push
 from agent_farm.operations.for_home.sessions_for_home import Begin, Begun, Look, Looked
 from agent_farm.operations.sessions import SessionsStop, SessionsStopped
-from agent_farm.sessions.elsewhere import Order
+from agent_farm.sessions.other_machines import Order
 from agent_farm.sessions.session import Session
 
 _REF = "refs/agent-farm/home/sessions"

@@ -24,7 +24,7 @@ from agent_farm.operations.fleet import session_calls as calls
 from agent_farm.operations.fleet.session_slots import SessionSlots
 from agent_farm.operations.fleet.session_watch import Watched, Watcher
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.elsewhere import Order
+from agent_farm.sessions.other_machines import Order
 from agent_farm.sessions.records import session_place, session_take_back
 from agent_farm.sessions.runner import failed
 from agent_farm.sessions.session import Observer, Progress, Session
@@ -41,7 +41,7 @@ _TELL_SECONDS = 25.0
 
 @dataclass
 class SessionsElsewhere:
-    """What `sessions.elsewhere.Elsewhere` asks for."""
+    """What `sessions.other_machines.Elsewhere` asks for."""
 
     root: Path
     database: Database

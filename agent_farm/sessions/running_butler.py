@@ -18,8 +18,8 @@ from agent_farm.sessions.butlers import (
 )
 from agent_farm.sessions.credential_store import CredentialStore
 from agent_farm.sessions.database import Database
-from agent_farm.sessions.elsewhere import LOCAL, place_of
 from agent_farm.sessions.failures import log_failure, reason_of
+from agent_farm.sessions.other_machines import LOCAL, place_of
 from agent_farm.sessions.reach import session_bounds
 from agent_farm.sessions.records import SessionLog
 from agent_farm.sessions.runtime_choice import Choice, choose, most_permissions, narrower

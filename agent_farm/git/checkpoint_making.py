@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,12 +18,13 @@ from msgspec import Struct
 
 from agent_farm.git.checkout import BuilderTree
 from agent_farm.git.checkpoint_rate import budget_of, choose, lines_again, note_taken
-from agent_farm.git.git_process import paths_of, run_git
+from agent_farm.git.git_process import GitError, paths_of, run_git
 from agent_farm.git.repository import Repository
 
 WORK, INDEX = "work", "index"
 _OWN_INDEX = "agent-farm-checkpoint"
 _SEEN = "agent-farm-checkpoint-of"
+_OLD_SECONDS = 600.0  # longer than a call waits for a checkpoint
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
 _WHO = "agent-farm <agent-farm@localhost>"
 
@@ -48,6 +50,26 @@ def checkpoint_ref(builder: str) -> str:
 
 def hold_worktree(tree: BuilderTree, *, most_bytes: int) -> Held:
     """The trees are stored in the repository; ignored files are left out."""
+    try:
+        return _held(tree, most_bytes)
+    except GitError:
+        _begin_anew(tree)
+        return _held(tree, most_bytes)
+
+
+def _begin_anew(tree: BuilderTree) -> None:
+    """A git that was killed, or a machine whose power failed, may have left our index damaged or locked. A
+    lock that is not old may be that of a git which is at work."""
+    own = tree.git_dir / _OWN_INDEX
+    lock = own.with_name(f"{own.name}.lock")
+    with suppress(FileNotFoundError):
+        if abs(time.time() - lock.lstat().st_mtime) > _OLD_SECONDS:
+            lock.unlink()
+    for path in (tree.git_dir / _SEEN, own):
+        path.unlink(missing_ok=True)
+
+
+def _held(tree: BuilderTree, most_bytes: int) -> Held:
     head = tree.head()
     own = {"GIT_INDEX_FILE": str(tree.git_dir / _OWN_INDEX)}
     seen = tree.git_dir / _SEEN

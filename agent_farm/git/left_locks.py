@@ -17,20 +17,30 @@ from agent_farm.git.checkout import Checkout
 from agent_farm.paths import WORKTREES_NAME
 from agent_farm.processes import GitProcess, gits_at_work
 
-_OF_ONE_CHECKOUT = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")  # all others are of the whole repository
+_OF_ONE_CHECKOUT = ("index.lock", "HEAD.lock")
+_OF_ALL = ("config.lock", "packed-refs.lock")
 _LONGEST_PATH = 10_000
 _LONGEST = 100  # bytes of a lock that holds a commit's name
 
 
-def is_git_at_work(checkout: Checkout, lock: Path) -> bool:
-    """Whether a git runs that may need this lock of that checkout. Linux only; elsewhere False."""
-    if lock.parent == checkout.common_dir and lock.name not in _OF_ONE_CHECKOUT:
-        places = [checkout.common_dir, *_checkouts(checkout.common_dir)]
-        return any(any(map(one.directory.is_relative_to, places)) for one in gits_at_work())
-    return bool(gits_in(checkout))
+def left_locks(checkout: Checkout) -> Iterator[Path]:
+    """Those that no git is at work with, as far as can be told (on Linux): of that checkout, and, where it is
+    the main one, of all. Refs and configuration are common to all."""
+    own = [checkout.git_dir / name for name in _OF_ONE_CHECKOUT]
+    if (left := [lock for lock in own if os.path.lexists(lock)]) and not gits_in(checkout):
+        yield from left
+    common = checkout.common_dir
+    if checkout.git_dir != common:
+        return
+    found = [common / name for name in _OF_ALL if os.path.lexists(common / name)]
+    if left := [*found, *sorted(common.glob("refs/**/*.lock"))]:
+        places = [common, *_checkouts(common)]
+        if not any(any(map(one.directory.is_relative_to, places)) for one in gits_at_work()):
+            yield from left
 
 
 def gits_in(checkout: Checkout) -> list[GitProcess]:
+    """Those that run there, and may need its locks. Linux only; elsewhere none."""
     builders = checkout.path / WORKTREES_NAME  # theirs have a HEAD and an index of their own
     return [
         one
@@ -82,6 +92,7 @@ def _holds(lock: Path, text: str) -> bool:
 
 
 def _drop(checkout: Checkout, locks: Sequence[Path]) -> None:
-    for lock in locks:
-        if os.path.lexists(lock) and not is_git_at_work(checkout, lock):
+    left = [lock for lock in locks if os.path.lexists(lock)]
+    if left and not gits_in(checkout):
+        for lock in left:
             lock.unlink(missing_ok=True)

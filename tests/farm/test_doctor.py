@@ -264,7 +264,8 @@ def test_a_lock_of_all_checkouts_may_be_that_of_a_builders_git(af: Af, spawn: Sp
     """Refs and configuration are common to all; index and HEAD are not."""
     builder = spawn().stop()
     common, own = repo / ".git/packed-refs.lock", repo / ".git/index.lock"
-    for lock in (common, own):
+    of_a_ref = repo / ".git/refs/heads/main.lock"
+    for lock in (common, own, of_a_ref):
         lock.touch()
     working = subprocess.Popen(
         ["git", "cat-file", "--batch"], cwd=builder.worktree, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -273,6 +274,7 @@ def test_a_lock_of_all_checkouts_may_be_that_of_a_builders_git(af: Af, spawn: Sp
         said = af("doctor").stdout
         assert f"git left {own} behind" in said
         assert str(common) not in said
+        assert str(of_a_ref) not in said
     finally:
         assert working.stdin is not None
         working.communicate()
@@ -281,7 +283,9 @@ def test_a_lock_of_all_checkouts_may_be_that_of_a_builders_git(af: Af, spawn: Sp
     assert refused.returncode == 1
     assert "packed-refs.lock" in refused.stderr
     assert "hint: af doctor" in refused.stderr
-    assert f"git left {common} behind" in af("doctor").stdout
+    said = af("doctor").stdout
+    assert f"git left {common} behind" in said
+    assert f"git left {of_a_ref} behind" in said
 
 
 def test_a_lock_of_a_git_that_lives_is_its_own(af: Af, repo: Path) -> None:

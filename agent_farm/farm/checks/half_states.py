@@ -15,12 +15,10 @@ from agent_farm.farm.listing import read_status, read_statuses
 from agent_farm.farm.locks import hold
 from agent_farm.farm.ready_worktrees import half_made_slots, pool_directory, remove_half_made_slots
 from agent_farm.git.checkout import Checkout
-from agent_farm.git.left_locks import is_git_at_work
+from agent_farm.git.left_locks import left_locks
 from agent_farm.launch import as_command
 from agent_farm.sessions.credential_store import unreadable_credentials
 from agent_farm.sessions.database import database_problem
-
-_GIT_LOCKS = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock")
 
 
 def check_database(farm: Farm) -> Iterator[Finding]:
@@ -81,8 +79,6 @@ def check_git_locks(farm: Farm) -> Iterator[Finding]:
         if not is_locked(farm.paths.builder_lock(record.id))
     ]
     for git_dir, tree in places:
-        checkout = Checkout(tree, git_dir, farm.repository.common_dir)
-        for lock in (git_dir / name for name in _GIT_LOCKS):
-            if os.path.lexists(lock) and not is_git_at_work(checkout, lock):
-                what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
-                yield Finding("problem", what, as_command("rm", lock))
+        for lock in left_locks(Checkout(tree, git_dir, farm.repository.common_dir)):
+            what = f"git left {lock} behind, and refuses to work in {tree} while it is there"
+            yield Finding("problem", what, as_command("rm", lock))

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_farm.engine.held import Held
-from tests.engine.engines import Cluster, Under, plain_here
+from tests.engine.engines import Cluster, Under, plain_here, plain_over_ssh
+from tests.fleet.conftest import machines
 
+__all__ = ["machines"]  # the fixture of machines over ssh
 NO_RAY = find_spec("ray") is None
 WHY = "ray is not installed: pip install -e '.[fleet]'"
 
@@ -30,11 +32,13 @@ def cluster(tmp_path: Path, home: Path, short: Path, monkeypatch: pytest.MonkeyP
         made.end()
 
 
-@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ssh", "ray"))])
 def under(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Under:
     """An engine with machines n1 and n2, of two slots each, and how one of them is lost."""
     if request.param == "local":
         return plain_here()
+    if request.param == "ssh":
+        return plain_over_ssh(request.getfixturevalue("machines"))
     made: Cluster = request.getfixturevalue("cluster")
     made.start()
     for name in ("n1", "n2"):

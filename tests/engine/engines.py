@@ -21,7 +21,10 @@ from agent_farm.engine.held import Held
 from agent_farm.engine.nodes import end_node, start_head
 from agent_farm.engine.plain import Plain, PlainMachine
 from agent_farm.engine.ray_files import make_token, token_file
+from agent_farm.ssh.connection import ask
+from agent_farm.ssh.ssh_url import Address
 from tests.conftest import Af, end_processes, end_tmux_servers
+from tests.fleet.machines import Node as SshNode
 
 LOOPBACK = "127.0.0.1"
 AF = Path(sys.executable).with_name("af")
@@ -38,6 +41,23 @@ def plain_here() -> Under:
         name: PlainMachine(lambda data, seconds: answer_here(data, seconds), 2) for name in ("n1", "n2")
     }
     return Under(Plain(machines), lambda host: machines.__delitem__(host))
+
+
+def plain_over_ssh(machine: Callable[[str], SshNode]) -> Under:
+    """Each is a real sshd, with a home of its own."""
+    nodes = {name: machine(name) for name in ("n1", "n2")}
+    words = {name: [str(node.program), "fleet", "answer"] for name, node in nodes.items()}
+
+    def asked(name: str) -> PlainMachine:
+        return PlainMachine(lambda data, seconds: ask(Address(name), words[name], data, seconds=seconds), 2)
+
+    machines = {name: asked(name) for name in nodes}
+
+    def lose(host: str) -> None:
+        nodes[host].stop()
+        del machines[host]
+
+    return Under(Plain(machines), lose)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What every engine promises, over this machine and over Ray with a holder and two nodes."""
+"""What every engine promises: over this machine, two behind sshd, and Ray with a holder and two nodes."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ import pytest
 from agent_farm.engine.child import answer_here
 from agent_farm.engine.contract import NoRoom
 from agent_farm.engine.plain import Plain, PlainMachine
-from agent_farm.errors import AgentFarmError, Unreachable
+from agent_farm.errors import AgentFarmError, Unreachable, UsageError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet import calling
 from agent_farm.fleet.book import Book, Cluster, Machine, Placed, edit_book, read_book
 from agent_farm.fleet.calling import slot_name
-from agent_farm.operations.fleet.held_slots import hold_slot
+from agent_farm.operations.fleet.draining import FleetDrain, fleet_drain
+from agent_farm.operations.fleet.held_slots import hold_again, hold_slot
 from agent_farm.operations.fleet.server_keeping import keep_fleet
 from agent_farm.operations.operation import Context
 from agent_farm.operations.prune import Prune, prune
@@ -124,3 +126,29 @@ def test_a_machine_of_a_cluster_that_is_not_used_is_no_other_machine(one_there: 
         held[0] = Book(book.farm, machines, dict(book.builders))
     with pytest.raises(Unreachable, match="n1 is in a cluster, and none is used"):
         hold_slot(one_there, "b", "n1")
+
+
+def test_a_machine_of_a_cluster_drains_for_all_its_farms(repo: Path, plain: Plain) -> None:
+    context = Context(open_farm(repo), environ=os.environ, naming_agrees=True)
+    order = Spawn(task="Fix the login", shell=False, runtime="demo", on="fleet", yes=True)
+    plain.machines["n1"] = replace(plain.machines["n1"], slots=2)  # type: ignore[index]
+    made = spawn.answer_to(context, order).builder
+    assert made is not None
+    book = read_book(open_farm(repo))
+    found = fleet_drain.answer_to(context, FleetDrain(host="n1"))
+    assert ([one.id for one in found.stay], found.failed) == ([made.id], ())
+    assert plain.drained == {("n1", book.farm)}
+    assert git(repo, "rev-parse", f"refs/agent-farm/fleet/{made.id}")
+    with pytest.raises(NoRoom, match="No room on the fleet"):
+        spawn.answer_to(context, order)
+    with pytest.raises(UsageError, match="n1 is in a cluster"):
+        fleet_drain.answer_to(context, FleetDrain(host="n1", move=True))
+    plain.drained.clear()  # as when the head begins anew
+    hold_again(read_book(open_farm(repo)))
+    assert plain.drained == {("n1", book.farm)}
+    fleet_drain.answer_to(context, FleetDrain(host="n1", undo=True))
+    assert plain.drained == set()
+    second = spawn.answer_to(context, order).builder
+    assert second is not None
+    for one in (made, second):
+        prune.answer_to(context, Prune(ids=(one.id,), stop=True, discard_commits=True))

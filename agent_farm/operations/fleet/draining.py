@@ -12,6 +12,7 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book, Machine, edit_book, read_book
 from agent_farm.fleet.calling import engine_of, is_of_cluster
+from agent_farm.git.other_machine import fetched_commit
 from agent_farm.operations.builders import Yes, failures_of
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.ask_machines import ask_machine
@@ -21,6 +22,7 @@ from agent_farm.operations.fleet.recover_elsewhere import place, require_room, t
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
+from agent_farm.operations.fleet.work_elsewhere import fetch_work
 from agent_farm.operations.for_home.copied_builders import AT_WORK
 from agent_farm.operations.operation import Context, Failure, OfSeveral, Request
 from agent_farm.operations.resume import Resume, resume
@@ -106,13 +108,20 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
     moves = request.move or request.on is not None
     if request.interrupt and not moves:
         raise UsageError("--interrupt goes with --move or --on", hint="af fleet drain --help")
-    require_room(read_book(farm), request.on)
+    before = read_book(farm)
+    if moves and host in before.machines and is_of_cluster(before.machines[host]):
+        raise UsageError(
+            f"{host} is in a cluster",
+            why="Of its builders their commits alone come home; none is placed elsewhere.",
+            hint=f"af fleet drain {host}",
+        )
+    require_room(before, request.on)
     _mark(farm, host, draining=not request.undo)
     yield Marked(host, not request.undo)
     if request.undo:
         return
     book = refresh(farm, {host})
-    came = bring_home(farm, book, host)
+    came = _commits(farm, book, host) if is_of_cluster(book.machine(host)) else bring_home(farm, book, host)
     for one in shown_rows(farm, book, book.on(host)):
         try:
             yield _move(context, one, host, request) if moves else _stays(one, came)
@@ -121,6 +130,18 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
             yield Failure.of(one.record.id, error)
     if moves:  # so that nothing of them is left to come
         bring_home(farm, refresh(farm, {host}), host)
+
+
+def _commits(farm: Farm, book: Book, host: str) -> dict[str, str | AgentFarmError]:
+    """Of a machine of a cluster, which makes no checkpoints."""
+    came: dict[str, str | AgentFarmError] = {}
+    for id in book.on(host):
+        try:
+            fetch_work(farm, book, id)
+            came[id] = str(fetched_commit(farm.repository, id))
+        except AgentFarmError as error:
+            came[id] = error
+    return came
 
 
 def _mark(farm: Farm, host: str, *, draining: bool) -> None:
@@ -154,12 +175,11 @@ def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Mov
         return Stays(id, one.status.state)
     on = request.on or _choose(read_book(farm), host)
     with checkpoint_lock(farm, host):
-        take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
-        book = read_book(farm)
         try:
-            place(context, id, book.builders[id], on, say=None, yes=request.yes)
+            take_over(farm, read_book(farm), host, id, interrupt=request.interrupt)
+            place(context, id, read_book(farm).builders[id], on, say=None, yes=request.yes)
         except AgentFarmError:
-            _go_on_there(context, read_book(farm), one)
+            _go_on_there(context, one)
             raise
     was = one.status
     return Moved(id, on, was.cut_short or was.state in (*AT_WORK, "interrupted"))
@@ -176,10 +196,12 @@ def _choose(book: Book, host: str) -> str:
     return min(others, key=lambda name: len(book.on(name)))
 
 
-def _go_on_there(context: Context, book: Book, one: Builder) -> None:
-    """It could not be placed elsewhere: it runs again where it is."""
+def _go_on_there(context: Context, one: Builder) -> None:
+    """It could not be placed elsewhere: it runs again where it is, if it has been stopped."""
     id, host = one.record.id, str(one.host)
-    if id not in book.on(host) or one.status.is_finished:
+    book = refresh(context.farm, {host})
+    placed = book.on(host).get(id)
+    if placed is None or placed.row is None or one.status.is_finished or not placed.row.status.is_finished:
         return
     try:
         asked: Any = Resume(id=id, yes=True)

@@ -39,7 +39,7 @@ def test_a_machine_that_dies_in_the_middle(af: Af, log: Records, cluster: Cluste
         timeout=LONG,
         what="sessions on both",
     )
-    assert "3 of 3 slots taken" in ok(af, "fleet", "status")
+    wait_until(lambda: "3 of 3 slots taken" in ok(af, "fleet", "status"), timeout=LONG, what="a full machine")
     cluster.kill("n1")
     end_processes(nodes[0].home)
     had = {one["id"] for one in log.find(states=("running", "completed")) if one["host"] == "n1"}

@@ -34,6 +34,7 @@ from agent_farm.operations.sessions import (
     log_of,
 )
 from agent_farm.operations.trigger import Triggered
+from agent_farm.server.launching import ensure_server
 from agent_farm.sessions.session import Session
 
 STATE_STYLES = {
@@ -44,6 +45,7 @@ STATE_STYLES = {
     "cancelled": "yellow",
 }
 LOOK_SECONDS = 0.3
+_SHOWN_OTHERWISE = ("prompt", "context", "output", "tool_calls", "home")
 
 
 class _ShowByDefault(click.Group):
@@ -84,7 +86,7 @@ def _show_one(found: FoundSession) -> None:
     one = found.session
     first = {"id": one.id, "butler": one.butler, "state": one.state}
     for name, value in {**first, **asdict(one)}.items():
-        if value is not None and name not in ("prompt", "context", "output", "tool_calls", "home"):
+        if value is not None and name not in _SHOWN_OTHERWISE and (value or name != "for_home"):
             answer(f"{name:<15} {when(value) if name.endswith('_at') else printable(str(value))}")
     for name in ("prompt", "output"):
         if text := getattr(one, name):
@@ -116,6 +118,9 @@ def _follow(typed: Typed) -> int | None:
 def _followed(typed: Typed) -> Session:
     log, state, told, said = log_of(typed.context), "", 0, ""
     id = typed.request.session_id
+    found = log.load(id)
+    if found.host is not None and found.ended_at is None:  # without a server nobody hears how it goes on
+        ensure_server(typed.context.farm.root)
     while True:
         session = log.load(id)
         id = session.id

@@ -141,8 +141,8 @@ def test_home_killed_in_the_middle(af: Af, log: Records, big: Node, repo: Path) 
             psutil.Process(server[name]).kill()
     assert log.get(id)["state"] == "running"
     wait_until(lambda: lines_of([big], "n.md") == 1, timeout=LONG, what="its work")
-    ok(af, "butler", "start")
-    one = ended(log, id)
+    ok(af, "sessions", "--follow", id)
+    one = log.get(id)
     assert (one["state"], one["success"]) == ("completed", True)
     assert lines_of([big], "n.md") == 1
 

@@ -57,6 +57,7 @@ class SessionsElsewhere:
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     _watchers: dict[str, Watcher] = field(default_factory=dict)
     _background: set[asyncio.Task[Any]] = field(default_factory=set)
+    _leaves: bool = False
 
     def __post_init__(self) -> None:
         self._farm: Farm = open_farm(self.root)
@@ -72,9 +73,11 @@ class SessionsElsewhere:
                 problem = await asyncio.shield(beginning)
             except asyncio.CancelledError:
                 await finish(beginning)
-                if beginning.exception() is None and beginning.result() is None:
-                    return await finished_result(self._ended(self._watch(here, observer)))
-                raise
+                if beginning.exception() is not None or beginning.result() is not None:
+                    raise
+                if self._leaves:
+                    return here
+                return await finished_result(self._ended(self._watch(here, observer)))
             except AgentFarmError as error:  # of the machine itself, or of what was to go there
                 self._release(session.id)
                 return failed(here, error)
@@ -87,6 +90,8 @@ class SessionsElsewhere:
             self._avoided[host] = time.monotonic() + _AVOID_SECONDS
 
     async def go_on(self, session: Session, observer: Observer) -> Session:
+        if self._leaves:
+            return session
         watched = self._watch(session, observer)
         try:
             return await asyncio.shield(watched.ended)
@@ -100,6 +105,7 @@ class SessionsElsewhere:
             watcher.acknowledge(session.id)
 
     def leave(self) -> None:
+        self._leaves = True
         for watcher in self._watchers.values():
             watcher.leave()
 
@@ -139,7 +145,7 @@ class SessionsElsewhere:
                     if not may_have:
                         await session_take_back(self.database, session.id, wish)
                         return error
-                    if time.monotonic() > until:
+                    if self._leaves or time.monotonic() > until:
                         return None
                     await asyncio.sleep(_AGAIN_SECONDS)
                 else:

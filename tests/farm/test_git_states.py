@@ -73,3 +73,16 @@ def test_one_that_works_is_always_asked(two: tuple[Spawned, Spawned, Read], repo
     farm = open_farm(repo)
     states = git_state.git_states(farm, list(farm.records().values()), still=[])
     assert (states[first.id].dirty, states[second.id].dirty) == (1, 1)
+
+
+def test_of_more_than_can_be_asked_each_has_its_turn(
+    two: tuple[Spawned, Spawned, Read], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, read = two
+    monkeypatch.setattr(git_state, "_MOST_ASKED", 1)
+    for builder in (first, second):
+        (builder.worktree / "new.txt").write_text("new\n")
+    states = read()
+    assert sorted((states[first.id].untracked, states[second.id].untracked)) == [0, 1]
+    states = read()
+    assert (states[first.id].untracked, states[second.id].untracked) == (1, 1)

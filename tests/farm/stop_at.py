@@ -40,7 +40,7 @@ def stop_at(wanted: str, which: signal.Signals) -> None:
         if event not in _STEPS and not (event == "open" and _writes(*arguments)):
             return
         seen += 1
-        where = f"{event} {arguments!r:.300}"
+        where = f"{event} {arguments!r:.900}"
         if stopped or not (seen == int(wanted) if wanted.isdecimal() else wanted in where):
             return
         stopped = True

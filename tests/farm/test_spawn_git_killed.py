@@ -128,7 +128,7 @@ def test_the_stale_lock_of_a_branch_does_not_block_its_spec(repo: Path, af: Af) 
     assert done.returncode == 0, done
 
 
-@pytest.mark.parametrize("command", ["worktree add", "update-ref", "read-tree"])
+@pytest.mark.parametrize("command", ["worktree add", "update-ref", "read-tree -m"])
 @pytest.mark.parametrize("together", [False, True], ids=["git-alone", "with-its-af"])
 def test_git_killed_at_each_of_its_own_steps(tmp_path: Path, af: Af, command: str, together: bool) -> None:
     """strace ends the real git just before its n-th call of each kind that changes a disk."""

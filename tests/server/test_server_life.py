@@ -140,7 +140,9 @@ def test_without_its_supervisor_it_names_nobody_in_its_place(farm: Path) -> None
     assert before.pid is not None
     assert before.supervisor is not None
     os.kill(before.supervisor, signal.SIGKILL)
-    os.kill(before.pid, signal.SIGTERM)
+    server = psutil.Process(before.pid)
+    wait_until(lambda: server.ppid() != before.supervisor, what="the end of the supervisor")
+    server.terminate()
     wait_until(lambda: running_server(farm) is None, what="the end of the server")
     known = load_address(server_files(farm))
     assert known is not None

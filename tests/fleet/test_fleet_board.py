@@ -80,6 +80,10 @@ def test_a_builder_there_is_looked_at_and_acted_on(af: Af, board: Terminal, big:
     board.shows("ended=0")
 
 
+def chosen(board: Terminal) -> str:
+    return next((line for line in board.screen().splitlines() if line.lstrip().startswith("›")), "")
+
+
 def test_a_machine_that_hangs_holds_up_neither_the_board_nor_its_end(
     af: Af, board: Terminal, big: Node
 ) -> None:
@@ -94,9 +98,10 @@ def test_a_machine_that_hangs_holds_up_neither_the_board_nor_its_end(
     board.keys("g")
     for key in ("j", "k", "j", "k"):
         board.keys(key)
-    board.keys("g")
-    if here not in board.screen().partition("screen:")[2]:
-        board.keys("j")
+    rows = board.screen().partition("screen:")[0]
+    for key in "gj" if rows.index(there) < rows.index(here) else "g":
+        board.keys(key)
+    wait_until(lambda: here in chosen(board), what="the cursor on its row")
     board.shows(f"screen: {here}")
     board.shows("I am here")
     board.keys("m")

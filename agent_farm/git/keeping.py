@@ -234,10 +234,15 @@ def bring_back_branch(
     if tip is None:
         run_git(repository.root, "update-ref", "--create-reflog", f"refs/heads/{branch}", commit, "")
     place = branch_log(repository.common_dir, branch)
-    if tip in (None, commit) and log.is_file() and place.is_file():
-        with suppress(OSError):
-            if len(read_plain(place, limit=_LONGEST_LOG).splitlines()) <= 1:
-                replace_file(place, log.read_bytes(), mode=0o644)
+    if tip in (None, commit) and log.is_file() and _has_just_begun(place):
+        replace_file(place, log.read_bytes(), mode=0o644)
+
+
+def _has_just_begun(log: Path) -> bool:
+    try:
+        return len(read_plain(log, limit=_LONGEST_LOG).splitlines()) <= 1
+    except OSError:  # there is none, or it holds more than anybody is to read
+        return False
 
 
 def rename(path: Path, target: Path) -> None:

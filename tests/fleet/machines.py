@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import end_processes, end_tmux_servers
 from tests.waiting import wait_until
@@ -102,6 +104,29 @@ def control() -> list[str]:
 
 
 Machines = Callable[[str], Node]
+
+
+@contextmanager
+def machines_for(home: Path, directory: Path, short: Path) -> Iterator[Machines]:
+    """`machines("big")`, reached by this process and what it starts, until the block ends.
+
+    ssh finds its configuration by the user and not by HOME, so it is told.
+    """
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where sshd leaves its privileges
+    client, shim = home / "client", home / "bin/ssh"
+    client.mkdir(mode=0o700)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(client / "key")], check=True)
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {SSH} -F {client}/config "$@"\n')
+    shim.chmod(0o755)
+    runtime = Path(tempfile.mkdtemp(dir=short))
+    with pytest.MonkeyPatch.context() as environment, ExitStack() as stack:
+        environment.setenv("XDG_RUNTIME_DIR", str(runtime))
+        environment.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+        yield lambda name: stack.enter_context(machine(name, directory, short, client))
+        stack.close()  # while ssh is still told where its connections are
+    shutil.rmtree(runtime, ignore_errors=True)
 
 
 @contextmanager

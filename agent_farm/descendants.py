@@ -52,31 +52,33 @@ def end_children(grace: float, groups: Iterable[int] = (), *, spare: Iterable[in
     `af` itself keeps running on its own feet is left alone, see `stands_alone`.
     """
     deadline = time.monotonic() + grace
-    told: set[int] = set()
+    terminated: set[int] = set()
     beyond = set(spare)
     left = list(groups)
-    is_empty = False
+    was_empty = False
     for group in left:
         _tell_group(group, signal.SIGTERM)
-    while True:
+    while time.monotonic() <= deadline + _GIVE_UP_SECONDS:
         children = [pid for pid in live_children() if pid not in beyond]
-        left = [group for group in left if _group_lives(group)]
-        beyond |= {pid for pid in children if pid not in told and stands_alone(pid)}
+        beyond |= {pid for pid in children if pid not in terminated and stands_alone(pid)}
         children = [pid for pid in children if pid not in beyond]
-        now = time.monotonic()
-        if now > deadline + _GIVE_UP_SECONDS or (is_empty and not (children or left)):
-            return
-        is_empty = not (children or left)
-        if is_empty:
-            continue  # one look is no proof: an orphan may come to us from a process that was read before it
-        if now >= deadline:
+        left = [group for group in left if _group_lives(group)]
+        if not (children or left):
+            if was_empty:
+                return
+            was_empty = (
+                True  # one look is no proof: an orphan may come from a process that was read before it
+            )
+            continue
+        was_empty = False
+        if time.monotonic() < deadline:
+            children = [pid for pid in children if pid not in terminated]
+            beyond |= {pid for pid in children if not _tell(pid, signal.SIGTERM)}
+        else:
             for group in left:
                 _tell_group(group, signal.SIGKILL)
-        number = signal.SIGTERM if now < deadline else signal.SIGKILL
-        for pid in children:
-            if (number == signal.SIGKILL or pid not in told) and not _tell(pid, number):
-                beyond.add(pid)
-            told.add(pid)
+            beyond |= {pid for pid in children if not _tell(pid, signal.SIGKILL)}
+        terminated.update(children)
         time.sleep(_POLL_SECONDS)
 
 

@@ -126,27 +126,34 @@ def _unknown(label: str, name: str, value: Any) -> SettingsError:
 
 def _value(label: str, key: Key, value: Any) -> Any:
     if key.kind is list:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise SettingsError(f"{label} must be a list of strings", why=f"It is {value!r}.")
-        if key.name == "env.pass":
-            _require_names(label, value)
-        if key.name == "notify.to":
-            _require_targets(label, value)
-        if strange := [item for item in value if key.choices and item not in key.choices]:
-            raise SettingsError(f"{label} contains {strange[0]!r}", why=f"Allowed: {', '.join(key.choices)}.")
-        return tuple(value)
+        return _items(label, key, value)
     if not isinstance(value, key.kind) or (key.kind is int and isinstance(value, bool)):
         kinds = {str: "a string", int: "a whole number", bool: "true or false"}
         raise SettingsError(f"{label} must be {kinds[key.kind]}", why=f"It is {value!r}.")
     if key.choices and value not in key.choices:
         raise SettingsError(f"{label} must be one of {', '.join(key.choices)}", why=f"It is {value!r}.")
-    if isinstance(value, int) and value < key.minimum:
-        raise SettingsError(f"{label} must be at least {key.minimum}", why=f"It is {value}.")
-    if isinstance(value, int) and value > key.maximum:
-        raise SettingsError(f"{label} must be at most {key.maximum}", why=f"It is {value}.")
+    if isinstance(value, int):
+        _require_within(label, key, value)
     if key.kind is str and not value:
         raise SettingsError(f"{label} is empty", why="Leave the key out to use its default.")
     return value
+
+
+def _items(label: str, key: Key, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise SettingsError(f"{label} must be a list of strings", why=f"It is {value!r}.")
+    if key.name in _ITEM_CHECKS:
+        _ITEM_CHECKS[key.name](label, value)
+    if strange := [item for item in value if key.choices and item not in key.choices]:
+        raise SettingsError(f"{label} contains {strange[0]!r}", why=f"Allowed: {', '.join(key.choices)}.")
+    return tuple(value)
+
+
+def _require_within(label: str, key: Key, number: int) -> None:
+    if number < key.minimum:
+        raise SettingsError(f"{label} must be at least {key.minimum}", why=f"It is {number}.")
+    if number > key.maximum:
+        raise SettingsError(f"{label} must be at most {key.maximum}", why=f"It is {number}.")
 
 
 def _require_targets(label: str, targets: list[str]) -> None:
@@ -160,3 +167,6 @@ def _require_names(label: str, names: list[str]) -> None:
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise SettingsError(f"{label}: {name!r} is not the name of an environment variable")
+
+
+_ITEM_CHECKS = {"env.pass": _require_names, "notify.to": _require_targets}

@@ -93,15 +93,36 @@ def gather(
             continue
         if obstacles:
             found[record.id] = Evidence(status, tuple(obstacles))
-    left = {record.id: record for record in records if record.id not in found}
-    questions = {id: partial(_look, farm, one, trees[id], (seen or {}).get(id)) for id, one in left.items()}
-    looks = side_by_side(questions, step=partial(farm.step, "Looking for work"))
-    looked = {id: look for id, look in looks.items() if not isinstance(look, AgentFarmError)}
-    commits = _commits(farm, [left[id] for id in looked], looked)
-    for id, look in looked.items():
-        own = commits[id]
-        found[id] = own if isinstance(own, AgentFarmError) else look.evidence(left[id], statuses[id], own)
-    return {**{id: look for id, look in looks.items() if isinstance(look, AgentFarmError)}, **found}
+    left = [record for record in records if record.id not in found]
+    return found | _work_of(farm, left, statuses, trees, seen or {})
+
+
+def _work_of(
+    farm: Farm,
+    records: Sequence[BuilderRecord],
+    statuses: Mapping[str, Status],
+    trees: Mapping[str, BuilderTree],
+    seen: Mapping[str, TreeState],
+) -> dict[str, Evidence | AgentFarmError]:
+    """What would be lost of those that nothing else speaks against."""
+    questions = {
+        record.id: partial(_look, farm, record, trees[record.id], seen.get(record.id)) for record in records
+    }
+    found = dict[str, Evidence | AgentFarmError]()
+    looked = dict[str, _Look]()
+    for id, look in side_by_side(questions, step=partial(farm.step, "Looking for work")).items():
+        if isinstance(look, AgentFarmError):
+            found[id] = look
+        else:
+            looked[id] = look
+    asked = [record for record in records if record.id in looked]
+    commits = _commits(farm, asked, looked)
+    for record in asked:
+        own, look = commits[record.id], looked[record.id]
+        found[record.id] = (
+            own if isinstance(own, AgentFarmError) else look.evidence(record, statuses[record.id], own)
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

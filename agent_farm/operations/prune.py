@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Self
 
@@ -137,29 +137,44 @@ def prune(context: Context, request: Prune) -> Iterator[Part]:
     yield from unknown
     waived = Waived(request.discard_changes, request.discard_commits, stop)
     alone = len(chosen) == 1 and bool(request.ids) and not unknown
-    waiting = [record for record in chosen if record.state == "queued"]
-    others = [record for record in chosen if record.state != "queued"]
     if request.dry_run:
-        yield from (WouldRemove(id=record.id) for record in waiting)
-        _, refused = check(farm, others, waived)
-        tested = ((one.id, refused.get(one.id) or WouldRemove(id=one.id)) for one in others)
-        yield from told(tested, alone=alone)
+        yield from _foresee(farm, chosen, waived, alone=alone)
         return
-    for record, gone in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
-        if gone is None:  # it has begun to run
-            others.append(record)
-        else:
-            yield gone
+    others = yield from _take_out_of_queue(farm, chosen, alone=alone)
+    # one that landed by another way than `af merge` has its task marked here
     home = [record for record in others if record.source is not None and _has_landed(farm, record)]
     removed = prune_several(farm, [record.id for record in others], waived, seen)
     yield from told(
         ((id, Removal.of(one) if isinstance(one, Kept) else one) for id, one in removed), alone=alone
     )
-    for record in home:  # by another way than af merge
+    for record in home:
         for marked in mark_landed(farm, record):
             context.tell(marked)
     for note in left_claimed(farm, [record for record in chosen if record not in home]):
         context.tell(note)
+
+
+def _foresee(
+    farm: Farm, chosen: Sequence[BuilderRecord], waived: Waived, *, alone: bool
+) -> Iterator[WouldRemove | Failure]:
+    made = [record for record in chosen if record.state != "queued"]
+    yield from (WouldRemove(id=record.id) for record in chosen if record.state == "queued")
+    _, refused = check(farm, made, waived)
+    yield from told(((one.id, refused.get(one.id) or WouldRemove(id=one.id)) for one in made), alone=alone)
+
+
+def _take_out_of_queue(
+    farm: Farm, chosen: Sequence[BuilderRecord], *, alone: bool
+) -> Generator[Forgotten | Failure, None, list[BuilderRecord]]:
+    """The others come back, with those that began to run meanwhile."""
+    waiting = [record for record in chosen if record.state == "queued"]
+    others = [record for record in chosen if record.state != "queued"]
+    for record, gone in zip(waiting, each(waiting, partial(forget, farm), alone=alone), strict=True):
+        if gone is None:
+            others.append(record)
+        else:
+            yield gone
+    return others
 
 
 Chosen = tuple[list[BuilderRecord], dict[str, TreeState]]

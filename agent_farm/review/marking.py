@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from agent_farm.landing.flags.parsed_diff import FileChange
 from agent_farm.review.diff_as_read import FileRead, LineRead, shown_text
-from agent_farm.review.kept import Gone, Marks, lines_in, ranges_of
+from agent_farm.review.kept import Gone, Marks, Ranges, lines_in, ranges_of
 from agent_farm.review.next_round import head_of, key_of
 
 
@@ -20,33 +20,47 @@ def marked(
     unread: bool = False,
 ) -> Marks:
     """With one hunk, one file or all of it read, or to be read again."""
-    added = {name: set(lines_in(ranges)) for name, ranges in marks.added.items()}
-    removed = {name: set(lines_in(ranges)) for name, ranges in marks.removed.items()}
-    heads, gone = dict(marks.heads), list(marks.gone)
+    lines = _Lines(marks)
+    heads = dict(marks.heads)
     raw = {(shown_text(file.path), key_of(file)[0]): file for file in files}
     for file in shown:
         if path not in (None, file.path):
             continue
         change = raw.get((file.path, "-" if file.kind == "deleted" else "+"))
         for one in file.hunks:
-            if hunk not in (None, one.id):
-                continue
-            for line in one.lines:
-                if line.gone:
-                    _forget(gone, change.path if change else file.path, line)
-                elif change and line.sign == "+" and line.new:
-                    _set(added.setdefault(change.path, set()), line.new, unread)
-                elif change and line.sign == "-" and line.old:
-                    _set(removed.setdefault(change.former, set()), line.old, unread)
+            if hunk in (None, one.id):
+                for line in one.lines:
+                    lines.mark(file, change, line, unread=unread)
         if change and hunk is None:
             heads[key_of(change)] = "" if unread else head_of(change)
     return Marks(
         marks.round,
-        added={name: ranges_of(lines) for name, lines in added.items() if lines},
-        removed={name: ranges_of(lines) for name, lines in removed.items() if lines},
+        added=_ranges(lines.added),
+        removed=_ranges(lines.removed),
         heads={key: head for key, head in heads.items() if head},
-        gone=tuple(gone),
+        gone=tuple(lines.gone),
     )
+
+
+class _Lines:
+    """The lines that are marked, while some are added or taken away."""
+
+    def __init__(self, marks: Marks) -> None:
+        self.added = {name: set(lines_in(ranges)) for name, ranges in marks.added.items()}
+        self.removed = {name: set(lines_in(ranges)) for name, ranges in marks.removed.items()}
+        self.gone = list(marks.gone)
+
+    def mark(self, file: FileRead, change: FileChange | None, line: LineRead, *, unread: bool) -> None:
+        if line.gone:
+            _forget(self.gone, change.path if change else file.path, line)
+        elif change and line.sign == "+" and line.new:
+            _set(self.added.setdefault(change.path, set()), line.new, unread)
+        elif change and line.sign == "-" and line.old:
+            _set(self.removed.setdefault(change.former, set()), line.old, unread)
+
+
+def _ranges(marked: Mapping[str, Collection[int]]) -> dict[str, Ranges]:
+    return {name: ranges_of(lines) for name, lines in marked.items() if lines}
 
 
 def _set(lines: set[int], line: int, unread: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -129,32 +129,41 @@ def compared(
 
     `trees` are those of commits that are known already.
     """
-    before = {id: one.round for id, one in kept.items() if one.round not in (None, rounds[id])}
-    of_both = [one for one in (*rounds.values(), *before.values()) if one]
-    trees = dict(trees or {})
-    unknown = {commit for one in of_both for commit in (one.start, one.tip)} - trees.keys()
-    trees |= dict(resolve_trees(repository, unknown).values()) if unknown else {}
+    before = {id: one.round for id, one in kept.items() if one.round and one.round != rounds[id]}
+    trees = _with_trees_of(repository, trees or {}, [*rounds.values(), *before.values()])
     patches = patches_of(repository, [(trees[one.start], trees[one.tip]) for one in rounds.values()])
     files = {id: _files(patches[trees[one.start], trees[one.tip]]) for id, one in rounds.items()}
     pairs = {
-        id: [
+        id: (
             (trees[one.start], trees[one.tip]),
             (trees[one.start], trees[rounds[id].start]),
             (trees[one.tip], trees[rounds[id].tip]),
-        ]
+        )
         for id, one in before.items()
-        if one and one.start in trees and one.tip in trees
+        if one.start in trees and one.tip in trees
     }
     paths = {path for id in pairs for path in (*_paths(files[id]), *kept[id].paths)}
-    asked = [pair for some in pairs.values() for pair in some]
-    maps = patches_of(repository, asked, context=0, paths=sorted(paths)) if asked else {}
-    trees_of = {pair: TreeMap(patch.text, patch.large) for pair, patch in maps.items()}
+    maps = _maps(repository, [pair for some in pairs.values() for pair in some], paths)
     steps: Steps = dict.fromkeys(before)
     for id, some in pairs.items():
-        lines_of = _reader(repository, rounds[id].tip)
-        first, starts, tips = (trees_of[pair] for pair in some)
-        steps[id] = Step(rounds[id], first, starts, tips, files[id], lines_of)
+        first, starts, tips = (maps[pair] for pair in some)
+        steps[id] = Step(rounds[id], first, starts, tips, files[id], _reader(repository, rounds[id].tip))
     return files, steps
+
+
+def _with_trees_of(
+    repository: Repository, known: Mapping[str, str], rounds: Sequence[Round]
+) -> dict[str, str]:
+    """And those of the commits of `rounds`, as far as git still has them."""
+    unknown = {commit for one in rounds for commit in (one.start, one.tip)} - known.keys()
+    return {**known, **(dict(resolve_trees(repository, unknown).values()) if unknown else {})}
+
+
+def _maps(
+    repository: Repository, pairs: Sequence[tuple[str, str]], paths: Collection[str]
+) -> dict[tuple[str, str], TreeMap]:
+    patches = patches_of(repository, pairs, context=0, paths=sorted(paths)) if pairs else {}
+    return {pair: TreeMap(patch.text, patch.large) for pair, patch in patches.items()}
 
 
 def carried_marks(repository: Repository, marks: Marks | None, result: Result) -> Marks:

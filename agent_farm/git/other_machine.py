@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from agent_farm.builders.ref_names import OBJECT_NAME, is_branch_name
-from agent_farm.errors import AgentFarmError, NotFound, Unreachable
+from agent_farm.builders.ref_names import OBJECT_NAME
+from agent_farm.errors import AgentFarmError, Unreachable
 from agent_farm.git.git_process import GitError, ask_git, run_git
 from agent_farm.git.repository import Repository
 from agent_farm.git.worktrees import branch_checked_out_at
@@ -101,17 +101,6 @@ def push_commits(repository: Repository, line: Line, refs: Mapping[str, str]) ->
 def fetched_ref(builder: str) -> str:
     """Where its work lies as it was fetched last: refs of one machine never reach another name."""
     return f"refs/agent-farm/fleet/{builder}"
-
-
-def fetch_branch(repository: Repository, line: Line, builder: str, theirs: str) -> str:
-    """The commit that the branch is at there, with its history here."""
-    if not is_branch_name(theirs):
-        raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {builder}")
-    fetch_refs(repository, line, {f"refs/heads/{theirs}": fetched_ref(builder)})
-    commit = fetched_commit(repository, builder)
-    if commit is None:
-        raise NotFound(f"The branch of {builder} could not be fetched")
-    return commit
 
 
 def fetch_refs(repository: Repository, line: Line, refs: Mapping[str, str]) -> None:

@@ -12,19 +12,33 @@ from agent_farm.builders.ref_names import OBJECT_NAME
 from agent_farm.git.git_process import run_git, run_git_bytes
 
 _COMMIT = re.compile(OBJECT_NAME)
-_MOST_TIPS = 500
+_OWN = "refs/agent-farm/"
+_MOST_OWN, _MOST_OTHERS = 5000, 200
 _SECONDS = 3600.0
 
 
 def tips(root: Path) -> tuple[str, ...]:
-    """What refs are at, the newest first."""
-    words = ("for-each-ref", f"--count={_MOST_TIPS}", "--sort=-committerdate", "--format=%(objectname)")
-    return tuple(dict.fromkeys(run_git(root, *words).split()))
+    """What refs are at, the newest first; before them those of builders, whose checkpoints have no time."""
+    words = ("for-each-ref", "--sort=-committerdate", "--format=%(objectname) %(refname)")
+    pairs = [
+        (ref, commit)
+        for commit, _, ref in (line.partition(" ") for line in run_git(root, *words).splitlines())
+    ]
+    own = [commit for ref, commit in pairs if ref.startswith(_OWN)][:_MOST_OWN]
+    others = [commit for ref, commit in pairs if not ref.startswith(_OWN)][:_MOST_OTHERS]
+    return tuple(dict.fromkeys([*own, *others]))
+
+
+def commits_at(root: Path, refs: Collection[str]) -> dict[str, str]:
+    """Where those are that there are."""
+    words = ("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", "--", *refs)
+    rows = (line.split(" ", 2) for line in run_git(root, *words).splitlines())
+    return {ref: commit for kind, commit, ref in rows if kind == "commit" and ref in refs}
 
 
 def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
     """Those of them that are commits here."""
-    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)][:_MOST_TIPS]
+    asked = [commit for commit in commits if _COMMIT.fullmatch(commit)][: _MOST_OWN + _MOST_OTHERS]
     if not asked:
         return ()
     found = run_git(
@@ -34,9 +48,13 @@ def known_here(root: Path, commits: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_pack(root: Path, wanted: Collection[str], known: Collection[str], into: BinaryIO) -> int:
-    """What is needed for these commits by whoever has those; how many bytes it is, which are read next."""
+    """What is needed for these commits by whoever has those; how many bytes it is, which are read next.
+
+    With `--shallow` git looks into the trees of all that is known. Otherwise it looks into those of parents
+    alone, and a checkpoint, whose parent is no checkpoint, would travel whole each time.
+    """
     lines = [*wanted, *(f"^{commit}" for commit in known)]
-    words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
+    words = ("pack-objects", "--revs", "--thin", "--shallow", "--stdout", "--delta-base-offset", "-q")
     run_git_bytes(root, *words, input="\n".join(lines) + "\n", output=into, timeout=_SECONDS)
     size = into.seek(0, os.SEEK_END)
     into.seek(0)

@@ -73,15 +73,10 @@ def _has_builders(root: Path) -> bool:
 
 
 def _has_builders_elsewhere(farm: Farm) -> bool:
-    """Whose work is to come home, or that has to be placed again; nothing comes from a cluster."""
+    """Whose work is to come home, or that has to be placed again."""
     if not farm.paths.fleet.exists():
         return False
     from agent_farm.fleet.book import read_book
-    from agent_farm.fleet.calling import is_of_cluster
 
-    book = read_book(farm)
-    kept = (one for one in book.builders.values() if not one.gone)
-    return any(
-        (one.row is None or not one.row.status.is_finished) and not is_of_cluster(book.machine(one.host))
-        for one in kept
-    )
+    kept = (one for one in read_book(farm).builders.values() if not one.gone)
+    return any(one.row is None or not one.row.status.is_finished for one in kept)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Af
 from tests.engine.engines import AF, Cluster
+from tests.fleet.test_checkpoints import kept
 from tests.fleet.test_fleet import files_with, ok, shown
 from tests.gitrepo import git
 
@@ -36,6 +37,12 @@ def test_a_life_on_a_cluster(af: Af, repo: Path, cluster: Cluster) -> None:
     assert full.returncode == 1
     assert "No room on the fleet: n1 1/1" in full.stderr.replace("\n  ", ": ")
     assert git(repo, "branch", "--list", "builder/*").split() == [f"builder/{id}"]
+
+    (node.farms[0] / ".builders" / id / "left.txt").write_text("not committed\n")
+    assert ok(af, "fleet", "checkpoint") == f"{id} is at home\n"
+    assert git(repo, "show", f"{kept(id)}:work/left.txt") == "not committed"
+    assert ok(af, "fleet", "checkpoint") == f"{id} is unchanged\n"
+    (node.farms[0] / ".builders" / id / "left.txt").unlink()
 
     assert "demo>" in ok(af, "capture", id)
     assert ok(af, "send", id, "And now the logout") == f"{id} submitted\n"

@@ -7,14 +7,15 @@ import os
 import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
-from agent_farm.errors import AgentFarmError, TimedOut, Unreachable
+from agent_farm.errors import AgentFarmError, NotFound, TimedOut, Unreachable, UsageError
 from agent_farm.farm.farm import Farm, open_farm
 from agent_farm.fleet.book import Book, Cluster, edit_book
 from agent_farm.git.git_process import git_deadline
+from agent_farm.git.packs import take_pack
 from agent_farm.operations.fleet import pack_calls
 from agent_farm.operations.fleet.pack_calls import fetch_packs, send_packs
 from agent_farm.operations.for_home import pieces
@@ -57,8 +58,12 @@ def large(root: Path, size: int) -> str:
     return git(root, "rev-parse", "HEAD")
 
 
-def fetched(farm: Farm, most_bytes: int = 1 << 30) -> str:
-    return fetch_packs(farm, BOOK, "n1", "a", "builder/a", most_bytes=most_bytes)
+OURS = "refs/agent-farm/fleet/a"
+
+
+def fetched(farm: Farm, most_bytes: int = 1 << 30, theirs: str = "refs/heads/builder/a") -> str:
+    fetch_packs(farm, BOOK, "n1", {theirs: OURS}, most_bytes=most_bytes)
+    return git(farm.root, "rev-parse", OURS)
 
 
 def test_commits_go_there_and_come_back(repo: Path, there: Path) -> None:
@@ -69,7 +74,6 @@ def test_commits_go_there_and_come_back(repo: Path, there: Path) -> None:
     made = large(there, 2 * PIECE)
     assert fetched(farm) == made
     assert fetched(farm) == made, "nothing is missing"
-    assert git(repo, "rev-parse", "refs/agent-farm/fleet/a") == made
     assert git(repo, "fsck", "--connectivity-only", "--strict") == ""
     assert [*(there / ".git/agent-farm-packs").iterdir()] == []
 
@@ -96,9 +100,43 @@ def test_a_fetch_brings_no_more_than_it_may(repo: Path, there: Path) -> None:
     with pytest.raises(AgentFarmError, match=r"n1 sends more than fleet\.fetch_megabytes"):
         fetched(farm, most_bytes=2 * PIECE)
     assert git(repo, "cat-file", "-t", made, check=False) == ""
+    assert [*(there / ".git/agent-farm-packs").iterdir()] == [], "nor is it kept there for a day"
 
 
-@pytest.mark.parametrize("answer", [{"commits": 5}, {"commits": ["--all"]}, {"commit": "x"}, {}])
+def test_of_a_checkpoint_only_what_is_new_travels(
+    repo: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent is what is checked out, and no checkpoint."""
+    farm, ref = open_farm(repo), "refs/agent-farm/checkpoint/a"
+    commit = git(repo, "rev-parse", "HEAD")
+    send_packs(farm, BOOK, "n1", {"refs/agent-farm/home/a": commit})
+    sizes = list[int]()
+
+    def take(root: Path, pack: BinaryIO) -> None:
+        sizes.append(pack.seek(0, os.SEEK_END))
+        take_pack(root, pack)
+
+    monkeypatch.setattr(pack_calls, "take_pack", take)
+    noise = os.urandom(PIECE).hex()
+    for text in ("1", "2"):
+        script = f"commit {ref}\ncommitter x <x@x> 0 +0000\ndata 0\nfrom {commit}\ndeleteall\n"
+        for path, content in (("work/noise", noise), ("run/text", text)):
+            script += f"M 100644 inline {path}\ndata {len(content)}\n{content}\n"
+        git(there, "fast-import", "--quiet", "--force", input=script)
+        assert fetched(farm, theirs=ref) == git(there, "rev-parse", ref)
+    assert sizes[0] > PIECE > 50 * sizes[1]
+
+
+def test_where_a_ref_may_be(repo: Path, there: Path) -> None:
+    farm = open_farm(repo)
+    for theirs in ("refs/tags/x", "refs/heads/../../config", "--all", "refs/heads/a\n"):
+        with pytest.raises(UsageError, match="does not travel that way"):
+            fetched(farm, theirs=theirs)
+    with pytest.raises(NotFound, match="There is no refs/heads/builder/a"):
+        fetched(farm)
+
+
+@pytest.mark.parametrize("answer", [{"commits": 5}, {"commits": ["--all"]}, {"commits": {}}, {}])
 def test_a_lie_is_told_of_in_a_sentence(
     repo: Path, answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +144,7 @@ def test_a_lie_is_told_of_in_a_sentence(
     monkeypatch.setattr(pack_calls, "call", lambda *words, seconds: answer)
     with pytest.raises(Unreachable, match="n1 "):
         fetched(farm)
-    if "commits" in answer:
+    if answer.get("commits"):
         commit = git(repo, "rev-parse", "HEAD")
         with pytest.raises(Unreachable, match="n1 answered what is no answer"):
             send_packs(farm, BOOK, "n1", {"refs/agent-farm/home/a": commit})
@@ -135,5 +173,10 @@ def test_what_nobody_asked_for_in_a_day_is_dropped(there: Path) -> None:
     os.utime(left, (1, 1))
     commit_files(there, {"a": "1"})
     git(there, "branch", "builder/a")
-    assert document(carry(there, "pack_give", {"branch": "builder/a", "known": []}))["size"] > 0
+    assert (
+        document(
+            carry(there, "pack_give", {"refs": ["refs/heads/builder/a"], "known": [], "most_bytes": 10**6})
+        )["size"]
+        > 0
+    )
     assert not left.exists()

@@ -18,7 +18,7 @@ from agent_farm.errors import AgentFarmError, LockTaken, NotFound, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import about_of
 from agent_farm.fleet.book import Book, Kept, Left, Refused, edit_book, read_book
-from agent_farm.fleet.calling import call, is_of_cluster
+from agent_farm.fleet.calling import call
 from agent_farm.git.asking import side_by_side
 from agent_farm.git.checkpoint_making import checkpoint_ref
 from agent_farm.git.checkpoints import (
@@ -31,11 +31,11 @@ from agent_farm.git.checkpoints import (
     left_ref,
     read_checkpoint,
 )
-from agent_farm.git.other_machine import TooMuch, fetch_refs
+from agent_farm.git.other_machine import TooMuch
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
-from agent_farm.operations.fleet.work_elsewhere import line_of, most_fetched
+from agent_farm.operations.fleet.work_elsewhere import fetch, most_fetched
 from agent_farm.operations.for_home.copied_builders import Copies
 from agent_farm.operations.operation import Answer, Context, Failure, Nothing, OfSeveral, gathered
 
@@ -81,9 +81,7 @@ def bring_home(farm: Farm, book: Book, only: str | None = None, *, backs_off: bo
     """The commit of each builder's checkpoint by now, or why there is no new one; of one machine alone. Who
     `backs_off` leaves out what was refused not long ago."""
     hosts = {
-        host
-        for host, machine in book.machines.items()
-        if machine.problem is None and not is_of_cluster(machine) and only in (None, host)
+        host for host, machine in book.machines.items() if machine.problem is None and only in (None, host)
     }
     work = {host: ids for host in sorted(hosts) if (ids := _wanted(book, host))}
     answers = side_by_side(
@@ -158,9 +156,8 @@ def _fetch(farm: Farm, book: Book, host: str, new: Mapping[str, str], refs: Mapp
     """All in one; where one of them cannot be had, each alone."""
     if not new:
         return {}
-    line = line_of(farm, book, host)
     try:
-        fetch_refs(farm.repository, line, {checkpoint_ref(id): coming_ref(refs[id]) for id in new})
+        fetch(farm, book, host, {checkpoint_ref(id): coming_ref(refs[id]) for id in new})
     except AgentFarmError as error:
         if isinstance(error, Unreachable) or len(new) == 1:
             drop(farm.repository, *(coming_ref(refs[id]) for id in new))

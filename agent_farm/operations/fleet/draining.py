@@ -12,7 +12,6 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder
 from agent_farm.fleet.book import Book, Machine, edit_book, read_book
 from agent_farm.fleet.calling import engine_of, is_of_cluster
-from agent_farm.git.other_machine import fetched_commit
 from agent_farm.operations.builders import Yes, failures_of
 from agent_farm.operations.declare import in_parts
 from agent_farm.operations.fleet.ask_machines import ask_machine
@@ -22,7 +21,6 @@ from agent_farm.operations.fleet.recover_elsewhere import place, require_room, t
 from agent_farm.operations.fleet.refresh import refresh
 from agent_farm.operations.fleet.rows_elsewhere import shown_rows
 from agent_farm.operations.fleet.spawn_elsewhere import LOCAL
-from agent_farm.operations.fleet.work_elsewhere import fetch_work
 from agent_farm.operations.for_home.copied_builders import AT_WORK
 from agent_farm.operations.operation import Context, Failure, OfSeveral, Request
 from agent_farm.operations.resume import Resume, resume
@@ -121,7 +119,7 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
     if request.undo:
         return
     book = refresh(farm, {host})
-    came = _commits(farm, book, host) if is_of_cluster(book.machine(host)) else bring_home(farm, book, host)
+    came = bring_home(farm, book, host)
     for one in shown_rows(farm, book, book.on(host)):
         try:
             yield _move(context, one, host, request) if moves else _stays(one, came)
@@ -130,18 +128,6 @@ def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
             yield Failure.of(one.record.id, error)
     if moves:  # so that nothing of them is left to come
         bring_home(farm, refresh(farm, {host}), host)
-
-
-def _commits(farm: Farm, book: Book, host: str) -> dict[str, str | AgentFarmError]:
-    """Of a machine of a cluster, which makes no checkpoints."""
-    came: dict[str, str | AgentFarmError] = {}
-    for id in book.on(host):
-        try:
-            fetch_work(farm, book, id)
-            came[id] = str(fetched_commit(farm.repository, id))
-        except AgentFarmError as error:
-            came[id] = error
-    return came
 
 
 def _mark(farm: Farm, host: str, *, draining: bool) -> None:

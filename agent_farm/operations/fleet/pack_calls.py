@@ -9,13 +9,12 @@ from typing import TypeVar
 
 import msgspec
 
-from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.errors import AgentFarmError, TimedOut, Unreachable
 from agent_farm.farm.farm import Farm
 from agent_farm.fleet.book import Book
 from agent_farm.fleet.calling import call
 from agent_farm.git.git_process import GitError, time_left
-from agent_farm.git.other_machine import fetched_ref, too_much
+from agent_farm.git.other_machine import too_much
 from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
 from agent_farm.operations.fleet.rows_elsewhere import answer_of
 from agent_farm.operations.for_home.pieces import PIECE_BYTES, Give, Given, Piece, Read, Take, Tips
@@ -39,31 +38,32 @@ def send_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> No
             _asked(Tips, book, host, "pack_take", msgspec.to_builtins(piece))
 
 
-def fetch_packs(farm: Farm, book: Book, host: str, builder: str, theirs: str, *, most_bytes: int) -> str:
-    """The commit that the branch is at there, with its history here."""
-    if not is_branch_name(theirs):
-        raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {builder}")
+def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, most_bytes: int) -> None:
+    """Each of theirs under the name that it is given here, with its history; only what is missing travels."""
     root = farm.repository.root
-    give = msgspec.to_builtins(Give(theirs, tips(root)))
+    give = msgspec.to_builtins(Give(tuple(refs), tips(root), most_bytes))
     given = _asked(Given, book, host, "pack_give", give)
     if given.size > most_bytes:
         raise too_much(host)
+    if given.commits.keys() != refs.keys():
+        raise Unreachable(f"{host} has not said where {len(refs)} refs are")
     with tempfile.TemporaryFile(dir=farm.paths.fleet.parent) as pack:
+        pack.write(given.data)
         while (offset := pack.tell()) < given.size:
             read = msgspec.to_builtins(Read(given.name, offset))
             data = _asked(Piece, book, host, "pack_read", read).data
             if not data:
                 raise Unreachable(f"{host} has sent a part of its pack")
             pack.write(data)
+        if offset > most_bytes:
+            raise too_much(host)
         try:
-            if given.size:
+            if offset:
                 take_pack(root, pack)
-            set_refs(root, {fetched_ref(builder): given.commit})
+            set_refs(root, {ours: given.commits[theirs] for theirs, ours in refs.items()})
         except GitError as error:
-            raise Unreachable(
-                f"{host} has sent no whole history of {builder}", why=str(error)[:300]
-            ) from error
-    return given.commit
+            what = f"What {host} has sent is no whole history"
+            raise AgentFarmError(what, why=str(error)[:300]) from error
 
 
 def _asked(kind: type[A], book: Book, host: str, verb: str, request: Mapping[str, object]) -> A:

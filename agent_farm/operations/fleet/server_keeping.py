@@ -9,7 +9,6 @@ from pathlib import Path
 from agent_farm.errors import AgentFarmError
 from agent_farm.farm.farm import open_farm
 from agent_farm.fleet.book import read_book
-from agent_farm.fleet.calling import is_of_cluster
 from agent_farm.operations.fleet.checkpoint import bring_home
 from agent_farm.operations.fleet.held_slots import hold_again, names_lock
 from agent_farm.operations.fleet.recover_elsewhere import recover_lost
@@ -18,10 +17,9 @@ from agent_farm.operations.operation import Context
 
 
 def keep_fleet(root: Path) -> list[str]:
-    """One look at all machines that are reached by ssh, and at the slots of a cluster; what went wrong."""
+    """One look at all machines, and at the slots of a cluster; what went wrong."""
     farm = open_farm(root)
-    hosts = {host for host, machine in read_book(farm).machines.items() if not is_of_cluster(machine)}
-    came = bring_home(farm, refresh(farm, hosts), backs_off=True)
+    came = bring_home(farm, refresh(farm), backs_off=True)
     with suppress(AgentFarmError), names_lock(farm, wait=0):
         hold_again(read_book(farm))
     return [f"{id}: {one.sentence}" for id, one in came.items() if isinstance(one, AgentFarmError)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from agent_farm.builders.ref_names import is_branch_name
 from agent_farm.disk import file_lock
-from agent_farm.errors import AgentFarmError
+from agent_farm.errors import AgentFarmError, NotFound
 from agent_farm.farm.farm import Farm
 from agent_farm.farm.placing_again import about_of
 from agent_farm.fleet.book import Book, Placed
@@ -15,8 +16,9 @@ from agent_farm.git.checkpoints import commit_at, kept_ref, read_checkpoint, set
 from agent_farm.git.divergence import resolve_commits
 from agent_farm.git.other_machine import (
     Line,
-    fetch_branch,
+    fetch_refs,
     fetched_commit,
+    fetched_ref,
     is_further,
     move_branch,
     note_fetched,
@@ -44,6 +46,14 @@ def push(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, wait: fl
             send_packs(farm, book, host, refs)
         else:
             push_commits(farm.repository, line_of(farm, book, host), refs)
+
+
+def fetch(farm: Farm, book: Book, host: str, refs: Mapping[str, str]) -> None:
+    """Each of theirs under the name that it is given here, with its history: no more than may be fetched."""
+    if is_of_cluster(book.machine(host)):
+        fetch_packs(farm, book, host, refs, most_bytes=most_fetched(farm))
+    else:
+        fetch_refs(farm.repository, line_of(farm, book, host), refs)
 
 
 def ref_there(id: str) -> str:
@@ -80,11 +90,11 @@ def fetch_work(farm: Farm, book: Book, id: str, *, if_new: bool = False) -> None
     if if_new and before and git and (git.branch, git.commit) == (theirs, before):
         move_branch(farm.repository, placed.branch, before, before)
         return
-    machine = book.machine(placed.host)
-    if is_of_cluster(machine):
-        commit = fetch_packs(farm, book, placed.host, id, theirs, most_bytes=most_fetched(farm))
-    else:
-        commit = fetch_branch(farm.repository, line_of(farm, book, placed.host), id, theirs)
+    if not is_branch_name(theirs):
+        raise AgentFarmError(f"{theirs!r:.80} cannot be the branch of {id}")
+    fetch(farm, book, placed.host, {f"refs/heads/{theirs}": fetched_ref(id)})
+    if (commit := fetched_commit(farm.repository, id)) is None:
+        raise NotFound(f"The branch of {id} could not be fetched")
     move_branch(farm.repository, placed.branch, commit, before or placed.base_commit)
 
 

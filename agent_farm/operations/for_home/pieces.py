@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,16 +13,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from agent_farm.builders.ref_names import ObjectName, is_branch_name
+from agent_farm.builders.ref_names import ObjectName
 from agent_farm.disk import make_directory
 from agent_farm.errors import AgentFarmError, NotFound, UsageError
-from agent_farm.git.git_process import run_git
-from agent_farm.git.packs import known_here, make_pack, set_refs, take_pack, tips
+from agent_farm.git.packs import commits_at, known_here, make_pack, set_refs, take_pack, tips
 from agent_farm.operations.operation import Answer
 
 PIECE_BYTES = 8 * 1024 * 1024
 _STALE_SECONDS = 86_400.0
-_REF = re.compile(r"refs/(agent-farm|remotes)/home/[^\x00-\x20~^:?*\[\\]+")
+_NAME_OF_REF = r"[^\x00-\x20~^:?*\[\\]+"
+_OF_HOME = re.compile(rf"refs/(agent-farm|remotes)/home/{_NAME_OF_REF}")
+_OF_BUILDERS = re.compile(rf"refs/(heads|agent-farm/checkpoint)/{_NAME_OF_REF}")
 _Name = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
 
 
@@ -35,8 +37,11 @@ class Take(Struct, frozen=True):
 
 
 class Give(Struct, frozen=True):
-    branch: str
+    """What these refs are at, to one that has `known` and takes no more than that."""
+
+    refs: tuple[str, ...]
     known: tuple[ObjectName, ...]
+    most_bytes: int
 
 
 class Read(Struct, frozen=True):
@@ -49,11 +54,13 @@ class Tips(Answer):
 
 
 class Given(Answer):
-    """The pack that makes `commit` whole; without a name nothing is missing."""
+    """Where those refs are, and the pack that makes them whole: it begins with `data`, and the rest of it is
+    read under `name`. None of it is there where it is more than may be."""
 
-    commit: ObjectName
-    name: str = ""
+    commits: dict[str, ObjectName]
     size: int = 0
+    data: bytes = b""
+    name: str = ""
 
 
 class Piece(Answer):
@@ -84,8 +91,7 @@ def _file(place: Path, name: str) -> Path:
 
 
 def _take(place: Path, piece: Take) -> Tips:
-    if wrong := [ref for ref in piece.refs if not _REF.fullmatch(ref) or ".." in ref]:
-        raise UsageError(f"{wrong[0]!r:.80} is no ref of home")
+    _require_refs(_OF_HOME, piece.refs)
     file = _file(place, piece.name)
     with open(file, "ab" if piece.offset else "wb") as written:
         if written.tell() != piece.offset:
@@ -102,19 +108,30 @@ def _take(place: Path, piece: Take) -> Tips:
     return Tips()
 
 
+def _require_refs(kind: re.Pattern[str], refs: Iterable[str]) -> None:
+    for ref in refs:
+        if not kind.fullmatch(ref) or ".." in ref:
+            raise UsageError(f"{ref!r:.80} does not travel that way")
+
+
 def _give(place: Path, asked: Give) -> Given:
-    if not is_branch_name(asked.branch):
-        raise UsageError(f"{asked.branch!r:.80} is no branch")
-    words = ("rev-parse", "--verify", "--quiet", f"refs/heads/{asked.branch}^{{commit}}")
-    commit = run_git(place, *words, ok=(0, 1)).strip()
-    if not commit:
-        raise NotFound(f"There is no branch {asked.branch}")
+    _require_refs(_OF_BUILDERS, asked.refs)
+    commits = commits_at(place, asked.refs)
+    if missing := [ref for ref in asked.refs if ref not in commits]:
+        raise NotFound(f"There is no {missing[0]}")
     known = known_here(place, asked.known)
-    if commit in known:
-        return Given(commit)
+    wanted = {*commits.values()} - {*known}
+    if not wanted:
+        return Given(commits)
     name = os.urandom(8).hex()
-    with open(_file(place, name), "w+b") as pack:
-        return Given(commit, name, make_pack(place, [commit], known, pack))
+    file = _file(place, name)
+    with open(file, "w+b") as pack:
+        size = make_pack(place, sorted(wanted), known, pack)
+        data = pack.read(PIECE_BYTES) if size <= asked.most_bytes else b""
+    if data and len(data) < size:
+        return Given(commits, size, data, name)
+    file.unlink()
+    return Given(commits, size, data)
 
 
 def _read(place: Path, asked: Read) -> Piece:

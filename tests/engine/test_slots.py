@@ -138,7 +138,7 @@ def test_a_machine_of_a_cluster_drains_for_all_its_farms(repo: Path, plain: Plai
     found = fleet_drain.answer_to(context, FleetDrain(host="n1"))
     assert ([one.id for one in found.stay], found.failed) == ([made.id], ())
     assert plain.drained == {("n1", book.farm)}
-    assert git(repo, "rev-parse", f"refs/agent-farm/fleet/{made.id}")
+    assert git(repo, "rev-parse", f"refs/agent-farm/fleet/{made.id}@checkpoint")
     with pytest.raises(NoRoom, match="No room on the fleet"):
         spawn.answer_to(context, order)
     with pytest.raises(UsageError, match="n1 is in a cluster"):

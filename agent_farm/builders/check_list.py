@@ -57,7 +57,7 @@ def read_items(text: str) -> list[Item]:
     """
     found = list(_items(text.splitlines(), _KEY))
     if len(found) > MOST_ITEMS:
-        raise UsageError(f"The list has {len(found)} items", why=f"{MOST_ITEMS} is the most.")
+        raise UsageError(f"The list has {len(found)} items", why=f"The limit is {MOST_ITEMS}.")
     keyed = [item for item in found if item.key]
     if 2 * len(keyed) <= len(found):
         return numbered_items(text)

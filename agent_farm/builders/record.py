@@ -116,7 +116,7 @@ class BuilderRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def require_begun(self) -> None:
         if not self.is_made:
-            raise NotFound(f"{self.id} has not begun", why="It has made nothing yet.", hint="af queue")
+            raise NotFound(f"{self.id} has not begun", why="It has no work yet.", hint="af queue")
 
     def with_state(self, state: RecordState, reason: str | None = None) -> BuilderRecord:
         return structs.replace(self, state=state, reason=reason)

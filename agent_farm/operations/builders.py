@@ -15,16 +15,16 @@ from agent_farm.farm.farm import Farm
 from agent_farm.farm.listing import Builder, list_builders
 from agent_farm.operations.operation import Context, Failure
 
-BuilderId = Annotated[str, Meta(description="Id of a builder, or a prefix that only one has")]
+BuilderId = Annotated[str, Meta(description="Id of a builder, or an unambiguous prefix")]
 BuilderIds = Annotated[
     tuple[str, ...],
     Meta(
-        description="Ids of builders, or prefixes that only one has each; @needs-you, @landed or @STATE "
-        "stands for all that are like that"
+        description="Ids of builders, or unambiguous prefixes; @needs-you, @landed or @STATE stands for all"
+        " builders in that state"
     ),
 ]
 SomeOrAll = Annotated[
-    tuple[str, ...], Meta(description="Ids of builders, or prefixes that only one has each; default: all")
+    tuple[str, ...], Meta(description="Ids of builders, or unambiguous prefixes; default: all")
 ]
 SomeBuilders = Annotated[BuilderIds, Meta(min_length=1)]
 Yes = Annotated[bool, Meta(description="Approve what the repository wants to run or copy")]
@@ -62,7 +62,7 @@ def _like(farm: Farm, word: str, elsewhere: Sequence[Builder]) -> list[Builder]:
     if word not in words:
         close = nearest(word, words)
         why = f"Did you mean @{close}?" if close else f"There are @{', @'.join(words)}."
-        raise UsageError(f"@{word} stands for no builders", why=why)
+        raise UsageError(f"@{word} does not stand for any builders", why=why)
     builders = [*list_builders(farm, with_git=word == "landed", fresh=True), *elsewhere]
     if word == "landed":
         return [one for one in builders if one.git and one.git.landed and one.git.has_commits]

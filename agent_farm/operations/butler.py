@@ -125,7 +125,7 @@ def _last_words(root: Path) -> str | None:
 
 class ButlerStop(Request):
     now: Annotated[
-        bool, Meta(description="Do not wait for its sessions: end them, and kill it if need be")
+        bool, Meta(description="Do not wait for its sessions: end them, and kill the server if necessary")
     ] = False
 
 

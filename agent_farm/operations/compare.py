@@ -87,9 +87,9 @@ class Comparison(Answer):
     "Rank builders that had the same task, by each one's new tests run on the others' code",
     repeats=True,
     pool="check",
-    details="Each is proven as by `check`. Then each pair is checked in a clean worktree that holds the"
-    " code of one, the tests of the target and the new tests of the other. Results are kept: the same tree is"
-    " not checked twice. `keep` keeps one and removes the others.",
+    details="Each is checked as by `check`. Then each pair is checked in a clean worktree with the code"
+    " of one, the tests of the target and the new tests of the other. Results are kept: the same"
+    " tree is not checked twice. `keep` keeps one and removes the others.",
 )
 def compare(context: Context, request: Compare) -> Comparison:
     farm = context.farm
@@ -103,7 +103,7 @@ def compare(context: Context, request: Compare) -> Comparison:
         context.tell(f"Checking {record.id}")
         proofs[record.id] = prove(farm, record, reuse=reuse)
     if len(targets := {proof.into for proof in proofs.values()}) > 1:
-        why = f"They are meant for {' and '.join(sorted(targets))}."
+        why = f"Their targets are {' and '.join(sorted(targets))}."
         raise UsageError("Only work for the same branch can be compared", why=why)
     candidates = {
         id: Candidate(id, proof.work, proof.target, proof.tree)

@@ -26,9 +26,9 @@ _MOST_HUNKS = 50  # of one pair
 class Conflicts(Request):
     ids: SomeOrAll = ()
     uncommitted: Annotated[
-        bool, Meta(description="Compare what lies in the worktrees: uncommitted and untracked files as well")
+        bool, Meta(description="Compare the worktrees as they are, uncommitted and untracked files included")
     ] = False
-    hunks: Annotated[bool, Meta(description="Answer with the lines that conflict, with git's marks")] = False
+    hunks: Annotated[bool, Meta(description="Include the conflicting lines, with git's markers")] = False
 
 
 class Conflict(Answer):

@@ -83,8 +83,8 @@ class _Known(NamedTuple):
 
 @reads(
     "Sum up the tokens and the cost of builders",
-    details="The numbers are those that each runtime tells after a turn. Cost is only known of runtimes that"
-    " tell it.",
+    details="The numbers are those that each runtime reports after a turn. Costs are only known for"
+    " runtimes that report them.",
 )
 def costs(context: Context, request: CostsAsked) -> Costs:
     since = time.time() - request.days * 86400

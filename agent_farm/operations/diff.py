@@ -27,7 +27,7 @@ class Diff(Request):
     stat: Annotated[bool, Meta(description="Only list the changed files, and how much changed")] = False
     committed: Annotated[bool, Meta(description="Leave out what is uncommitted or untracked")] = False
     colors: Annotated[bool, Meta(description="Colour it as git does on a terminal")] = False
-    most: Annotated[int, Meta(ge=0, description="Characters of the text to answer with; 0: all of it")] = 0
+    most: Annotated[int, Meta(ge=0, description="Maximum length of the text in characters; 0: all of it")] = 0
 
 
 class Difference(Answer):

@@ -99,7 +99,7 @@ def doctor(context: Context, request: Nothing) -> Iterator[Found]:
 
 
 @in_parts(
-    "Heal what is broken in the farm and can be healed; nothing that a person made is removed",
+    "Repair what is broken in the farm and can be repaired; nothing that a person made is removed",
     _collect,
     effect="changes",
     tolerant=True,
@@ -136,7 +136,7 @@ def _heal(finding: Finding) -> Found:
 
 
 def _not_healed(found: Found) -> Found:
-    return replace(found, healed=None, error="it was tried, and is still so")
+    return replace(found, healed=None, error="a repair was tried without success")
 
 
 def _is_readable(farm: Farm) -> bool:

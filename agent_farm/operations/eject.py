@@ -32,9 +32,9 @@ class Eject(Request):
     ids: SomeBuilders
     to: Annotated[
         str | None,
-        Meta(description="Directory that the worktree is moved into; without it, it stays where it is"),
+        Meta(description="Directory to move the worktree into; default: it stays where it is"),
     ] = None
-    stop: Annotated[bool, Meta(description="Stop a builder that runs first")] = False
+    stop: Annotated[bool, Meta(description="Stop the builder first if it is running")] = False
 
 
 class Ejected(Answer):
@@ -43,7 +43,7 @@ class Ejected(Answer):
     id: str
     branch: str
     worktree: str
-    prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
+    prompt: Annotated[str | None, Meta(description="The file with its task")]
 
 
 class AllEjected(OfSeveral):
@@ -57,8 +57,8 @@ Part = Ejected | Failure
     "Leave a builder's worktree and branch to you, and forget the builder",
     gathered(AllEjected, ejected=Ejected, failed=Failure),
     effect="destroys",
-    details="Nothing of the work is touched: commits, changes and untracked files stay as they are. The "
-    "conversation, the reserved ports and af restore are gone.",
+    details="The work is not touched: commits, changes and untracked files stay as they are. The"
+    " conversation and the reserved ports are given up, and af restore does not know the builder.",
 )
 def eject(context: Context, request: Eject) -> Iterator[Part]:
     records, unknown = choose_each(context, request.ids)
@@ -76,7 +76,7 @@ def _require_a_persons_place(farm: Farm, to: Path) -> None:
     where = Path(os.path.realpath(to))
     for own in (farm.paths.state, farm.paths.worktrees, farm.repository.common_dir):
         if where.is_relative_to(os.path.realpath(own)):
-            raise UsageError(f"{to} is no place for a worktree of yours", why=f"It is in {own}.")
+            raise UsageError(f"A worktree of yours cannot go to {to}", why=f"It is in {own}.")
 
 
 def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ejected:
@@ -87,7 +87,7 @@ def _eject(farm: Farm, to: Path | None, stop: bool, chosen: BuilderRecord) -> Ej
         if not stop and not status.is_finished:
             raise AgentFarmError(
                 f"{record.id} is {status.state}",
-                why="Its session would go on without anybody who knows of it.",
+                why="Its session would go on unnoticed.",
                 hint=as_command("af", "eject", "--stop", *(["--to", str(to)] if to else []), record.id),
             )
         place = _moved_before(farm, record, to)

@@ -26,7 +26,7 @@ class FarmShown(Answer):
     root: str
     is_here: bool
     port: int | None
-    needing: Annotated[int, Meta(description="How many of its builders need you")]
+    needing: Annotated[int, Meta(description="Number of its builders that need you")]
     builders: tuple[Colleague, ...]
     problem: str | None = None
 
@@ -40,7 +40,10 @@ def known_farms(here: Path) -> list[Path]:
     return sorted({here, *(Path(root) for root in reserved_ports())})
 
 
-@reads("List the builders of all farms of this user", details="A farm is known by the ports of its builders.")
+@reads(
+    "List the builders of all farms of this user",
+    details="Farms are found by the ports reserved for their builders.",
+)
 def farms(context: Context, request: Nothing) -> AllFarms:
     return AllFarms(tuple(_shown(context.farm.root)))
 

@@ -32,15 +32,15 @@ Reported = Literal["working", "waiting", "idle"]
 
 class Report(Request):
     state: Annotated[Reported, Meta(description="How you are")]
-    message: Annotated[str, Meta(description="One line of why")]
-    phase: Annotated[str | None, Meta(description="The phase of your protocol that you begin")] = None
+    message: Annotated[str, Meta(description="The reason, in one line")]
+    phase: Annotated[str | None, Meta(description="The phase of your protocol that you are beginning")] = None
 
 
 class ReportKept(Answer):
     state: Reported
 
 
-@acts("Tell the architect how you are", who=frozenset({"builder"}), tolerant=True, repeats=True)
+@acts("Report your state to the architect", who=frozenset({"builder"}), tolerant=True, repeats=True)
 def report(context: Context, request: Report) -> ReportKept:
     """The message is the reason that `af status` shows."""
     if request.phase is not None:
@@ -62,7 +62,7 @@ def _begin(context: Context, phase: str) -> None:
 
 
 class AskArchitect(Request):
-    question: Annotated[str, Meta(description="What is to be answered")]
+    question: Annotated[str, Meta(description="The question")]
 
 
 class Asked(Answer):

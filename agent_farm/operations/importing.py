@@ -39,10 +39,10 @@ _PROMPT = (
 class Import(Request):
     worktrees: Annotated[
         tuple[str, ...],
-        Meta(description="Worktrees to take: their directories or branches; without, all there are"),
+        Meta(description="Worktrees to take over, by directory or branch; default: all there are"),
     ] = ()
-    task: Annotated[str | None, Meta(description="What is to be done there")] = None
-    runtime: Annotated[str | None, Meta(description="Runtime that goes on with it")] = None
+    task: Annotated[str | None, Meta(description="The task to be done there")] = None
+    runtime: Annotated[str | None, Meta(description="Runtime that continues the work")] = None
     dry_run: Annotated[bool, Meta(description="Show what would be done, and do nothing")] = False
     yes: Yes = False
 
@@ -53,7 +53,7 @@ class Candidate(Answer):
     worktree: str
     branch: str | None
     sessions: Annotated[tuple[str, ...], Meta(description="tmux sessions that are in it")]
-    tool: Annotated[str | None, Meta(description="What made it, as far as its session tells")]
+    tool: Annotated[str | None, Meta(description="The tool that made it, if its session shows it")]
     problem: str | None
     moves_to: str | None
 
@@ -73,12 +73,12 @@ Part = Candidate | Imported | Failure
 
 
 @in_parts(
-    "Take worktrees that another tool made, or you did, as builders",
+    "Take over worktrees that another tool or you made, as builders",
     gathered(AllImported, found=Candidate, imported=Imported, failed=Failure),
     effect="changes",
     doors=frozenset({"terminal"}),  # what a person made is moved when that person says so
-    details="A worktree is moved to .builders, with everything in it, and its branch stays yours: pruning "
-    "the builder keeps it. Nothing is started; af resume does.",
+    details="A worktree is moved to .builders with everything in it. Its branch stays yours: pruning the"
+    " builder keeps it. Nothing is started; af resume starts the runtime.",
 )
 def import_(context: Context, request: Import) -> Iterator[Part]:
     farm = context.farm
@@ -87,7 +87,7 @@ def import_(context: Context, request: Import) -> Iterator[Part]:
         yield from found
         return
     if not request.worktrees:
-        raise UsageError("Name the worktrees to take", hint="af import --dry-run")
+        raise UsageError("Name the worktrees to take over", hint="af import --dry-run")
     chosen = choose_runtime(farm, request.runtime, model=None, permissions=None)
     for one in found:
         try:
@@ -109,7 +109,10 @@ def _chosen(context: Context, request: Import) -> Iterator[Candidate]:
         place = os.path.realpath(here / word)
         meant = [one for one in all_of_them if word in (one.branch, *one.sessions) or one.worktree == place]
         if not meant:
-            raise NotFound(f"{word} is no worktree of this repository to take", hint="af import --dry-run")
+            raise NotFound(
+                f"{word} is not a worktree of this repository that can be taken over",
+                hint="af import --dry-run",
+            )
         yield meant[0]
 
 
@@ -159,7 +162,7 @@ def _name(farm: Farm, tree: Worktree, taken: set[str]) -> Name:
 def _take(farm: Farm, one: Candidate, chosen: Chosen, task: str | None) -> Imported:
     """Nothing is written before the worktree has moved; a record without its worktree would be a lie."""
     if one.problem or one.moves_to is None or one.branch is None:
-        raise AgentFarmError(f"{one.worktree} cannot be taken", why=one.problem)
+        raise AgentFarmError(f"{one.worktree} cannot be taken over", why=one.problem)
     place = Path(one.moves_to)
     keep_apart(farm.repository)
     settle_home(farm.repository)

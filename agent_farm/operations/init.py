@@ -25,8 +25,8 @@ class Init(Request):
     skill: Annotated[
         bool,
         Meta(
-            description="Also write the skill by which an AI session drives the farm, where AI CLIs look for "
-            "one: .claude/skills and .agents/skills"
+            description="Also write the skill that tells an AI session how to drive the farm to the places"
+            " where AI CLIs look: .claude/skills and .agents/skills"
         ),
     ] = False
     from_codev: Annotated[
@@ -51,11 +51,11 @@ class Written(Answer):
     hint: str | None
     translated: Annotated[tuple[Equal, ...], Meta(description="With from_codev")] = ()
     not_translated: Annotated[
-        tuple[Left, ...], Meta(description="With from_codev: what af has no equal of, and why")
+        tuple[Left, ...], Meta(description="With from_codev: keys without an equivalent in af, and why")
     ] = ()
     checks: Annotated[
         dict[str, str],
-        Meta(description="Checks that codev's protocols run, by name: to be stored as check.NAME.command"),
+        Meta(description="Checks that codev's protocols run, by name; store them as check.NAME.command"),
     ] = msgspec.field(default_factory=dict)
 
     @property

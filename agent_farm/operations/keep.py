@@ -82,8 +82,9 @@ def _collect(parts: Sequence[Part]) -> KeptOne:
     _collect,
     effect="destroys",
     outside=True,
-    details="The others are those of its newest comparison. They are removed with their commits and files;"
-    " `restore` brings each back. One that is at work, or has committed since, stays and is named.",
+    details="The others are those in its newest comparison. They are removed with their commits and"
+    " files; `restore` brings each back. One that is working, or has committed since, stays and"
+    " is named.",
 )
 def keep(context: Context, request: Keep) -> Iterator[Part]:
     farm = context.farm

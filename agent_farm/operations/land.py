@@ -140,7 +140,7 @@ def _strategy(context: Context, request: Land) -> Strategy:
     if strategy == "ff":
         raise UsageError(
             "The queue cannot land fast-forwards only",
-            why="Of several branches only the first is one.",
+            why="Only the first of several branches could be fast-forwarded.",
             hint="af land --strategy rebase",
         )
     return strategy
@@ -181,7 +181,7 @@ def _is_added(
     if running is None or queue.started_at != running.started_at:
         context.tell("Waiting for a landing that is about to end")
         return False
-    context.tell("A landing is under way; it has these in its queue now.")
+    context.tell("A landing is under way; these are in its queue now.")
     return True
 
 
@@ -226,8 +226,8 @@ def _chosen(context: Context, request: Land, checkout: Checkout, head: Head) -> 
             found.append(record)
     if not found:
         raise AgentFarmError(
-            "Nobody has anything to land here",
-            why="Without ids, those land whose turn has ended and who have commits for the branch here.",
+            "No builder has anything to land here",
+            why="Without ids, builders land whose turn has ended and that have commits for the branch here.",
             hint="af status",
         )
     return found
@@ -253,7 +253,7 @@ def land_continue(context: Context, request: LandContinue) -> Iterator[Part]:
         store = Store(farm.paths.landing)
         queue = store.read()
         if queue is None:
-            raise AgentFarmError("There is no landing to go on with", hint="af land")
+            raise AgentFarmError("There is no landing to continue", hint="af land")
         agree_to_checks(farm, checks, yes=request.yes, ask=context.ask)
         commands = commands_of(checks)
         # what was red on the branch itself may have been mended outside of it

@@ -38,7 +38,7 @@ def land_abort(context: Context, request: Nothing) -> LandingQueue:
             context.tell(f"In the middle of landing: {ids}; af status says whether they have")
             gone = set(queue.moving.ids)
         elif _has_moved(context, queue, queue.moving):
-            context.tell(f"It had been cut short when these had landed: {ids}")
+            context.tell(f"It was cut short after these had landed: {ids}")
             gone = set(queue.moving.ids)
     emptied = shown(queue, "none")
     return structs.replace(emptied, waiting=tuple(one for one in emptied.waiting if one.id not in gone))

@@ -117,7 +117,7 @@ def _parts(event: Event, context: Context, store: Store) -> Iterator[Part]:
     elif isinstance(event, Checked):
         context.tell("  green" if event.green else "  red")
     elif isinstance(event, Moved):
-        context.tell(f"Somebody has committed: it goes on from {event.head[:12]}")
+        context.tell(f"Somebody has committed; continuing from {event.head[:12]}")
     elif isinstance(event, Present):
         context.tell(f"{event.id} has nothing to land")
 

@@ -27,7 +27,9 @@ class Foreseen(Answer):
     into: str
     commits: tuple[Commit, ...]
     left_behind: Annotated[tuple[str, ...], Meta(description="Uncommitted files, which do not land")]
-    checks: Annotated[tuple[str, ...], Meta(description="Commands that it has to pass in the landing queue")]
+    checks: Annotated[
+        tuple[str, ...], Meta(description="Commands that its work has to pass in the landing queue")
+    ]
 
 
 @reads("Show what a merge would land, where, and what it would leave behind", elsewhere="home")

@@ -120,7 +120,7 @@ def message_of(queue: Queue, one: Returned) -> str:
     elif one.evidence:
         lines += ["The end of what it printed:", *(f"  {line}" for line in one.evidence)]
     if one.log:
-        lines.append(f"All of it is in {one.log}")
+        lines.append(f"The whole output is in {one.log}")
     how = (
         f"Rebase your branch onto {into}" if queue.strategy == "rebase" else f"Merge {into} into your branch"
     )
@@ -129,6 +129,6 @@ def message_of(queue: Queue, one: Returned) -> str:
         "red": "make that pass",
         "refused": "put that right",
     }[one.kind]
-    lines.append(f"{how}, {ends}, and commit. It lands once it is put into the queue again.")
+    lines.append(f"{how}, {ends}, and commit. Your work lands once it is put into the queue again.")
     text = "\n".join(lines)
     return "".join(char if char.isprintable() or char in "\t\n" else "?" for char in text)

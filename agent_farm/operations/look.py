@@ -27,7 +27,8 @@ class Captured(Answer):
     id: str
     screen: str
     options: Annotated[
-        dict[str, str], Meta(description="Of the dialog on it: each key that answers, with what it means")
+        dict[str, str],
+        Meta(description="Options of the dialog on the screen: each key that answers it, with its meaning"),
     ]
 
 
@@ -41,7 +42,7 @@ def capture(context: Context, request: Capture) -> Captured:
 
 class Logs(Request):
     id: BuilderId
-    limit: Annotated[int, Meta(ge=0, description="The newest so many events; 0: all")] = 100
+    limit: Annotated[int, Meta(ge=0, description="Number of events, the newest ones; 0: all")] = 100
 
 
 class Logged(Answer):
@@ -49,7 +50,7 @@ class Logged(Answer):
     events: Annotated[tuple[Event, ...], Meta(description="Oldest first; times are in seconds since 1970")]
     answer: Annotated[
         Said | None,
-        Meta(description="What its last turn ended with; null where its runtime does not say"),
+        Meta(description="The answer that ended its last turn; null if its runtime does not report it"),
     ] = None
 
 

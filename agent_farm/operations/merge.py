@@ -39,7 +39,7 @@ class Merge(Request):
         Meta(description="Message of the merge or squash commit; default: one that names the task"),
     ] = None
     here: Here = False
-    prune: Annotated[bool, Meta(description="Remove each builder that has landed and is not at work")] = False
+    prune: Annotated[bool, Meta(description="Remove each builder that has landed and is not working")] = False
     yes: Yes = False
 
 

@@ -18,7 +18,7 @@ from agent_farm.pane.tell import NotTold, shown_target, tell
 
 
 class Notify(Request):
-    text: Annotated[str, Meta(description="What they are told")] = "a test"
+    text: Annotated[str, Meta(description="Text of the message")] = "a test"
     yes: Yes = False
 
 
@@ -38,7 +38,7 @@ class AllTold(Answer):
 
 
 @in_parts(
-    "Tell all targets of notify.to something, to see that it arrives",
+    "Send a message to all targets of notify.to, to see that it arrives",
     gathered(AllTold, targets=Told),
     effect="changes",
     outside=True,

@@ -23,14 +23,14 @@ class PoolStatus(Answer):
     reason: str
 
 
-@reads("Say how many worktrees are ready, and why so many")
+@reads("Show how many worktrees are ready, and why")
 def pool_status(context: Context, request: Nothing) -> PoolStatus:
     pool = planned(context.farm)
     return PoolStatus(count_ready(context.farm), pool.size, pool.reason)
 
 
 @acts(
-    "Prepare as many worktrees as are to be ready, at the main checkout's commit, and remove others",
+    "Fill the pool with worktrees at the main checkout's commit, and remove excess ones",
     repeats=True,
 )
 def pool_fill(context: Context, request: Nothing) -> Ready:

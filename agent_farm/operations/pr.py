@@ -68,8 +68,8 @@ _collect = gathered(AllAsked, pull_requests=Asked, failed=Failure)
     repeats=True,
     outside=True,
     pool="pr",
-    details="Through `gh` or `glab`, with the task, the commits and the proof as its text. What somebody else"
-    " pushed to the branch is never overwritten.",
+    details="Uses `gh` or `glab`; the text has the task, the commits and the proof. Commits that somebody"
+    " else pushed to the branch are never overwritten.",
     elsewhere="home",
 )
 def pr(context: Context, request: Pr) -> Iterator[Asked | Failure]:
@@ -117,7 +117,7 @@ def _ask(context: Context, request: Pr, record: BuilderRecord) -> Asked:
         _write(cli, open_one, branch, into, title, body, draft=request.draft)
         one = next((one for one in requests_of(cli, branch) if one.state == "open"), None)
         if one is None:
-            raise AgentFarmError(f"{cli.name} knows no open pull request of {branch} after opening one")
+            raise AgentFarmError(f"{cli.name} finds no open pull request of {branch} after opening one")
         kept = _kept(farm, record, structs.replace(blank, pushed=pushed), one)
         note(farm, record, "pull-request", kept.url)
         return Asked(record.id, "updated" if open_one else "opened", kept, found.left_behind)
@@ -137,8 +137,8 @@ def _meant_for(farm: Farm, record: BuilderRecord) -> tuple[str, str]:
     base = find_base(farm.repository, record.base)
     if not base.is_branch:
         raise NotFound(
-            f"{record.id} began from {record.base}, which is no branch",
-            why="A pull request is meant for one.",
+            f"{record.id} began from {record.base}, which is not a branch",
+            why="A pull request needs a target branch.",
             hint=as_command("af", "merge", "--here", record.id),
         )
     local = base.branches[0] if base.branches else None
@@ -146,7 +146,7 @@ def _meant_for(farm: Farm, record: BuilderRecord) -> tuple[str, str]:
     if remote is None:
         raise NotFound(
             "The repository has no remote",
-            why="A pull request is made where it is at home.",
+            why="A pull request is opened at the remote's forge.",
             hint="git remote add origin URL",
         )
     follows = upstreams_of(farm.repository, [local]).get(local) if local else None
@@ -166,7 +166,7 @@ def _push(farm: Farm, record: BuilderRecord, intent: PullRequest, tip: str) -> t
     if there is not None and there != tip and there not in intent.pushed:
         raise PushRejected(
             f"{intent.branch} on {intent.remote} is at {there[:12]}, which af has not pushed",
-            why="Nothing was overwritten. Have the builder take in what is there, or delete it there.",
+            why="Nothing was overwritten. Have the builder merge those commits, or delete the branch there.",
             hint=as_command("git", "fetch", intent.remote),
         )
     pushed = tuple(dict.fromkeys(commit for commit in (there, tip) if commit))
@@ -208,7 +208,7 @@ def _kept(farm: Farm, record: BuilderRecord, before: PullRequest, found: ForgeRe
     repeats=True,
     outside=True,
     pool="pr",
-    details="What was merged there counts as landed, also squashed, if no commit was made since.",
+    details="Work that was merged there, even squashed, counts as landed if no commit was made since.",
     elsewhere="fetched",
 )
 def pr_refresh(context: Context, request: PrRefresh) -> Iterator[Asked | Failure]:

@@ -60,7 +60,7 @@ def _proof_lines(proof: Proof | None, tip: str) -> Iterator[str]:
     tree = f", tree {proof.tree[:12]}" if proof.tree else ""
     yield f"{proof.work[:12]} merged into {proof.into} at {proof.target[:12]}{tree}"
     if proof.work != tip:
-        yield f"It is not about {tip[:12]}, which is what is asked to be merged."
+        yield f"It does not cover {tip[:12]}, the commit of this pull request."
     for check in proof.checks:
         how = "passed" if check.passed else "failed"
         yield f"{check.name}: {check.command}: {how} in {check.seconds:.1f} s"

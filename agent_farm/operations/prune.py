@@ -35,8 +35,8 @@ class Prune(Request):
     ids: Annotated[
         tuple[str, ...],
         Meta(
-            description="Whole ids of builders; without ids all that are finished and have landed; with "
-            "@landed the idle ones, too, which are stopped first"
+            description="Whole ids of builders; default: all that are finished and have landed; with @landed"
+            " idle ones, too, which are stopped first"
         ),
     ] = ()
     discard_changes: Annotated[

@@ -148,7 +148,7 @@ def _start(context: Context, farm: Farm, record: BuilderRecord, base: str) -> Bu
     try:
         request, issue = convert(order.request, Spawn), _issue_of(order)
     except ValidationError as error:
-        raise DamagedFile(f"What {record.id} was to do cannot be read", why=str(error)) from None
+        raise DamagedFile(f"The task of {record.id} cannot be read", why=str(error)) from None
     if request.branch is None and request.stack is None:
         request = replace(request, base=base)
     request = replace(request, after=None, name=None, yes=False)

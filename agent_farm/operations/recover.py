@@ -20,19 +20,17 @@ from agent_farm.operations.resume import require_said, start_again
 class Recover(Request):
     ids: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Ids of lost builders, or prefixes that only one has each; default: all that are here"
-        ),
+        Meta(description="Ids of lost builders, or unambiguous prefixes; default: all on this machine"),
     ] = ()
     on: Annotated[
         str | None,
         Meta(
-            description="Place builders of a machine that does not answer again, from their last checkpoint:"
-            " on that machine, or local"
+            description="Machine, or local, on which to restart builders of a machine that does not answer,"
+            " from their last checkpoint"
         ),
     ] = None
     say: Annotated[
-        str | None, Meta(description="Tell those this that were in the middle of a turn, as in: Go on")
+        str | None, Meta(description="Text for those that were in the middle of a turn, as in: Go on")
     ] = None
     dry_run: Annotated[bool, Meta(description="Show which builders would come back, and start nothing")] = (
         False
@@ -58,7 +56,7 @@ class Recovered(OfSeveral):
     resumed: tuple[str, ...]
     interrupted: Annotated[
         tuple[str, ...],
-        Meta(description="Those whose turn was cut short, and which wait to be told to continue"),
+        Meta(description="Builders whose turn was cut short and that wait to be told to continue"),
     ] = ()
     would_resume: Annotated[tuple[LostBuilder, ...], Meta(description="Of a dry run")] = ()
 
@@ -82,9 +80,10 @@ def _collect(parts: Sequence[Part]) -> Recovered:
     effect="changes",
     outside=True,
     pool="start",
-    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told to"
-    " continue. One on another machine comes back there; with `on` elsewhere, once that machine has not"
-    " answered for fleet.lost_seconds. Where it had gone on meanwhile, it is stopped once it is heard of.",
+    details="Builders that were in the middle of a turn come back as `interrupted`, unless they are told"
+    " to continue. A builder on another machine comes back there, or with `on` elsewhere, once"
+    " that machine has not answered for fleet.lost_seconds. If it was still running there, it is"
+    " stopped when that machine answers again.",
     elsewhere="there",
 )
 def recover(context: Context, request: Recover) -> Iterator[Part]:
@@ -128,7 +127,7 @@ def _refuse(record: BuilderRecord, status: Status) -> Part:
 
 def _require_none_here(context: Context, request: Recover) -> None:
     if not request.ids:
-        raise UsageError("--on takes the ids of builders", hint="af recover ID --on HOST")
+        raise UsageError("--on needs the ids of builders", hint="af recover ID --on HOST")
     raise UsageError(
         f"{choose(context, request.ids[0]).id} is on this machine",
         why="Builders here come back here.",

@@ -32,7 +32,7 @@ def read_request(operation: Operation[R, A], values: Mapping[str, Any], *, lax: 
         return msgspec.convert(given, operation.request, strict=not lax)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"{operation.name} cannot be called like that", why=_reason(str(error), operation.request)
+            f"Invalid arguments for {operation.name}", why=_reason(str(error), operation.request)
         ) from None
 
 

@@ -61,7 +61,7 @@ def _find(farm: Farm, id: str, epoch: int | None) -> Kept:
         f"No removed builder {id}" + (f" at {epoch}" if epoch is not None else ""),
         why=f"There are: {', '.join(known)}"
         if known
-        else "None has been removed, or all have been deleted for good.",
+        else "None has been removed, or all were deleted for good.",
         hint=f"af restore {close}" if close else "af restore --list",
     )
 

@@ -37,7 +37,7 @@ from agent_farm.tmux.snapshot import PaneFacts
 
 class Resume(Request):
     id: BuilderId
-    say: Annotated[str | None, Meta(description="Tell it this, as in: Go on")] = None
+    say: Annotated[str | None, Meta(description="Text that tells it to continue, as in: Go on")] = None
     yes: Yes = False
 
 
@@ -45,7 +45,9 @@ class Resumed(Answer):
     builder: BuilderShown
     continues: Annotated[
         bool,
-        Meta(description="The conversation continues; else it starts again with the same prompt"),
+        Meta(
+            description="Whether the conversation continues; otherwise it starts again with the same prompt"
+        ),
     ]
 
 
@@ -69,7 +71,7 @@ def resume(context: Context, request: Resume) -> Resumed:
 
 def require_said(text: str | None) -> None:
     if text is not None and not text.strip():
-        raise UsageError("There is nothing to tell it: the text is empty")
+        raise UsageError("The text to send it is empty")
 
 
 class Restarted(Struct, frozen=True):

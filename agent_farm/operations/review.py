@@ -55,7 +55,7 @@ class ReviewItem(Reviewed, kw_only=True):
     added: int
     removed: int
     unread: int
-    risk: Annotated[int, Meta(description="The higher, the sooner a person should look at it")]
+    risk: Annotated[int, Meta(description="The higher it is, the sooner a person should look at the result")]
     reasons: Annotated[tuple[str, ...], Meta(description="Why it is risky")]
     overlaps: tuple[Overlap, ...]
 
@@ -114,8 +114,8 @@ def queue_and_first(
 
 @reads(
     "List results to review, riskiest first",
-    details="Without ids: all that is committed and has not landed. What was read, approved or rejected"
-    " comes last.",
+    details="Without ids: all committed work that has not landed. Results that were read, approved or"
+    " rejected come last.",
     elsewhere="home",
 )
 def review(context: Context, request: Review) -> ReviewQueue:

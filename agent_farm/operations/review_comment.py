@@ -26,7 +26,7 @@ _MOST_COMMENT = 10_000
 
 class ReviewComment(Request):
     id: BuilderId
-    text: Annotated[str, Meta(description="What to say; empty takes back the draft `number`")]
+    text: Annotated[str, Meta(description="Text of the comment; empty removes the draft `number`")]
     tip: Tip = None
     file: Annotated[str | None, Meta(description="The file it is about; without one, all of the work")] = None
     first: Annotated[int, Meta(ge=0, description="The line, or the first of several")] = 0
@@ -34,7 +34,7 @@ class ReviewComment(Request):
     side: Annotated[
         Side, Meta(description="Whether lines are counted in the file as it is, or as it was before")
     ] = "new"
-    number: Annotated[int | None, Meta(description="The comment that is written anew, or taken away")] = None
+    number: Annotated[int | None, Meta(description="The draft to rewrite, or to remove")] = None
 
 
 @acts(
@@ -45,7 +45,7 @@ class ReviewComment(Request):
 )
 def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
     if len(request.text) > _MOST_COMMENT:
-        raise UsageError(f"A comment has up to {_MOST_COMMENT} characters")
+        raise UsageError(f"A comment can have up to {_MOST_COMMENT} characters")
 
     def change(result: Result, kept: Kept) -> Kept:
         if request.number is None:
@@ -54,9 +54,7 @@ def review_comment(context: Context, request: ReviewComment) -> ReviewKept:
         if before is None:
             raise NotFound(f"{request.id} has no comment {request.number}")
         if request.text and before.delivery != "draft":
-            raise AgentFarmError(
-                f"Comment {request.number} was sent", why="Its builder has these words already."
-            )
+            raise AgentFarmError(f"Comment {request.number} was sent", why="Its builder already has it.")
         new = [structs.replace(before, text=request.text)] if request.text else []
         others = (new if one is before else [one] for one in kept.comments)
         return structs.replace(kept, comments=tuple(one for some in others for one in some))
@@ -85,7 +83,7 @@ def _new(request: ReviewComment, result: Result, kept: Kept) -> Comment:
         raise no_such_file(request.id, request.file)
     missing = [line for line in range(first, last + 1) if line not in lines]
     if missing:
-        raise NotFound(f"Line {missing[0]} of {request.file} is not among those of the diff")
+        raise NotFound(f"Line {missing[0]} of {request.file} is not in the diff")
     quoted = tuple(lines[line] for line in range(first, last + 1))
     return Comment(number, request.text, request.file, request.side, first, last, quoted)
 

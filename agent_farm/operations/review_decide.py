@@ -35,7 +35,7 @@ class ReviewDecide(Request):
         Meta(description="approve: into the landing queue; reject: back to its builder; undo: the last step"),
     ]
     tip: Tip = None
-    reason: Annotated[str | None, Meta(description="Why it is rejected; its builder is told")] = None
+    reason: Annotated[str | None, Meta(description="Reason for the rejection; its builder is told")] = None
     yes: Yes = False
 
 
@@ -61,8 +61,8 @@ def _collect(parts: Sequence[Part | ReviewDecided]) -> ReviewDecided:
     _collect,
     effect="changes",
     outside=True,
-    details="An approval goes into the landing queue, which another process works off."
-    " The undo takes back what was marked, approved or rejected, one step each time.",
+    details="Approved work goes into the landing queue, which another process carries out. Undo takes"
+    " back one mark, approval or rejection at a time.",
     elsewhere="fetched",
 )
 def review_decide(context: Context, request: ReviewDecide) -> Iterator[Part | ReviewDecided]:
@@ -83,7 +83,7 @@ def _decided(
         marks = marked(result.files, files_read(result.files, result.marks), result.marks)
         if word == "rejected":
             number = max((one.number for one in kept.comments), default=0) + 1
-            said = Comment(number, f"This is not to land as it is: {request.reason}")
+            said = Comment(number, f"This should not land as it is: {request.reason}")
             kept = structs.replace(kept, comments=(*kept.comments, said))
         return kept.after(word, marks=marks if word == "approved" else result.marks, decision=decision)
 
@@ -93,7 +93,8 @@ def _decided(
 def _rejected(context: Context, record: BuilderRecord, request: ReviewDecide) -> ReviewDecided:
     if not (request.reason or "").strip():
         raise UsageError(
-            "Say why it is rejected", hint=as_command("af", "review", record.id, "--reject", "REASON")
+            "Give a reason for the rejection",
+            hint=as_command("af", "review", record.id, "--reject", "REASON"),
         )
     kept = _decided(context.farm, record, request, "rejected")
     sent = send_drafts(context, record)

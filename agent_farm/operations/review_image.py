@@ -27,7 +27,7 @@ _KINDS = {
 
 class ReviewImageRequest(Request):
     id: BuilderId
-    file: Annotated[str, Meta(description="A file that the result changes")]
+    file: Annotated[str, Meta(description="File that the result changes")]
     side: Annotated[Side, Meta(description="As it is, or as it was before")] = "new"
     tip: Tip = None
 

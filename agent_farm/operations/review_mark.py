@@ -33,8 +33,8 @@ class ReviewMark(Request):
     id: BuilderId
     tip: Tip = None
     file: Annotated[str | None, Meta(description="Only this file")] = None
-    hunk: Annotated[str | None, Meta(description="Only this hunk of the file, by its id")] = None
-    unread: Annotated[bool, Meta(description="It is to be read again")] = False
+    hunk: Annotated[str | None, Meta(description="Only the hunk of the file with this id")] = None
+    unread: Annotated[bool, Meta(description="Mark it as unread")] = False
 
 
 class ReviewKept(Answer):
@@ -57,7 +57,7 @@ class ReviewKept(Answer):
 )
 def review_mark(context: Context, request: ReviewMark) -> ReviewKept:
     if request.hunk and not request.file:
-        raise UsageError("A hunk is one of a file", why="Name the file as well.")
+        raise UsageError("A hunk needs a file", why="Name the file as well.")
 
     def change(result: Result, kept: Kept) -> Kept:
         shown = files_read(result.files, result.marks)

@@ -45,7 +45,7 @@ class Reviewed(Answer, kw_only=True):
     decision: Decision | None
     undoable: Annotated[str | None, Meta(description="What an undo would take back")]
     lost: Annotated[
-        bool, Meta(description="Git no longer has the commits that were read, so that all of it is unread")
+        bool, Meta(description="git no longer has the commits that were read, so all of it is unread")
     ]
 
 
@@ -82,11 +82,14 @@ def facts_of(result: Result, proof: Proof | None, states: Mapping[str, str]) -> 
 
 class ReviewShow(Request):
     id: BuilderId
-    whole: Annotated[bool, Meta(description="Answer with all of it, what was read before as well")] = False
-    file: Annotated[str | None, Meta(description="Of this file only, and all of its lines")] = None
-    tokens: Annotated[bool, Meta(description="Say of each line which parts are keywords, strings …")] = False
+    whole: Annotated[bool, Meta(description="Include everything, even what was read before")] = False
+    file: Annotated[str | None, Meta(description="Only this file, with all of its lines")] = None
+    tokens: Annotated[bool, Meta(description="For each line, say which parts are keywords, strings …")] = (
+        False
+    )
     most: Annotated[
-        int, Meta(ge=1, le=_MOST_LINES, description="Lines to answer with; later files come without theirs")
+        int,
+        Meta(ge=1, le=_MOST_LINES, description="Maximum number of lines; later files come without theirs"),
     ] = _MOST_LINES
 
 
@@ -100,7 +103,7 @@ class ReviewShown(Reviewed, kw_only=True):
 
 @reads(
     "Show what is new in a result since it was read",
-    details="A line that was read stays read through later commits, amends and rebases, until it changes.",
+    details="A line that was read stays read through commits, amends and rebases until it changes.",
     elsewhere="home",
 )
 def review_show(context: Context, request: ReviewShow) -> ReviewShown:
@@ -135,7 +138,7 @@ def shown_result(
 def require_result(farm: Farm, record: BuilderRecord, tip: str | None = None) -> Result:
     """Of the commit named, or of what is checked out."""
     if not record.is_made:
-        raise NotFound(f"{record.id} has not begun", why="It has made nothing yet.", hint="af queue")
+        raise NotFound(f"{record.id} has not begun", why="It has no work yet.", hint="af queue")
     (found,) = results_of(farm, heads_of(farm, [record]), tip)
     if isinstance(found, Trouble):
         raise found.error

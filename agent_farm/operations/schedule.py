@@ -92,8 +92,8 @@ def _require_modest(context: Context, butler: str | None, cwd: str | None) -> No
         return
     if cwd is not None:
         raise UsageError(
-            "A schedule with a cwd is the architect's",
-            why="A session that could write one would run where it may not itself.",
+            "Only the architect can give a schedule a cwd",
+            why="Otherwise a session could run something where it may not run itself.",
         )
     root, own = context.farm.root, most_permissions(log_of(context), context.caller_id)
     usual = usual_permissions(root, load_butler(root, whose(context, butler)), context.environ)

@@ -98,7 +98,7 @@ class MessageBuilder(Request):
 
 
 @acts(
-    "Type a message into a builder's session; that of another builder is signed with its id",
+    "Type a message into a builder's session; a message from another builder is signed with its id",
     who=frozenset({"architect", "builder"}),
     tolerant=True,
     outside=True,
@@ -124,7 +124,7 @@ class SendKeys(Request):
     tolerant=True,
     outside=True,
     pool="send",
-    details="Look at the screen by `capture` before and after: what the keys do, nobody else can tell.",
+    details="Look at the screen with `capture` before and after; only the screen shows what the keys do.",
     elsewhere="there",
 )
 def send_keys(context: Context, request: SendKeys) -> Iterator[Delivered]:
@@ -196,7 +196,7 @@ def _deliver(farm: Farm, text: str, record: BuilderRecord, found: Found) -> Deli
         reason = f"{record.runtime}, its runtime, is not declared any more: {error}"
         return Delivered(record.id, "held", reason, hints=("$EDITOR agent_runtime.json",))
     if adapter.cli.has_door and (taken := pass_in(farm.run(record.id).door, record.run, text)):
-        note(farm, record, "sent", f"{taken.outcome}, {len(text.encode())} bytes, beside its screen")
+        note(farm, record, "sent", f"{taken.outcome}, {len(text.encode())} bytes, through its plugin")
         return Delivered(record.id, taken.outcome, taken.reason, taken.source)
     typed, patterns = as_text(text, adapter.cli.own_words), adapter.cli.screen
     delivery = deliver(

@@ -44,6 +44,6 @@ def whose(context: Context, butler: str | None) -> str | None:
         return butler
     if butler not in (None, context.butler):
         raise UsageError(
-            "butler is for the architect to choose", why="A session and a builder have their own."
+            "Only the architect can choose a butler", why="Sessions and builders have their own."
         )
     return context.butler

@@ -24,7 +24,7 @@ from agent_farm.sessions.retention import Limits, prune_sessions
 from agent_farm.sessions.session import Session, SessionState
 from agent_farm.sessions.stores import open_sessions
 
-SessionId = Annotated[str, Meta(description="Id of a session, or a prefix that only one has")]
+SessionId = Annotated[str, Meta(description="Id of a session, or an unambiguous prefix")]
 OfButler = Annotated[str | None, Meta(description="Only of this butler")]
 _BUCKETS = 48
 
@@ -46,7 +46,9 @@ class SessionsList(Request):
         None
     )
     butler: OfButler = None
-    since: Annotated[float | None, Meta(description="Only created since, in seconds since 1970")] = None
+    since: Annotated[
+        float | None, Meta(description="Only those created since then, in seconds since 1970")
+    ] = None
     limit: Annotated[int, Meta(ge=0, description="Number of sessions to show, newest first; 0 shows all")] = (
         20
     )
@@ -78,14 +80,14 @@ class FoundSession(Answer):
     session: Session
 
 
-@reads("Show one session whole, with its tool calls", who=SESSIONS)
+@reads("Show one session in full, with its tool calls", who=SESSIONS)
 def sessions_get(context: Context, request: SessionsGet) -> FoundSession:
     return FoundSession(log_of(context).load(request.session_id, butler=_butler(context, None)))
 
 
 class SessionsStop(Request):
     session_ids: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Ids of sessions, or prefixes that only one has each")
+        tuple[str, ...], Meta(min_length=1, description="Ids of sessions, or unambiguous prefixes")
     ]
 
 
@@ -133,11 +135,14 @@ def require_own(context: Context, id: str) -> Session:
 
 class SessionsPrune(Request):
     older_than: Annotated[
-        Annotated[float, Meta(ge=0)] | None, Meta(description="Those that ended more seconds ago than this")
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="Only those that ended more than this many seconds ago"),
     ] = None
-    keep: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="All but the newest ones")] = None
+    keep: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Keep only this many, the newest ones")
+    ] = None
     butler: OfButler = None
-    dry_run: Annotated[bool, Meta(description="Say what would be removed, and remove nothing")] = False
+    dry_run: Annotated[bool, Meta(description="Show what would be removed, and remove nothing")] = False
 
 
 class PrunedSessions(Answer):

@@ -30,7 +30,7 @@ _LAST_LINES = 40
 
 
 class Setup(Request):
-    id: Annotated[str, Meta(description="Id of a builder, or a prefix that only it has")]
+    id: Annotated[str, Meta(description="Id of a builder, or an unambiguous prefix")]
     yes: Yes = False
 
 
@@ -38,17 +38,19 @@ class SetUp(Answer):
     """`notes` are files that could not be copied or linked."""
 
     id: str
-    command: Annotated[str | None, Meta(description="What ran, in the worktree; null if nothing is set")]
+    command: Annotated[
+        str | None, Meta(description="The command that ran in the worktree; null if none is set")
+    ]
     notes: tuple[str, ...]
-    output: Annotated[str, Meta(description="The last lines that it printed")]
+    output: Annotated[str, Meta(description="The last lines it printed")]
 
 
 @acts(
-    "Prepare a builder's worktree once more, as at its spawn",
+    "Prepare a builder's worktree again, as at its spawn",
     repeats=True,
     pool="start",
-    details="Copies, carried output and links that are missing are made, submodules filled and "
-    "worktree.setup run, while the builder may be at work. Files that are there stay as they are.",
+    details="Creates missing copies, carried output and links, fills submodules and runs worktree.setup,"
+    " even while the builder is working. Existing files stay as they are.",
 )
 def setup(context: Context, request: Setup) -> SetUp:
     farm, record = context.farm, choose(context, request.id)
@@ -62,7 +64,7 @@ def setup(context: Context, request: Setup) -> SetUp:
 def _alone(farm: Farm, record: BuilderRecord) -> Iterator[None]:
     """Two at once would write the same files."""
     lock = farm.paths.locks / f"setup-{record.id}.lock"
-    busy = LockTaken(f"{record.id} is being set up already", hint=as_command("af", "logs", record.id))
+    busy = LockTaken(f"{record.id} is already being set up", hint=as_command("af", "logs", record.id))
     if read_status(farm, record).state == "preparing":
         raise busy
     with file_lock(lock, wait=0, busy=busy):

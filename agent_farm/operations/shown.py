@@ -21,11 +21,11 @@ _Moment = Annotated[float | None, Meta(description="Seconds since 1970, or null 
 
 class StatusShown(Struct, frozen=True):
     state: State
-    source: Annotated[str, Meta(description="What says so: hook, launcher, process or screen")]
+    source: Annotated[str, Meta(description="Source of the state: hook, launcher, process or screen")]
     at: _Moment
     exit_code: int | None
     reason: str | None
-    cut_short: Annotated[bool, Meta(description="It ended, or came back, in the middle of a turn")]
+    cut_short: Annotated[bool, Meta(description="Whether it ended, or came back, in the middle of a turn")]
 
     @classmethod
     def of(cls, status: Status) -> StatusShown:
@@ -35,18 +35,20 @@ class StatusShown(Struct, frozen=True):
 class GitShown(Struct, frozen=True):
     """Of what is checked out, which need not be the builder's own branch."""
 
-    dirty: Annotated[int | None, Meta(description="Files that are changed and not committed")]
+    dirty: Annotated[int | None, Meta(description="Number of uncommitted changed files")]
     untracked: int | None
-    ahead: Annotated[int | None, Meta(description="Commits that the base lacks; null where not known")]
-    behind: Annotated[int | None, Meta(description="Commits of the base that it lacks; null where not known")]
+    ahead: Annotated[int | None, Meta(description="Number of commits that the base lacks; null if unknown")]
+    behind: Annotated[
+        int | None, Meta(description="Number of commits of the base that it lacks; null if unknown")
+    ]
     missing: Annotated[
-        str | None, Meta(description="base or branch: what is gone, so that nothing is counted")
+        str | None, Meta(description="base or branch, if one of them is gone and nothing is counted")
     ]
     landed: Annotated[
         bool | None,
         Meta(
-            description="Whether every commit is on the base, the main checkout's HEAD or a remote, "
-            "also rebased or squashed; null where not known"
+            description="Whether every commit is on the base, the main checkout's HEAD or a remote, even"
+            " rebased or squashed; null if unknown"
         ),
     ]
     has_commits: Annotated[
@@ -60,13 +62,15 @@ class GitShown(Struct, frozen=True):
     problem: Annotated[
         str | None,
         Meta(
-            description="Why git is not asked there: no tree; not ours, when path, .git and git's own "
-            "record of the worktree do not name each other"
+            description="Why git is not asked there: no tree, or not ours if path, .git and git's own record"
+            " of the worktree disagree"
         ),
     ]
     reason: Annotated[str | None, Meta(description="The problem in full")]
     base_follows: Annotated[str | None, Meta(description="The remote branch that the base follows")]
-    base_behind: Annotated[int | None, Meta(description="Commits of that branch which the base lacks")]
+    base_behind: Annotated[
+        int | None, Meta(description="Number of that branch's commits that the base lacks")
+    ]
     at: _Moment
 
     @classmethod
@@ -80,31 +84,27 @@ class BuilderShown(BuilderRecord, kw_only=True, frozen=True, forbid_unknown_fiel
     `task_text` holds the beginning of a long task; the whole text is in `prompt_file`.
     """
 
-    title: Annotated[str, Meta(description="One line that tells what it is for")]
+    title: Annotated[str, Meta(description="What it is for, in one line")]
     status: StatusShown
-    git: Annotated[
-        GitShown | None, Meta(description="Null where git was not asked, or did not answer in time")
-    ]
+    git: Annotated[GitShown | None, Meta(description="Null if git was not asked, or did not answer in time")]
     usage: Annotated[
         Usage | None, Meta(description="Of the whole conversation; null if the runtime does not report it")
     ]
 
     proof: Annotated[
         Proof | None,
-        Meta(description="What checks said of its work; null where none ran, or git was not asked"),
+        Meta(description="What checks said about its work; null if none ran, or git was not asked"),
     ]
 
     pull_request: Annotated[
-        PullRequest | None, Meta(description="As it was when the forge was asked last; null without one")
+        PullRequest | None, Meta(description="Its state when the forge was last asked; null if there is none")
     ]
 
-    host: Annotated[
-        str | None, Meta(description="The machine of the fleet that it is on; null: this one")
-    ] = None
+    host: Annotated[str | None, Meta(description="Machine of the fleet that it is on; null: this one")] = None
     seen_at: Annotated[
         float | None,
         Meta(
-            description="When its machine told of it, where that has not answered since; seconds since 1970"
+            description="When its machine last reported it, if it has not answered since; seconds since 1970"
         ),
     ] = None
 

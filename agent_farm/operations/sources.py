@@ -42,7 +42,7 @@ class SourceShown(Answer):
     name: str
     type: Kind
     path: str
-    url: Annotated[str | None, Meta(description="Of a git repository, without a password")]
+    url: Annotated[str | None, Meta(description="URL of a git repository, without a password")]
     branch: str | None
     commit: str | None
     problem: str | None
@@ -72,12 +72,13 @@ def list_sources(context: Context, request: Nothing) -> AllSources:
 
 
 class AskSources(Request):
-    question: Annotated[str, Meta(description="What is to be answered")]
+    question: Annotated[str, Meta(description="The question")]
     sources: Annotated[
         tuple[str, ...], Meta(description="Sources to read, or groups of them, by their names")
     ] = ()
     agent: Annotated[
-        str | None, Meta(description="Agent that answers; default: that of config.json, else spawn.runtime")
+        str | None,
+        Meta(description="Agent that answers; default: the one in config.json, else spawn.runtime"),
     ] = None
     timeout: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="End it after this many seconds")
@@ -119,7 +120,7 @@ def _default(context: Context, config: ConfigManager) -> str:
     runtime = _farm_runtime(context)
     chosen = config.agent_for(runtime)
     if runtime and chosen == DEFAULT_AGENT != runtime:
-        context.tell(f"spawn.runtime is {runtime}, which af ask does not use: {chosen} is asked")
+        context.tell(f"spawn.runtime is {runtime}, which af ask does not use; {chosen} answers instead")
     return chosen
 
 
@@ -127,9 +128,9 @@ def _require_no_runtime(context: Context, name: str) -> None:
     farm = context.farm_if_there
     if name in adapter_names(farm.root if farm else None):
         raise UsageError(
-            f"{name} is a runtime that af ask does not use",
-            why="It only uses CLIs that can be kept to the sources. An ACP agent or another program decides "
-            "by itself what it reads; af run has it answer all the same.",
+            f"af ask does not use the runtime {name}",
+            why="It only uses CLIs that can be limited to the sources. An ACP agent or another program"
+            " decides by itself what it reads; af run can use it.",
             hint=f"af ask --agent {DEFAULT_AGENT} …",
         )
 
@@ -183,7 +184,7 @@ class RemovedSource(Answer):
     effect="destroys",
     tolerant=True,
     doors=_PERSONS,
-    details="Your own files stay; a clone is deleted, unless somebody worked in it.",
+    details="Your own files stay; a clone is deleted unless somebody has worked in it.",
 )
 def sources_remove(context: Context, request: NamedSource) -> RemovedSource:
     kept = manager(context).remove(request.name)
@@ -191,7 +192,7 @@ def sources_remove(context: Context, request: NamedSource) -> RemovedSource:
 
 
 class SourcesUpdate(Request):
-    names: Annotated[tuple[str, ...], Meta(description="Names of sources; without, all git ones")] = ()
+    names: Annotated[tuple[str, ...], Meta(description="Names of sources; default: all git ones")] = ()
 
 
 class UpdatedSources(OfSeveral):

@@ -36,7 +36,7 @@ class PlanShown(Struct, frozen=True):
     branch: str
     worktree: str
     prompt: str | None
-    role: Annotated[str | None, Meta(description="The file that the system prompt is read from")]
+    role: Annotated[str | None, Meta(description="File that the system prompt is read from")]
     context_files: tuple[str, ...]
     protocol_args: dict[str, Any] | None
     runtime: str
@@ -62,10 +62,10 @@ class Spawned(OfSeveral):
     """
 
     builder: Annotated[
-        BuilderShown | None, Meta(description="Null after a dry run, and where several were asked for")
+        BuilderShown | None, Meta(description="Null after a dry run, and if several were requested")
     ] = None
     plan: Annotated[PlanShown | None, Meta(description="Of a dry run")] = None
-    notes: Annotated[tuple[str, ...], Meta(description="What is worth knowing about its base")] = ()
+    notes: Annotated[tuple[str, ...], Meta(description="Remarks about its base")] = ()
     builders: tuple[BuilderShown, ...] = ()
     plans: tuple[PlanShown, ...] = ()
 
@@ -128,7 +128,11 @@ def spawn(context: Context, request: Spawn) -> Iterator[Part]:
 def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
     """A builder for each open item, which waits for the work of those before it."""
     if is_several(request):
-        raise UsageError("--item all stands alone", why="It makes several builders.", hint="af spawn --help")
+        raise UsageError(
+            "--item all cannot be combined with -n, --runtimes or --tasks-file",
+            why="It makes several builders.",
+            hint="af spawn --help",
+        )
     from agent_farm.operations.spawn_items import each_item
 
     fetch = request.fetch or context.farm.settings.flag("spawn.fetch")
@@ -138,7 +142,9 @@ def _each_item(context: Context, request: Spawn) -> Iterator[Part]:
         after = ",".join(made[key] for key in item.after if key in made) or request.after
         try:
             if len([key for key in item.after if key in made]) < len(item.after) and not request.dry_run:
-                raise NotFound(f"{item.key} waits for {', '.join(item.after)}, which could not all be made")
+                raise NotFound(
+                    f"{item.key} waits for {', '.join(item.after)}, which could not all be spawned"
+                )
             plan = preflight(context, replace(request, item=item.key, after=after))
             if number == 1:
                 _tell(context, (plan,))

@@ -120,7 +120,7 @@ def _folder(farm: Farm, folder: str, commit: str) -> Spec:
     kinds = farm.repository.entry_kinds(commit, [tasks, *names])
     if form is None and kinds[tasks] != "blob":
         raise UsageError(
-            f"{folder} is no spec that af knows",
+            f"{folder} is not a spec that af knows",
             why="spec-kit has spec.md, Kiro requirements.md, OpenSpec proposal.md, and any list tasks.md.",
         )
     reads = [name for name in names if kinds[name]]
@@ -129,7 +129,7 @@ def _folder(farm: Farm, folder: str, commit: str) -> Spec:
     told = f"Read {_and(reads)} first." if reads else ""
     whole = f"Implement what {folder} specifies. {told}".strip()
     if kinds[tasks] == "blob":
-        whole += f" Its tasks are in {tasks}: do those that are open, in order, and mark each once done."
+        whole += f" Its tasks are in {tasks}: do the open ones in order, and mark each when it is done."
 
     def prompt(item: Item) -> str:
         return _item_prompt(item, tasks, told)
@@ -141,7 +141,9 @@ def _list(farm: Farm, path: str, commit: str) -> Spec:
     require_own(farm, commit, [path])
     text = _text(farm, path, commit)
     if not is_check_list(text):
-        raise UsageError(f"{path} holds no check list", why="An item is a line such as: - [ ] Fix the login")
+        raise UsageError(
+            f"{path} contains no check list", why="An item is a line such as: - [ ] Fix the login"
+        )
     whole = f"Do the open items of the check list in {path}, in order, and mark each there once it is done."
     items = tuple(open_items(text))
     return Spec(Path(path).stem, path, items, (path,), whole, lambda item: _item_prompt(item, path, ""))
@@ -171,7 +173,7 @@ def _beads(farm: Farm, key: str | None) -> Spec:
 def _text(farm: Farm, path: str, commit: str) -> str:
     data = farm.repository.read_blob(commit, path)
     if len(data) > _LARGEST:
-        raise UsageError(f"{path} holds {len(data)} bytes", why=f"{_LARGEST} is the most.")
+        raise UsageError(f"{path} has {len(data)} bytes", why=f"The limit is {_LARGEST}.")
     return data.decode("utf-8", "replace").replace("\0", "")
 
 

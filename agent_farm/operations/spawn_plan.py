@@ -145,7 +145,9 @@ def _on_top_of(farm: Farm, first: BuilderRecord) -> _Ground:
     tree = farm.tree_if_there(first)
     state = tree_state(tree) if tree else None
     if state is None or state.head is None:
-        raise UsageError(f"{first.id} has nothing yet to stand on", hint=as_command("af", "status", first.id))
+        raise UsageError(
+            f"{first.id} has no commit to build on yet", hint=as_command("af", "status", first.id)
+        )
     changed = len({*state.dirty, *state.untracked})
     note = f"{first.id} has {changed} uncommitted file{'s' * (changed != 1)}; they are not in its commits"
     return _Ground(state.branch or state.head, stack=first.id, notes=(note,) if changed else ())

@@ -41,7 +41,7 @@ class Spawn(Request):
     ] = None
     item: Annotated[
         str | None,
-        Meta(description="Of the spec, this task alone, as in T012; all: a builder for each, in order"),
+        Meta(description="Only this task of the spec, as in T012; all: a builder for each, in order"),
     ] = None
     protocol: Annotated[str | None, Meta(description="Run the protocol of this name")] = None
     shell: Annotated[bool, Meta(description="Start the runtime with neither prompt nor role")] = False
@@ -71,8 +71,8 @@ class Spawn(Request):
     sparse: Annotated[
         tuple[str, ...],
         Meta(
-            description="Check out these directories alone, with what the task names; "
-            "default: spawn.sparse; .: all that this checkout has"
+            description="Check out only these directories, with those that the task names; default:"
+            " spawn.sparse; .: everything this checkout has"
         ),
     ] = ()
     branch: Annotated[str | None, Meta(description="Continue this existing branch")] = None

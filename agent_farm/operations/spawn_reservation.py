@@ -106,7 +106,7 @@ def reserve(
 def _still_waiting(farm: Farm, waited: BuilderRecord, records: Records) -> Name:
     current = records.get(waited.id)
     if current is None or current.state != "queued":
-        raise NotFound(f"{waited.id} waits no more", hint="af status")
+        raise NotFound(f"{waited.id} is no longer waiting", hint="af status")
     if not has_room(farm, records):
         raise NoRoom(f"There is no room for {waited.id} any more", hint="af status")
     return Name(waited.id, waited.branch)
@@ -235,7 +235,7 @@ def _require_no_builder(farm: Farm, plan: Plan, records: Records, elsewhere: Col
     path = farm.paths.worktree(spec_id)
     if path.exists():
         raise AgentFarmError(
-            f"{path} already exists and belongs to no builder",
+            f"{path} already exists and does not belong to a builder",
             why=f"The worktree of project {spec_id} would go there.",
             hint=as_command("mv", path, f"{path}.old"),
         )

@@ -44,7 +44,7 @@ def expand(asked: Spawn) -> list[Spawn]:
     if asked.runtimes:
         found = [replace(one, runtime=name) for one, name in zip(found, cycle(asked.runtimes), strict=False)]
     if len(found) > _MOST:
-        raise UsageError(f"{len(found)} builders at once", why=f"{_MOST} is the most.")
+        raise UsageError(f"{len(found)} builders at once", why=f"The limit is {_MOST}.")
     return _named_apart(found)
 
 
@@ -89,7 +89,7 @@ def all_possible(orders: Sequence[Spawn], plan: Callable[[Spawn, P | None], P]) 
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise UsageError(
-            f"Nothing was spawned: {len(wrong)} of {len(orders)} cannot be",
+            f"Nothing was spawned: {len(wrong)} of {len(orders)} tasks are not possible",
             evidence=[*wrong[:_SHOWN], *more],
             hint="af spawn --help",
         )
@@ -110,7 +110,7 @@ def _with_text(context: Context, plan: Plan, order: Spawn) -> Plan:
 def read_tasks(text: str) -> list[dict[str, Any]]:
     """Objects, one on each line; else the open items of a check list; else paragraphs."""
     if "\0" in text:
-        raise UsageError("The tasks hold a NUL byte", why="No program could be given it.")
+        raise UsageError("The tasks contain a NUL byte", why="It cannot be passed to a program.")
     lines = text.splitlines()
     if text.lstrip().startswith("{"):
         found = [_object(number, line) for number, line in enumerate(lines, 1) if line.strip()]
@@ -119,7 +119,7 @@ def read_tasks(text: str) -> list[dict[str, Any]]:
     else:
         found = [{"task": one} for one in _paragraphs(lines)]
     if not found:
-        raise UsageError("There is no task in it", why="A check list needs an open item: - [ ] Fix the login")
+        raise UsageError("It contains no task", why="A check list needs an open item: - [ ] Fix the login")
     return found
 
 
@@ -129,7 +129,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"Line {number} of the tasks is not valid JSON", why=str(error)) from None
     if not isinstance(value, dict):
-        raise UsageError(f"Line {number} of the tasks is no JSON object", why=f"It is {line.strip()[:60]}")
+        raise UsageError(f"Line {number} of the tasks is not a JSON object", why=f"It is {line.strip()[:60]}")
     return value
 
 
@@ -151,11 +151,11 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
 
 def _of(common: Spawn, fields: dict[str, Any]) -> Spawn:
     if said := sorted(_COMMON & fields.keys()):
-        raise UsageError(f"{said[0]} is said for all tasks, not for one", hint="af spawn --help")
+        raise UsageError(f"{said[0]} applies to all tasks, not to one", hint="af spawn --help")
     try:
         own = msgspec.convert(fields, Spawn)
     except msgspec.ValidationError as error:
-        what = f"A task cannot be asked for like that: {json.dumps(fields)[:80]}"
+        what = f"Not a valid task: {json.dumps(fields)[:80]}"
         raise UsageError(what, why=str(error)) from None
     return replace(common, **{name: getattr(own, name) for name in fields})
 

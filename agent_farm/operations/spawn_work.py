@@ -178,7 +178,7 @@ def require_own(farm: Farm, commit: str, paths: Sequence[str]) -> None:
         path, target = found
         raise NotReadable(
             f"{path} is a symbolic link that leads out of the repository, to {target}",
-            why="What a builder is given to read lies in the repository.",
+            why="A builder is only given files of the repository.",
             hint=as_command("git", "log", "--stat", "--", path),
         )
 

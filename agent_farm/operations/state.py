@@ -12,11 +12,11 @@ from agent_farm.operations.served import database_of, whose
 from agent_farm.sessions.butlers import load_butler
 from agent_farm.sessions.state_store import StateStore
 
-Key = Annotated[str, Meta(description="Name under which it is kept")]
-OfButler = Annotated[str | None, Meta(description="Whose it is; default: the farm's own butler's")]
+Key = Annotated[str, Meta(description="Name of the value")]
+OfButler = Annotated[str | None, Meta(description="Butler it belongs to; default: the farm's own")]
 AtRevision = Annotated[
     int | None,
-    Meta(description="Write only over this revision, as state_get gave it; 0: only if there is no such key"),
+    Meta(description="Only overwrite this revision, as given by state_get; 0: only create the key"),
 ]
 
 
@@ -59,7 +59,7 @@ class StateSet(Request):
     who=SESSIONS,
     tolerant=True,
     pool="state",
-    details="With if_revision only if nobody has changed it since it was read.",
+    details="With if_revision, only if nobody has changed it since.",
 )
 def state_set(context: Context, request: StateSet) -> Kept:
     store = _store(context, request.butler)

@@ -64,7 +64,7 @@ def status(context: Context, request: StatusRequest) -> Iterator[Found | Failure
 class Colleague(Struct, frozen=True):
     id: str
     type: BuilderType
-    task: Annotated[str, Meta(description="One line that tells what it is for")]
+    task: Annotated[str, Meta(description="What it is for, in one line")]
     branch: str
     runtime: str
     state: State
@@ -88,6 +88,6 @@ class Colleagues(Answer):
     builders: tuple[Colleague, ...]
 
 
-@reads("List the builders of this farm: what each works on, and how it is", who=EVERYBODY)
+@reads("List the builders of this farm: what each works on, and its state", who=EVERYBODY)
 def list_builders(context: Context, request: Nothing) -> Colleagues:
     return Colleagues(tuple(map(Colleague.of, listing.list_builders(context.farm, with_git=False))))

@@ -32,7 +32,7 @@ class Forgotten(Answer):
     """One that waited in the queue, and was never made."""
 
     id: str
-    prompt: Annotated[str | None, Meta(description="The file that keeps what it was to do")]
+    prompt: Annotated[str | None, Meta(description="The file with its task")]
 
 
 class Stopped(OfSeveral):
@@ -49,7 +49,7 @@ Part = str | Forgotten | Failure
     effect="changes",
     tolerant=True,
     repeats=True,
-    details="One that waits in the queue is taken out of it.",
+    details="A builder that waits in the queue is taken out of it.",
     elsewhere="there",
 )
 def stop(context: Context, request: Stop) -> Iterator[Part]:
@@ -99,7 +99,7 @@ def _end(
     for id, record in records.items():
         status = statuses[id]
         if only is not None and status.state != only:
-            problems[id] = AgentFarmError(f"{id} is {status.state} by now")
+            problems[id] = AgentFarmError(f"{id} is now {status.state}")
         elif status.state == "unknown" and not panes[id].known:
             problems[id] = not_asked(record, status.reason)  # unlike a runtime without its tmux server
     ending = {id: record for id, record in records.items() if id not in problems}
@@ -128,7 +128,9 @@ def _record(farm: Farm, ran: Mapping[str, BuilderRecord], reason: str) -> AgentF
 
 
 def _ended(id: str, error: AgentFarmError) -> AgentFarmError:
-    return AgentFarmError(f"{id} has ended, which could not be stored", why=error.sentence, hint=error.hint)
+    return AgentFarmError(
+        f"{id} has ended, but this could not be recorded", why=error.sentence, hint=error.hint
+    )
 
 
 def _running(context: Context) -> list[BuilderRecord]:

@@ -43,13 +43,14 @@ class AllSynced(OfSeveral):
 
 
 @in_parts(
-    "Move builders' own commits onto what they are to land on",
+    "Move builders' own commits onto the branch where they will land",
     gathered(AllSynced, synced=Synced, failed=Failure),
     effect="changes",
     repeats=True,
     outside=True,
-    details="A stacked builder moves to where the work below it has landed, any other one to its base as it "
-    "is now. Only while it is idle, with every file committed; conflicts leave it as it was, and it is told.",
+    details="A stacked builder moves to where the work below it has landed, any other one to its base as"
+    " it is now. It has to be idle, with everything committed. A builder whose commits conflict"
+    " is left as it was, and gets a message.",
     elsewhere="there",
 )
 def sync(context: Context, request: Sync) -> Iterator[Synced | Failure]:
@@ -65,7 +66,7 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
         if not (status.is_finished or status.state == "idle"):
             raise UsageError(
                 f"{record.id} is {status.state}",
-                why="Its files are moved only while nobody works on them.",
+                why="Its files are only moved while nobody works on them.",
                 hint=as_command("af", "wait", record.id),
             )
         ground = find_ground(farm, record)
@@ -74,8 +75,8 @@ def _sync(farm: Farm, record: BuilderRecord) -> Synced:
         except MergeConflicts as error:
             _tell_builder(farm, record, ground, error)
             raise MergeConflicts(
-                f"{record.id} conflicts with {ground.base}; it is as it was",
-                why="It was told, and can rebase by itself." if status.state == "idle" else None,
+                f"{record.id} conflicts with {ground.base}; nothing was changed",
+                why="It got a message, and can rebase by itself." if status.state == "idle" else None,
                 evidence=error.evidence,
                 hint=as_command("af", "attach", record.id),
             ) from None
@@ -88,7 +89,7 @@ def _tell_builder(farm: Farm, record: BuilderRecord, ground: Ground, error: Merg
     """Best effort: whoever asked is told anyway."""
     files = ", ".join(error.evidence)
     command = as_command("git", "rebase", "--onto", ground.commit, record.base_commit)
-    text = f"Your commits conflict with {ground.base}, which they are to land on, in: {files}. "
+    text = f"Your commits conflict with {ground.base}, where they will land, in: {files}. "
     text += f"Nothing was changed. Rebase them ({command}), resolve the conflicts and run the tests."
     with suppress(AgentFarmError, OSError):
         list(deliver_all(farm, [record], text))

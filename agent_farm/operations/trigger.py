@@ -29,7 +29,7 @@ _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 class Trigger(SessionWish, Request, frozen=True, kw_only=True):  # type: ignore[misc]  # both are frozen
-    wait: Annotated[bool, Meta(description="Wait for its end; without, sessions_get tells of it")] = True
+    wait: Annotated[bool, Meta(description="Wait for its end; otherwise sessions_get shows it")] = True
     resume: Annotated[
         str | None,
         Meta(description="Continue the conversation of session ID, on its runtime and in its directory"),
@@ -43,12 +43,14 @@ class Trigger(SessionWish, Request, frozen=True, kw_only=True):  # type: ignore[
         Meta(description="Machine of the fleet to run it on, fleet: any, or local; default: sessions.on"),
     ] = None
     for_home: Annotated[
-        bool, Meta(description="Asked by the machine that this one belongs to, which has counted it")
+        bool, Meta(description="Requested by the machine that this one belongs to, which has counted it")
     ] = False
-    attached: Annotated[bool, Meta(description="Cancel it when the caller goes away")] = False
+    attached: Annotated[bool, Meta(description="Cancel it if the caller goes away")] = False
     new_id: Annotated[
         Annotated[str, Meta(pattern=_UUID)] | None,
-        Meta(description="The id it gets, for a caller who may have to name it before there is an answer"),
+        Meta(
+            description="Id for the session, for a caller that may have to name it before there is an answer"
+        ),
     ] = None
     yes: Yes = False
 
@@ -58,7 +60,7 @@ class Triggered(Answer):
     time-limit, and exit code 124."""
 
     session_id: str | None
-    result: Annotated[SpawnerResult | None, Meta(description="Null where it was not waited for")]
+    result: Annotated[SpawnerResult | None, Meta(description="Null if it was not waited for")]
 
     @property
     def exit_code(self) -> int:
@@ -95,8 +97,8 @@ def _await_end(context: Context, request: Trigger) -> None:
     effect="changes",
     who=SESSIONS,
     outside=True,
-    details="Where and how it runs is for the architect to choose; a session goes on with those sessions"
-    " alone that it triggered itself.",
+    details="Only the architect chooses where and how it runs. A session can only continue sessions that"
+    " it triggered itself.",
 )
 async def trigger(context: Context, request: Trigger) -> Triggered:
     database = running(context).database
@@ -154,8 +156,8 @@ def _require_modest(context: Context, request: Trigger) -> None:
     chosen = [name for name in _FOR_THE_ARCHITECT if getattr(request, name)]
     if chosen:
         raise UsageError(
-            f"{', '.join(chosen)} is for the architect to choose",
-            why="A session that could choose it would widen what it may do.",
+            f"Only the architect can choose {', '.join(chosen)}",
+            why="A session could extend its own permissions with it.",
         )
     if request.resume is not None:
         require_own(context, request.resume)

@@ -38,7 +38,7 @@ class Step(Answer):
 
 class Uninstalled(Answer):
     steps: tuple[str, ...]
-    left: Annotated[tuple[str, ...], Meta(description="What stays, since af did not make it")]
+    left: Annotated[tuple[str, ...], Meta(description="What stays, because af did not make it")]
 
 
 class LeftThere(Answer):
@@ -68,7 +68,7 @@ def uninstall(context: Context, request: Uninstall) -> Iterator[Part]:
     if not request.dry_run:
         yield from _remove(farm)
     if farm.paths.worktrees.is_dir() and any(farm.paths.worktrees.iterdir()):
-        yield LeftThere(f"{farm.paths.worktrees}: there are worktrees that are not af's")
+        yield LeftThere(f"{farm.paths.worktrees}: it has worktrees that are not af's")
     for name in ("agent-farm.toml", "codev"):
         if (farm.root / name).exists():
             yield LeftThere(f"{name}, which is the repository's")
@@ -81,7 +81,7 @@ def _require_no_builders(farm: Farm) -> None:
     if ids:
         raise WorkWouldBeLost(
             f"There {'are' if len(ids) > 1 else 'is'} still {len(ids)} builder{'s' * (len(ids) != 1)}",
-            why="Land and remove them, or leave their worktrees to yourself.",
+            why="Land and remove them, or keep their worktrees with af eject.",
             evidence=ids[:20],
             hint=f"af prune --stop; or {as_command('af', 'eject', '--stop', '--to', '..', *ids[:5])}",
         )
@@ -95,7 +95,7 @@ def _require_no_worktrees(farm: Farm) -> None:
     for place in places:
         if place.is_relative_to(paths.state) and not any(map(place.is_relative_to, ours)):
             raise WorkWouldBeLost(
-                f"{place} is a worktree in what would be removed",
+                f"{place} is a worktree inside the directory that would be removed",
                 hint=as_command("git", "worktree", "move", place, farm.root.parent / place.name),
             )
 
@@ -113,4 +113,4 @@ def _remove(farm: Farm) -> Iterator[LeftThere]:
         farm.paths.worktrees.rmdir()
     if farm.paths.state.is_dir():
         for path in delete_tree(farm.paths.state):
-            yield LeftThere(f"{path}: it holds files of another user")
+            yield LeftThere(f"{path}: it contains files of another user")

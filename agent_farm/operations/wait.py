@@ -39,7 +39,7 @@ class Wait(Request):
     any_is_enough: Annotated[bool, Meta(description="Return as soon as one of them gets there")] = False
     timeout: Annotated[
         Annotated[float, Meta(ge=0)] | None,
-        Meta(description="Give up after so many seconds; default of a program: 60, at most 600"),
+        Meta(description="Give up after this many seconds; a program's default is 60, its limit 600"),
     ] = None
 
 
@@ -51,7 +51,7 @@ class Waited(Answer):
     "Wait until builders are idle, waiting for a person, or ended",
     pool="wait",
     waits=True,
-    details="A builder that fails or vanishes ends the wait at once with an error.",
+    details="If a builder fails or vanishes, the wait ends at once with an error.",
     elsewhere="there",
 )
 def wait(context: Context, request: Wait) -> Waited:
@@ -94,7 +94,7 @@ def _statuses(farm: Farm, ids: Sequence[str], seconds: float | None) -> dict[str
 def _require_hope(statuses: dict[str, Status], wanted: Collection[str]) -> None:
     for id, status in statuses.items():
         if status.state in _ENDINGS and status.state not in wanted:
-            why = status.reason or f"It will not be {_listed(wanted)}."
+            why = status.reason or f"It will not become {_listed(wanted)}."
             hint = f'af send {id} "Go on"' if status.state == "interrupted" else f"af logs {id}"
             raise AgentFarmError(f"{id} {_ENDINGS[status.state]}", why=why, hint=hint)
 

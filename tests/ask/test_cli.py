@@ -93,7 +93,7 @@ def test_a_runtime_that_cannot_be_kept_to_the_sources_is_refused(stage: Stage, a
     for name in ("goose", "copilot"):
         done = af("ask", "-s", "app", "--agent", name, "Why?", cwd=repo)
         assert done.returncode == 2
-        assert f"{name} is a runtime that af ask does not use" in done.stderr
+        assert f"af ask does not use the runtime {name}" in done.stderr
         assert "hint: af ask --agent claude-code" in done.stderr
     assert "No agent goose" in af("ask", "-s", "app", "--agent", "goose", "Why?").stderr
     assert stage.left() == []
@@ -109,7 +109,7 @@ def test_who_is_asked_in_place_of_the_farms_runtime_is_said(stage: Stage, app: P
         },
     )
     stage.write({"agents": {"claude-code": {"ask": str(stage.script())}}})
-    told = "spawn.runtime is goose, which af ask does not use: claude-code is asked"
+    told = "spawn.runtime is goose, which af ask does not use; claude-code answers instead"
     asked = af("ask", "-s", "app", "Why?", cwd=repo)
     assert (asked.stdout, asked.stderr.splitlines()[0]) == ("the answer\n", told)
     assert told not in af("ask", "-s", "app", "--agent", "claude-code", "Why?", cwd=repo).stderr

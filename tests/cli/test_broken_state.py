@@ -218,7 +218,7 @@ def test_a_builder_can_be_stopped_on_a_disk_that_takes_nothing(af: Af, small_dis
     done = af("stop", "--all", cwd=repo)
     assert_clear(done)
     assert done.returncode == 1
-    assert f"{id} has ended, which could not be stored" in done.stderr
+    assert f"{id} has ended, but this could not be recorded" in done.stderr
     assert "No space left" in done.stderr or "Read-only file system" in done.stderr
     (builder,) = json.loads(af("status", "--json", cwd=repo).stdout)["builders"]
     assert builder["status"]["state"] not in ("idle", "working", "starting")

@@ -149,18 +149,18 @@ def test_a_check_runs_in_the_server_too(dashboard: Dashboard, spawn: Spawn, af: 
 def test_odd_requests_are_refused_by_name(dashboard: Dashboard, spawn: Spawn) -> None:
     id = spawn("--shell")
     for method, path, body, what in (
-        ("POST", "/api/spawn", {"tsak": "x"}, "spawn cannot be called like that"),
-        ("POST", "/api/spawn", {"task": 3}, "spawn cannot be called like that"),
-        ("POST", "/api/spawn", {"files": ["a", 1], "task": "x"}, "spawn cannot be called like that"),
+        ("POST", "/api/spawn", {"tsak": "x"}, "Invalid arguments for spawn"),
+        ("POST", "/api/spawn", {"task": 3}, "Invalid arguments for spawn"),
+        ("POST", "/api/spawn", {"files": ["a", 1], "task": "x"}, "Invalid arguments for spawn"),
         ("POST", "/api/spawn", [1], "The body must be a JSON object"),
-        ("POST", "/api/send", {"ids": [id]}, "send cannot be called like that"),
-        ("POST", "/api/merge", {"ids": [id], "strategy": "hope"}, "merge cannot be called like that"),
-        ("GET", f"/api/capture?id={id}&history=-1", None, "capture cannot be called like that"),
-        ("GET", f"/api/capture?id={id}&history=x", None, "capture cannot be called like that"),
-        ("POST", "/api/stop", {"id": [id]}, "stop cannot be called like that"),
+        ("POST", "/api/send", {"ids": [id]}, "Invalid arguments for send"),
+        ("POST", "/api/merge", {"ids": [id], "strategy": "hope"}, "Invalid arguments for merge"),
+        ("GET", f"/api/capture?id={id}&history=-1", None, "Invalid arguments for capture"),
+        ("GET", f"/api/capture?id={id}&history=x", None, "Invalid arguments for capture"),
+        ("POST", "/api/stop", {"id": [id]}, "Invalid arguments for stop"),
         ("POST", "/api/stop", [id], "The body must be a JSON object"),
-        ("GET", "/api/status?gti=true", None, "status cannot be called like that"),
-        ("GET", "/api/sessions_list?state=happy", None, "sessions_list cannot be called like that"),
+        ("GET", "/api/status?gti=true", None, "Invalid arguments for status"),
+        ("GET", "/api/sessions_list?state=happy", None, "Invalid arguments for sessions_list"),
     ):
         answer = dashboard.ask(method, path, body)
         assert answer.status == 400, (method, path)

@@ -29,11 +29,11 @@ def listening(place: Path) -> set[str]:
 
 
 def test_a_cluster_from_up_to_down(af: Af, repo: Path, cluster: Cluster, short: Path) -> None:
-    assert "No cluster is used here" in af("fleet", "down").stderr
+    assert "This farm uses no cluster" in af("fleet", "down").stderr
     port = free_port()
     up = af("fleet", "up", "--port", str(port))
     assert up.returncode == 0, up.stderr
-    assert "listens on 127.0.0.1 alone" in up.stderr
+    assert "only listens on 127.0.0.1" in up.stderr
     assert "af fleet join" not in up.stdout
     cluster.address = f"{LOOPBACK}:{port}"
     token = token_file().read_text()

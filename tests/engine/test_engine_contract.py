@@ -71,7 +71,7 @@ def _a_machine_that_drains_takes_nothing_new(under: Under) -> None:
 
 def _a_call_is_answered_line_by_line(under: Under) -> None:
     lines = [json.loads(line) for line in list(under.engine.call("n2", b"{}", seconds=120))[1:]]
-    assert [line["error"]["what"] for line in lines] == ["This is no call of an af"]
+    assert [line["error"]["what"] for line in lines] == ["This is not a call from af"]
     assert list(under.engine.call("n2", b"\xff" * 3_000_000, seconds=120))[1:]
 
 

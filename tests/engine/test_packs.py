@@ -146,7 +146,7 @@ def test_a_lie_is_told_of_in_a_sentence(
         fetched(farm)
     if answer.get("commits"):
         commit = git(repo, "rev-parse", "HEAD")
-        with pytest.raises(Unreachable, match="n1 answered what is no answer"):
+        with pytest.raises(Unreachable, match="n1 sent an invalid answer"):
             send_packs(farm, BOOK, "n1", {"refs/agent-farm/home/a": commit})
 
 

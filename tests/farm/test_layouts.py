@@ -162,7 +162,7 @@ def test_two_that_set_up_the_same_builder_do_not_do_it_at_once(repo: Path, af: A
         second = af("setup", "--yes", id)
         (repo / "go").touch()
         assert first.result().returncode == 0
-    assert (second.returncode, f"{id} is being set up already" in second.stderr) == (1, True)
+    assert (second.returncode, f"{id} is already being set up" in second.stderr) == (1, True)
     assert (repo / "begun").read_text() == "begun\n"
     assert not list((repo / ".agent-farm/locks").glob("setup-*"))
     assert af("config", "set", "limits.max_builders", "1").returncode == 0

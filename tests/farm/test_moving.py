@@ -179,7 +179,7 @@ def test_none_is_ejected_to_where_it_would_not_be_a_persons(repo: Path, af: Af, 
     (repo / "link").symlink_to(repo / ".agent-farm")
     done = af("eject", "--stop", id, "--to", place)
     assert done.returncode == 2, done.stderr
-    assert "no place for a worktree of yours" in done.stderr
+    assert "A worktree of yours cannot go to" in done.stderr
     assert (repo / ".builders" / id).is_dir()
 
 

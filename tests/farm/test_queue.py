@@ -92,7 +92,7 @@ def test_a_task_that_cannot_be_spawned_keeps_all_from_starting(limited: Path, af
     tasks = '{"task": "a"}\n{"task": "b", "base": "nowhere"}\n{"task": "42"}\n'
     done = af("spawn", "--runtime", "demo", "--tasks-file", "-", input=tasks)
     assert done.returncode == 2
-    assert "Nothing was spawned: 2 of 3 cannot be" in done.stderr
+    assert "Nothing was spawned: 2 of 3 tasks are not possible" in done.stderr
     assert "task 2: No such commit: 'nowhere'" in done.stderr
     assert "task 3: 42 alone is not a task" in done.stderr
     assert traces(limited).left() == {}
@@ -128,7 +128,7 @@ def test_an_order_that_cannot_be_read_holds_up_nobody(limited: Path, af: Af) -> 
     assert "bug" not in done.stderr, done.stderr
     wait_until(lambda: states(af)["third"] != "queued", what="the third one's start")
     assert states(af)["second"] == "queued"
-    assert "What second was to do cannot be read" in af("status", "--json").stdout
+    assert "The task of second cannot be read" in af("status", "--json").stdout
 
 
 def test_who_was_asked_for_where_another_repository_lies_now_starts_in_its_own(limited: Path, af: Af) -> None:
@@ -173,7 +173,7 @@ def test_a_builder_that_waits_is_no_half_made_one(limited: Path, af: Af) -> None
         assert done.returncode in (1, 2), words
         assert "error: " in done.stderr
         if words[0] != "resume":
-            assert "two has not begun\n  It has made nothing yet.\nhint: af queue" in done.stderr
+            assert "two has not begun\n  It has no work yet.\nhint: af queue" in done.stderr
     spawn(af, "Three", "--name", "three", "--after", "two")
     four = spawn(af, "Four", "--name", "four", "--after", "one,two")["builder"]
     assert four["status"]["reason"].endswith("for one and two to land")

@@ -86,7 +86,7 @@ def test_a_whole_spec_is_one_builders_work(farm: Path, af: Af) -> None:
     assert found["prompt"].startswith(
         "Implement what specs/003-login specifies. Read specs/003-login/spec.md"
     )
-    assert "mark each once done" in found["prompt"]
+    assert "mark each when it is done" in found["prompt"]
 
 
 @pytest.mark.slow
@@ -137,12 +137,12 @@ def test_those_that_land_at_the_same_time_lose_no_mark(farm: Path, af: Af) -> No
     [
         (["--item", "1"], 2, ["--item requires --spec"]),
         (["--spec", "todo.md", "--item", "2"], 1, ["todo.md has no open item 2", "Open are: 1."]),
-        (["--spec", "notes.md"], 2, ["notes.md holds no check list"]),
-        (["--spec", "a"], 2, ["a is no spec that af knows"]),
+        (["--spec", "notes.md"], 2, ["notes.md contains no check list"]),
+        (["--spec", "a"], 2, ["a is not a spec that af knows"]),
         (["--spec", "nope"], 1, ["nope is not in the repository"]),
         (["--spec", "../x"], 2, ["--spec: ../x is outside the repository"]),
         (["--spec", "todo.md", "text"], 2, ["Flags are mutually exclusive", "--spec"]),
-        (["--spec", "todo.md", "--item", "all", "-n", "2"], 2, ["--item all stands alone"]),
+        (["--spec", "todo.md", "--item", "all", "-n", "2"], 2, ["--item all cannot be combined with"]),
         (["--spec", ".beads", "--item", "$(touch x)"], 2, ["is no issue of beads"]),
         (["--spec", ".beads", "--item", "--help"], 2, ["is no issue of beads"]),
     ],
@@ -162,7 +162,7 @@ def test_links_and_large_files_are_refused(farm: Path, af: Af, tmp_path: Path) -
     git(farm, "add", "-A")
     git(farm, "commit", "-qm", "hostile")
     assert "leads out of the repository" in af("spawn", "--spec", "linked.md", "--item", "1").stderr
-    assert "large.md holds 1600000 bytes" in af("spawn", "--spec", "large.md", "--item", "1").stderr
+    assert "large.md has 1600000 bytes" in af("spawn", "--spec", "large.md", "--item", "1").stderr
 
 
 @pytest.fixture

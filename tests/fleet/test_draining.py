@@ -114,8 +114,8 @@ def test_what_cannot_be(af: Af, big: Node, machines: Machines, repo: Path) -> No
     id = spawned(af, "--shell")
     for words, what in (
         (("big", "--undo", "--move"), "--undo stands alone"),
-        (("big", "--on", "big"), "big is the machine that is drained"),
-        (("big", "--interrupt"), "--interrupt goes with --move or --on"),
+        (("big", "--on", "big"), "big is the machine to be drained"),
+        (("big", "--interrupt"), "--interrupt needs --move or --on"),
         (("bigg",), "Did you mean big?"),
         (("big", "--on", "bigg"), "Did you mean big?"),
     ):

@@ -41,7 +41,7 @@ def test_a_place_that_cannot_be_one_is_not_taken_down(place: str, af: Af, machin
     lies(machines("big"), f"answer['place'] = {place!r}")
     done = af("fleet", "add", "ssh://big")
     assert done.returncode == 1, done.stdout
-    assert "big answered what is no answer" in done.stderr
+    assert "big sent an invalid answer" in done.stderr
     assert ok(af, "fleet", "status") == ""
 
 

@@ -78,7 +78,7 @@ def test_a_machine_that_cannot_be_asked(af: Af, big: Node, repo: Path) -> None:
     assert "it was idle" in found[id]["status"]["reason"]
     diff = af("diff", id)
     assert diff.returncode == 0, diff.stderr
-    assert "as it was fetched last: big cannot be reached" in diff.stderr
+    assert "as last fetched: big cannot be reached" in diff.stderr
     for words in (
         ["send", id, "hello"],
         ["capture", id],

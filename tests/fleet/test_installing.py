@@ -99,8 +99,8 @@ def test_what_is_no_wheel_of_this_af(af: Af, bare: Node, tmp_path: Path) -> None
     for words, what in (
         (("--install", "--wheels", str(tmp_path / "empty")), "There is no wheel of af"),
         (("--install", "--wheels", __file__), "is neither a wheel nor a directory of wheels"),
-        (("--wheels", str(tmp_path)), "--wheels goes with --install"),
-        (("--install", "--program", "/usr/bin/af"), "--install puts it there"),
+        (("--wheels", str(tmp_path)), "--wheels needs --install"),
+        (("--install", "--program", "/usr/bin/af"), "--program and --install exclude each other"),
     ):
         done = af("fleet", "add", "ssh://big", *words)
         assert done.returncode in (1, 2)

@@ -70,7 +70,7 @@ def test_a_machine_that_dies(af: Af, big: Node, other: Node, repo: Path) -> None
     wait_for_loss(af, id)
     reason = shown(af, id)["status"]["reason"]
     assert "it was idle" in reason
-    assert "its last checkpoint is of" in reason
+    assert "its last checkpoint was made" in reason
     assert ok(af, "recover", id, "--on", "other", "--yes") == f"{id} resumed\n"
     one = shown(af, id)
     assert (one["host"], one["branch"]) == ("other", f"builder/{id}")

@@ -47,7 +47,7 @@ def test_any_is_the_first_one_wherever_it_is(af: Af, big: Node, machines: Machin
     assert told(done.stdout)[here] == "idle"
     alone = af("wait", "--any", busy[0], quick, "--timeout", "1s")
     assert alone.returncode == 124
-    assert "The others are waited for" in alone.stderr
+    assert "Waiting for the others" in alone.stderr
 
 
 def test_a_program_waits_for_one_elsewhere(af: Af, big: Node, repo: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_cannot_be_compared_or_kept(three: list[Spawned], af: Af, repo: Pat
     git(repo, "switch", "-q", "-c", "elsewhere")
     moved = json.loads(af("spawn", "--runtime", "demo", "--shell", "--json").stdout)["builder"]["id"]
     done = af("compare", "--yes", one.id, moved)
-    assert (done.returncode, "They are meant for elsewhere and main" in done.stderr) == (2, True)
+    assert (done.returncode, "Their targets are elsewhere and main" in done.stderr) == (2, True)
     compare([one, other])
     file = open_farm(repo).paths.comparisons
     assert set(newest_with(file, one.id).tips) == {one.id, other.id}

@@ -230,7 +230,7 @@ def test_without_ids_those_land_whose_turn_has_ended(
     found = land(af)
     assert ids(found["landed"]) == [one.id, idle.id]
     done = af("land", "--yes")
-    assert (done.returncode, "Nobody has anything to land" in done.stderr) == (1, True)
+    assert (done.returncode, "No builder has anything to land" in done.stderr) == (1, True)
 
 
 def test_without_ids_nobody_lands_whose_turn_was_cut_short(

@@ -69,7 +69,7 @@ def test_conflicts_leave_it_as_it_was_and_it_is_told(
     commit_files(repo, {"b.txt": "by a person\n"})
     done = af("sync", "above")
     assert done.returncode == 1
-    assert "above conflicts with main; it is as it was" in done.stderr
+    assert "above conflicts with main; nothing was changed" in done.stderr
     assert "b.txt" in done.stderr
     assert above.tip == tip
     assert above.git("status", "--porcelain") == ""

@@ -76,13 +76,13 @@ def test_copies_and_runtimes_in_turn() -> None:
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        (Spawn(tasks=" \n"), "There is no task in it"),
-        (Spawn(tasks="- [x] done"), "There is no task in it"),
-        (Spawn(tasks="a\0b"), "The tasks hold a NUL byte"),
+        (Spawn(tasks=" \n"), "It contains no task"),
+        (Spawn(tasks="- [x] done"), "It contains no task"),
+        (Spawn(tasks="a\0b"), "The tasks contain a NUL byte"),
         (Spawn(tasks='{"task": "a"}\n{"task"'), "Line 2 of the tasks is not valid JSON"),
-        (Spawn(tasks='{"task": "a"}\n[1]'), "Line 2 of the tasks is no JSON object"),
-        (Spawn(tasks='{"task": "a", "yes": true}'), "yes is said for all tasks, not for one"),
-        (Spawn(tasks='{"tsak": "a"}'), 'A task cannot be asked for like that: {"tsak": "a"}'),
+        (Spawn(tasks='{"task": "a"}\n[1]'), "Line 2 of the tasks is not a JSON object"),
+        (Spawn(tasks='{"task": "a", "yes": true}'), "yes applies to all tasks, not to one"),
+        (Spawn(tasks='{"tsak": "a"}'), 'Not a valid task: {"tsak": "a"}'),
         (Spawn(task="t", copies=100, tasks="\n\n".join(["t"] * 11)), "1100 builders at once"),
         (
             Spawn(task="t", runtime="demo", runtimes=("codex",)),

@@ -135,7 +135,7 @@ def test_comments_are_sent_once_and_followed(af: Af, spawn: Spawn) -> None:
     assert af("review", builder.id, "--comment", "Why seven?", "--at", "new.py:7-8").returncode == 0
     assert af("review", builder.id, "--comment", "And more tests").returncode == 0
     outside = af("review", builder.id, "--comment", "x", "--at", "new.py:99")
-    assert "not among those of the diff" in outside.stderr
+    assert "not in the diff" in outside.stderr
     sent = json.loads(af("review", builder.id, "--send", "--json").stdout)
     assert sent["delivery"]["outcome"] == "submitted"
     assert "new.py:7-8\n> line 7\n> line 8\nWhy seven?\n\nAnd more tests" in sent["text"]
@@ -181,7 +181,7 @@ def test_approving_lands_it(af: Af, builder: Spawned, repo: Path) -> None:
 @pytest.mark.slow
 def test_rejecting_says_why(af: Af, spawn: Spawn) -> None:
     builder = spawn("Do something")
-    assert "Say why" in af("review", builder.id, "--reject", " ").stderr
+    assert "Give a reason" in af("review", builder.id, "--reject", " ").stderr
     done = af("review", builder.id, "--reject", "It does too much", "--json")
     assert done.returncode == 0, done.stderr
     assert "It does too much" in json.loads(done.stdout)["sent"]["text"]

@@ -309,7 +309,7 @@ async def test_one_server_keeps_the_state_of_two_butlers_apart(repo: Path) -> No
             structured(await served.call("state_set", {"key": "who", "value": name}, **own))
             assert structured(await served.call("state_list", **own))["state"] == {"who": name}
         refused = await served.call("state_get", {"key": "who", "butler": "health"}, **own)
-        assert "butler is for the architect to choose" in refused["content"][0]["text"]
+        assert "Only the architect can choose a butler" in refused["content"][0]["text"]
         read = structured(await served.call("state_get", {"key": "who", "butler": "health"}))
         assert read["value"] == "health"
         assert structured(await served.call("state_list"))["state"] == {}
@@ -384,7 +384,7 @@ async def test_every_tool_says_what_it_may_do_and_what_it_is_given(repo: Path) -
 async def test_wrong_arguments_are_told_in_plain_words(repo: Path) -> None:
     async with serving(repo) as served:
         missing = await served.call("state_set", {"value": 1})
-        assert missing["content"][0]["text"] == "state_set cannot be called like that\nkey is missing"
+        assert missing["content"][0]["text"] == "Invalid arguments for state_set\nkey is missing"
         choice = (await served.call("sessions_list", {"state": ["dead"]}))["content"][0]["text"]
         assert "state: no dead; it takes cancelled, completed" in choice
         gone = (await served.call("sessions_get", {"session_id": "nobody"}))["content"][0]["text"]

@@ -57,14 +57,14 @@ class Checkpointed(OfSeveral):
 
 
 @in_parts(
-    "Bring home what builders on other machines have, committed or not",
+    "Fetch checkpoints of the builders on other machines: their work, committed or not",
     gathered(Checkpointed, kept=AtHome, failed=Failure),
     effect="changes",
     tolerant=True,
     repeats=True,
     doors=frozenset({"terminal"}),
-    details="Their files, their journal and their conversation, as far as they are new. The farm's server"
-    " does it every 30 s while builders are elsewhere.",
+    details="A checkpoint has a builder's files, journal and conversation; only what is new is fetched."
+    " The farm's server does this every 30 s while builders are elsewhere.",
 )
 def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Failure]:
     book = refresh(context.farm)
@@ -73,7 +73,7 @@ def fleet_checkpoint(context: Context, request: Nothing) -> Iterator[AtHome | Fa
         if isinstance(one, str):
             yield AtHome(id, one != before.get(id))
         else:
-            what = f"What {id} has did not come home; the last checkpoint stays"
+            what = f"No new checkpoint of {id} could be fetched; the last one stays"
             yield Failure.of(id, AgentFarmError(what, why=one.sentence, hint=one.hint))
 
 
@@ -143,7 +143,7 @@ def _take(
 
 
 def _none(host: str, id: str) -> AgentFarmError:
-    return Unreachable(f"{host} has not said what {id} holds")
+    return Unreachable(f"{host} has not said what {id} has")
 
 
 def _destinations(book: Book, host: str, made: Mapping[str, str]) -> dict[str, str]:

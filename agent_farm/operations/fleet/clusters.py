@@ -38,13 +38,15 @@ Slots = Annotated[int, Meta(ge=0, le=10_000)]
 
 class FleetUp(Request):
     host: Annotated[
-        str | None, Meta(description="Address of this machine to listen on; default: 127.0.0.1, for it alone")
+        str | None,
+        Meta(description="Address of this machine to listen on; default: 127.0.0.1, for this machine only"),
     ] = None
     port: Annotated[int, Meta(ge=1, le=65535, description="Port of the head")] = _PORT
     cluster: Annotated[
-        str | None, Meta(description="HOST:PORT of a cluster to use, instead of starting a head here")
+        str | None,
+        Meta(description="HOST:PORT of an existing cluster to use instead of starting a head here"),
     ] = None
-    slots: Annotated[Slots, Meta(description="Builders of the fleet that this machine takes")] = 0
+    slots: Annotated[Slots, Meta(description="Number of the fleet's builders that this machine takes")] = 0
     tls: Annotated[
         str | None, Meta(description="Directory with ca.crt, tls.crt and tls.key, for all connections")
     ] = None
@@ -53,9 +55,11 @@ class FleetUp(Request):
 
 class FleetJoin(Request):
     cluster: Annotated[str, Meta(description="HOST:PORT of the head")]
-    slots: Annotated[Slots, Meta(description="Builders that this machine takes")] = 8
-    name: Annotated[str | None, Meta(description="What it is called; default: its host name")] = None
-    host: Annotated[str | None, Meta(description="Its address, where the others cannot guess it")] = None
+    slots: Annotated[Slots, Meta(description="Number of builders that this machine takes")] = 8
+    name: Annotated[str | None, Meta(description="Name of this machine; default: its host name")] = None
+    host: Annotated[
+        str | None, Meta(description="Address of this machine, if the others cannot find it out")
+    ] = None
     tls: Annotated[str | None, Meta(description="Directory with ca.crt, tls.crt and tls.key")] = None
     token: Annotated[str | None, Meta(description="Token of the cluster")] = None
 
@@ -83,12 +87,12 @@ class FleetDown(Answer):
 
 
 @acts(
-    "Start a Ray cluster for builders of this farm, or use one that there is",
+    "Start a Ray cluster for builders of this farm, or use an existing one",
     outside=True,
     doors=_PERSONS,
-    details="Its head runs here until `af fleet down`. Every connection has to show the token, which is made"
-    " once and lies in a file of yours; with --cluster it is read from standard input. Without --host it"
-    " listens on 127.0.0.1 alone. Usage statistics are off.",
+    details="Its head runs here until `af fleet down`. Every connection must present the token, which is"
+    " created once in a file of yours; with --cluster it is read from standard input. Without"
+    " --host the head only listens on 127.0.0.1. Usage statistics are off.",
 )
 def fleet_up(context: Context, request: FleetUp) -> ClusterUp:
     require_ray()
@@ -128,22 +132,24 @@ def _start(request: FleetUp) -> Node:
 
 def _up(context: Context, node: Node, rooms: tuple[Room, ...]) -> ClusterUp:
     if node.cluster.rpartition(":")[0] == LOOPBACK:
-        context.tell("It listens on 127.0.0.1 alone; --host ADDRESS has other machines reach it.")
+        context.tell("It only listens on 127.0.0.1; --host ADDRESS lets other machines reach it.")
         return ClusterUp(node.cluster, rooms, tls=bool(node.tls))
     if not node.tls:
-        context.tell("Nobody without the token is heard, but what travels can be read on its way: --tls.")
+        context.tell(
+            "Every connection needs the token, but without --tls the traffic can be read on its way."
+        )
     words = as_command("af", "fleet", "join", node.cluster, *(["--tls", "DIRECTORY"] if node.tls else []))
     line = f"ssh HOST {words} < {as_command(token_file())}"
     return ClusterUp(node.cluster, rooms, line, bool(node.tls))
 
 
 @acts(
-    "Make this machine one that builders of a cluster's farms can work on",
+    "Let builders of the farms that use a cluster work on this machine",
     outside=True,
     doors=_PERSONS,
     tolerant=True,
-    details="The token is read from standard input. It stays until `af fleet down` is run here; builders"
-    " go on after that.",
+    details="The token is read from standard input. The machine stays in the cluster until `af fleet"
+    " down` is run here; builders continue after that.",
 )
 def fleet_join(context: Context, request: FleetJoin) -> Joined:
     require_ray()
@@ -155,17 +161,17 @@ def fleet_join(context: Context, request: FleetJoin) -> Joined:
 
 
 @acts(
-    "End the node of a cluster that runs here, and use the cluster no more",
+    "End the cluster node that runs here, and stop using the cluster",
     tolerant=True,
     doors=_PERSONS,
-    details="A head that ends takes its cluster along. Builders on its machines go on, and are reached"
-    " again once `af fleet up` and `af fleet join` have been run again.",
+    details="When the head ends, its cluster ends. Builders on its machines continue, and can be reached"
+    " again after `af fleet up` and `af fleet join`.",
 )
 def fleet_down(context: Context, request: Nothing) -> FleetDown:
     farm, node = context.farm_if_there, read_node()
     cluster = read_book(farm).cluster if farm else None
     if node is None and cluster is None:
-        raise NotFound("No cluster is used here", hint="af fleet up")
+        raise NotFound("This farm uses no cluster", hint="af fleet up")
     own = {(one.address, one.tls) for one in (cluster,) if one} | {
         (one.cluster, one.tls) for one in (node,) if one
     }

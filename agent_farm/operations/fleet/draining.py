@@ -30,17 +30,19 @@ class FleetDrain(Request):
     host: Annotated[str, Meta(description="The machine")]
     move: Annotated[
         bool,
-        Meta(description="Place its builders elsewhere, too: each that is not in the middle of a turn"),
+        Meta(description="Also move its builders elsewhere, except those in the middle of a turn"),
     ] = False
     on: Annotated[
         str | None,
-        Meta(description="Place them there: a machine, or local; default: the one with fewest builders"),
+        Meta(description="Machine to move them to, or local; default: the one with the fewest builders"),
     ] = None
     interrupt: Annotated[
         bool,
-        Meta(description="Place also those in the middle of a turn, which is cut short"),
+        Meta(description="Also move those in the middle of a turn, which is cut short"),
     ] = False
-    undo: Annotated[bool, Meta(description="It takes builders again; nobody is placed back")] = False
+    undo: Annotated[
+        bool, Meta(description="Put it back into use; builders that were moved stay where they are")
+    ] = False
     yes: Yes = False
 
 
@@ -87,30 +89,30 @@ def _collect(parts: Sequence[Part]) -> Drained:
 
 
 @in_parts(
-    "Have a machine take no new builder, and bring home what its builders have",
+    "Take a machine out of use: no new builders, and its builders' work comes home",
     _collect,
     effect="changes",
     outside=True,
     repeats=True,
     pool="start",
-    details="Its builders go on there until they are placed elsewhere, from what came home, with `move` or"
-    " `on`: under the same ids, with their files and conversations. One in the middle of a turn stays unless"
-    " `interrupt` is given. Asked again, it does the rest.",
+    details="Its builders continue there until `move` or `on` places them elsewhere, under the same ids,"
+    " with their files and conversations. A builder in the middle of a turn stays unless"
+    " `interrupt` is given; repeat the command to move it later.",
 )
 def fleet_drain(context: Context, request: FleetDrain) -> Iterator[Part]:
     farm, host = context.farm, request.host
     if request.undo and (request.move or request.on or request.interrupt):
         raise UsageError("--undo stands alone", hint="af fleet drain --help")
     if request.on == host:
-        raise UsageError(f"{host} is the machine that is drained", hint="af fleet drain --help")
+        raise UsageError(f"{host} is the machine to be drained", hint="af fleet drain --help")
     moves = request.move or request.on is not None
     if request.interrupt and not moves:
-        raise UsageError("--interrupt goes with --move or --on", hint="af fleet drain --help")
+        raise UsageError("--interrupt needs --move or --on", hint="af fleet drain --help")
     before = read_book(farm)
     if moves and host in before.machines and is_of_cluster(before.machines[host]):
         raise UsageError(
             f"{host} is in a cluster",
-            why="Of its builders their commits alone come home; none is placed elsewhere.",
+            why="Only the commits of its builders come home; the builders cannot be moved.",
             hint=f"af fleet drain {host}",
         )
     require_room(before, request.on)
@@ -149,7 +151,7 @@ def _stays(one: Builder, came: dict[str, str | AgentFarmError]) -> Stays:
         return Stays(one.record.id, one.status.state)
     why = found.sentence if found else one.status.reason or f"{one.host} cannot be asked"
     hint = f"af status {one.record.id}"
-    raise AgentFarmError(f"What {one.record.id} has did not come home", why=why, hint=hint)
+    raise AgentFarmError(f"The work of {one.record.id} could not be fetched", why=why, hint=hint)
 
 
 def _move(context: Context, one: Builder, host: str, request: FleetDrain) -> Moved | Stays:
@@ -193,4 +195,4 @@ def _go_on_there(context: Context, one: Builder) -> None:
         asked: Any = Resume(id=id, yes=True)
         ask_machine(resume, context, book, asked, host, [id])
     except AgentFarmError as error:
-        context.tell(f"{id} is stopped on {host}, and was not started again: {error.sentence}")
+        context.tell(f"{id} is stopped on {host} and could not be started again: {error.sentence}")

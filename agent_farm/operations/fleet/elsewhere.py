@@ -74,8 +74,8 @@ def refused(book: Book, verb: str, id: str) -> AgentFarmError:
     host = book.builders[id].host
     words = verb.replace("_", "-")
     return UsageError(
-        f"af {words} is not for a builder on another machine, and {id} is on {host}",
-        why="It can be done there by hand.",
+        f"af {words} does not work for a builder on another machine, and {id} is on {host}",
+        why="Run it there.",
         hint=by_hand(book.machine(host), words, id),
     )
 
@@ -169,14 +169,14 @@ def _diff(verb: Verb, context: Context, request: Any, book: Book, id: str) -> It
         yield ask_machine(verb, context, book, asked, book.builders[id].host, [id])
     except Unreachable as error:
         take_checkpoint(context.farm, id, book.builders[id])
-        context.tell(f"{id} as it was fetched last: {error.sentence}")
+        context.tell(f"{id} as last fetched: {error.sentence}")
         yield from verb.run(with_view(context, book, [id]), asked)
 
 
 def _at_home(verb: Verb, context: Context, request: Any, ids: Sequence[str]) -> Iterator[Any]:
     if getattr(request, "prune", False) and ids:
         raise UsageError(
-            "--prune does not go with a builder on another machine", hint=f"af prune --stop {ids[0]}"
+            "--prune does not work for a builder on another machine", hint=f"af prune --stop {ids[0]}"
         )
     if ids or verb.name not in ("land", "conflicts", "review"):
         here = at_home(context, ids, quickly=verb.name.startswith("review"))

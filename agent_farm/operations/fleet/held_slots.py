@@ -92,7 +92,8 @@ def take_in(farm: Farm, host: str) -> None:
     if host in book.machines:
         if not is_of_cluster(book.machines[host]):
             raise UsageError(
-                f"{host} is in the cluster, and a machine over ssh", hint="af fleet join --name NAME …"
+                f"{host} is the name of a cluster's machine and of one reached by ssh",
+                hint="af fleet join --name NAME …",
             )
         return
     try:

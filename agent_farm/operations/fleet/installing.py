@@ -74,7 +74,7 @@ def probe(address: Address) -> dict[str, str]:
 def no_af(address: Address, asked: str) -> AgentFarmError:
     return ToolMissing(
         f"{address.host} has no af",
-        why=f"With --install, af {__version__} is put into ~/{_PLACE}/venv there.",
+        why=f"--install puts af {__version__} into ~/{_PLACE}/venv there.",
         hint=as_command("af", "fleet", "add", "--install", asked),
     )
 
@@ -82,7 +82,7 @@ def no_af(address: Address, asked: str) -> AgentFarmError:
 def other_af(address: Address, version: str, asked: str) -> AgentFarmError:
     return UsageError(
         f"{address.host} has af {printable(version)[:40]}, and this is {__version__}",
-        why=f"Both have to be the same. With --install, this one is put into ~/{_PLACE}/venv there.",
+        why=f"Both must be the same. --install puts this one into ~/{_PLACE}/venv there.",
         hint=as_command("af", "fleet", "add", "--install", asked),
     )
 

@@ -43,17 +43,17 @@ class FleetAdd(Request):
         str, Meta(description="The machine: ssh://[USER@]HOST[:PORT][/DIRECTORY]; it is called HOST")
     ]
     program: Annotated[
-        str | None, Meta(description="Where af is there; default: the one on its PATH, or in ~/.local")
+        str | None, Meta(description="Path of af there; default: the one on its PATH, or in ~/.local")
     ] = None
     install: Annotated[
         bool,
-        Meta(description="Where this version of af is missing, put it into an environment of its own there"),
+        Meta(description="Install this version of af in an environment of its own there if it is missing"),
     ] = False
     wheels: Annotated[
         str | None,
         Meta(
-            description="Install that wheel, or from that directory of wheels alone, which is sent there; "
-            "default: from the package index"
+            description="Wheel to send there and install, or a directory of wheels to install from; default:"
+            " the package index"
         ),
     ] = None
 
@@ -64,13 +64,13 @@ class MachineShown(Struct, frozen=True):
     host: str
     address: str
     program: str
-    place: Annotated[str, Meta(description="Where this farm's builders are there")]
+    place: Annotated[str, Meta(description="Directory of this farm's builders there")]
     builders: int
     problem: str | None = None
     draining: Annotated[bool, Meta(description="It takes no new builder")] = False
     left: Annotated[
         dict[str, str],
-        Meta(description="Builders placed elsewhere since; the ref has what they had there"),
+        Meta(description="Builders that were placed elsewhere since; the ref has their work from there"),
     ] = {}
     git: str | None = None
     tmux: str | None = None
@@ -93,25 +93,25 @@ class Fleet(Answer):
 
 
 @acts(
-    "Add a machine that builders of this farm can work on",
+    "Add a machine for builders of this farm",
     outside=True,
     doors=_PERSONS,
-    details="Asks over ssh whether git, tmux, Python and the same af are there, and makes an empty"
-    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Without --install it"
-    " installs nothing; with it, the commands are shown first.",
+    details="Checks over ssh that git, tmux, Python and the same af are there, and creates an empty"
+    " repository for this farm in DIRECTORY (default: ~/.local/state/agent-farm/fleet). Without"
+    " --install it installs nothing; with it, the commands are shown first.",
 )
 def fleet_add(context: Context, request: FleetAdd) -> Fleet:
     farm, address = context.farm, parse_address(request.address)
     host = address.host
     if host in ("local", "fleet"):
-        raise UsageError(f"No machine can be called {host}", why=f"--on {host} means something else.")
+        raise UsageError(f"A machine cannot be called {host}", why=f"--on {host} has another meaning.")
     book = read_book(farm)
     if host in book.machines:
-        raise UsageError(f"{host} is in the fleet", hint=f"af fleet remove {host}")
+        raise UsageError(f"{host} is already in the fleet", hint=f"af fleet remove {host}")
     if (request.wheels or request.install) and request.program:
-        raise UsageError("--program says where af is, --install puts it there", hint="af fleet add --help")
+        raise UsageError("--program and --install exclude each other", hint="af fleet add --help")
     if request.wheels and not request.install:
-        raise UsageError("--wheels goes with --install", hint="af fleet add --help")
+        raise UsageError("--wheels needs --install", hint="af fleet add --help")
     program = _program(context, request, address)
     keep_apart(farm.repository)
     welcome = greet(farm, book, address, program, _SECONDS)
@@ -120,7 +120,7 @@ def fleet_add(context: Context, request: FleetAdd) -> Fleet:
         now = held[0] if farm.paths.fleet.exists() else book
         if now.farm != book.farm:
             hint = as_command("af", "fleet", "add", request.address)
-            raise AgentFarmError("Another command has begun the fleet meanwhile", hint=hint)
+            raise AgentFarmError("Another command has set up the fleet in the meantime", hint=hint)
         held[0] = now.with_machine(host, machine)
     return Fleet((_shown(held[0], host, welcome),))
 
@@ -176,7 +176,7 @@ def greet(
     )
 
 
-@reads("Ask the machines of the fleet how they are")
+@reads("Ask the machines of the fleet for their state")
 def fleet_status(context: Context, request: Nothing) -> Fleet:
     farm = context.farm
     book = read_book(farm)
@@ -217,8 +217,8 @@ class FleetRemove(Request):
     forget: Annotated[
         bool,
         Meta(
-            description="Its builders, too, as where it is gone for good: what was fetched of them stays "
-            "here, as their branches"
+            description="Forget its builders, too, because the machine is gone for good: their fetched work"
+            " stays here, as their branches"
         ),
     ] = False
 
@@ -240,7 +240,7 @@ class FleetLeft(Answer):
     "Take a machine out of the fleet; refused while builders are there",
     tolerant=True,
     doors=_PERSONS,
-    details="What lies on the machine stays there.",
+    details="Nothing is deleted on the machine.",
 )
 def fleet_remove(context: Context, request: FleetRemove) -> FleetLeft:
     host, farm = request.host, context.farm
@@ -286,7 +286,7 @@ def _require_nothing_to_come(farm: Farm, host: str) -> None:
         bring_home(farm, refresh(farm, {host}), host)
     if ids := waited_for():
         raise WorkWouldBeLost(
-            f"What {ids[0]} had on {host} before it was placed elsewhere has not come home",
+            f"The work that {ids[0]} had on {host} before it was placed elsewhere has not come home",
             why=f"If {host} is gone for good, --forget leaves it there.",
             hint="af fleet status",
         )

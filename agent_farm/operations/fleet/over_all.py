@@ -78,7 +78,7 @@ def _looked_at(one: Builder, *, stop: bool, with_nothing: bool) -> str | Stays |
     """The id of one that is to go, or what is told of it."""
     id, status, git = one.record.id, one.status, one.git
     if status.state == "unknown":
-        return Stays(id=id, reason=status.reason or f"{one.host} has not told of it")
+        return Stays(id=id, reason=status.reason or f"{one.host} has not reported it")
     is_idle = status.state == "idle"
     if not (is_idle or status.is_finished):
         return None

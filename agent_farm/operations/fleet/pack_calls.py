@@ -53,7 +53,7 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
             read = msgspec.to_builtins(Read(given.name, offset))
             data = _asked(Piece, book, host, "pack_read", read).data
             if not data:
-                raise Unreachable(f"{host} has sent a part of its pack")
+                raise Unreachable(f"{host} has only sent a part of its pack")
             pack.write(data)
         if offset > most_bytes:
             raise too_much(host)
@@ -62,7 +62,7 @@ def fetch_packs(farm: Farm, book: Book, host: str, refs: Mapping[str, str], *, m
                 take_pack(root, pack)
             set_refs(root, {ours: given.commits[theirs] for theirs, ours in refs.items()})
         except GitError as error:
-            what = f"What {host} has sent is no whole history"
+            what = f"{host} has not sent the whole history"
             raise AgentFarmError(what, why=str(error)[:300]) from error
 
 

@@ -89,14 +89,14 @@ def _require_lost(farm: Farm, book: Book, id: str) -> Placed:
         limit = farm.settings.number("fleet.lost_seconds")
         raise AgentFarmError(
             f"{id} is not lost yet: {machine.problem}",
-            why=f"What does not answer for {limit} s has lost its builders (fleet.lost_seconds).",
+            why=f"A machine has lost its builders if it does not answer for {limit} s (fleet.lost_seconds).",
             hint=f"af status {id}",
         )
     kept = placed.checkpoint
     if kept is None or placed.row is None or commit_at(farm.repository, kept_ref(id)) is None:
         raise NotFound(
             f"Nothing of {id} has come home",
-            why=f"It is on the disk of {placed.host}.",
+            why=f"Its work is on the disk of {placed.host}.",
             hint=f"af status {id}",
         )
     return placed
@@ -106,14 +106,15 @@ def place(context: Context, id: str, placed: Placed, on: str, *, say: str | None
     """It was lost a moment ago; nobody else places it meanwhile."""
     with file_lock(context.farm.paths.locks / f"fleet-place-{id}.lock", wait=0):
         for ref in keep_newer(context.farm.repository, id, placed.branch):
-            context.tell(f"{ref} has commits of {id} that are in no checkpoint; it goes on without them")
+            context.tell(f"{ref} has commits of {id} that are in no checkpoint; it continues without them")
         act = _place_here if on == LOCAL else _place_there
         answer = act(context, id, placed, on, say, yes)
     if answer.problem:
-        context.tell(f"{id} is there, and its runtime was not started: {answer.problem}")
+        context.tell(f"{id} is there, but its runtime was not started: {answer.problem}")
     elif not answer.started:
         context.tell(
-            f"{id} is there, and stopped: it had ended, or would begin anew; af resume {id} starts it"
+            f"{id} is there, but stopped, because it had ended or its conversation is missing; af resume"
+            f" {id} starts it"
         )
     return Back(id, answer.builder.status.cut_short and say is None)
 
@@ -217,8 +218,8 @@ def _fetch_earlier(farm: Farm, id: str, on: str) -> None:
     terms = [one.term for one in book.left if (one.id, one.host) == (id, on) and one.commit is None]
     if terms and answer_of(Withdrawn, call(book, on, "withdraw", {"id": id, "term": terms[-1]}), on).there:
         raise AgentFarmError(
-            f"What {id} had on {on} before has not come home",
-            why="It would be in the trash there alone.",
+            f"The work that {id} had on {on} before has not come home",
+            why="It would only be in the trash there.",
             hint="af fleet checkpoint",
         )
 

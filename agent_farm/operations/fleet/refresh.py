@@ -199,16 +199,16 @@ def _bring_home(farm: Farm, book: Book, id: str, tell: Tell) -> None:
     machine = book.machine(placed.host)
     if machine.problem or machine.is_late:
         take_checkpoint(farm, id, placed)
-        tell(f"{id} as it was fetched last: {machine.problem or f'{placed.host} has not answered yet'}")
+        tell(f"{id} as last fetched: {machine.problem or f'{placed.host} has not answered yet'}")
         return
     if placed.gone:
         raise NotFound(f"{placed.host} has no builder {id}", hint=f"af prune {id}")
     if placed.row is None:
-        raise NotFound(f"{placed.host} has not said yet that {id} is made", hint=f"af status {id}")
+        raise NotFound(f"{placed.host} has not confirmed yet that {id} exists", hint=f"af status {id}")
     fetch_work(farm, book, id, if_new=True)
     git = placed.row.git
     left = (git.dirty or 0) + (git.untracked or 0) if git else 0
     if left:
-        tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not part of this")
+        tell(f"{id} has {left} uncommitted file{'s' * (left != 1)} on {placed.host}, not included here")
     if git and git.branch != placed.row.record.branch:
         tell(f"{id} has {git.branch or 'a detached HEAD'} checked out on {placed.host}; this is its branch")

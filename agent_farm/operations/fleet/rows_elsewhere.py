@@ -38,7 +38,7 @@ def answer_of(kind: type[A], document: Mapping[str, Any], host: str) -> A:
         given = {name: value for name, value in document.items() if name != "version"}
         return msgspec.convert(_clean(given), kind)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise Unreachable(f"{host} answered what is no answer", why=printable(str(error))[:300]) from error
+        raise Unreachable(f"{host} sent an invalid answer", why=printable(str(error))[:300]) from error
 
 
 def _clean(value: Any) -> Any:
@@ -58,7 +58,7 @@ def row_of(id: str, placed: Placed, shown: BuilderShown) -> Row:
             raise ValueError(f"It is told of as {shown.id!r:.60}.")
         return _row(placed, shown)
     except (msgspec.ValidationError, ValueError) as error:
-        what = f"{placed.host} tells of {id} what cannot be"
+        what = f"{placed.host} reports something impossible about {id}"
         raise Unreachable(what, why=printable(str(error))[:300]) from error
 
 
@@ -100,7 +100,7 @@ def _shown(farm: Farm, id: str, placed: Placed, machine: Machine) -> Builder:
         why = f"{placed.host} has no such builder; af prune {id} takes it off the list"
         status = Status("failed", "process", reason=why)
     elif row is None:
-        status = replace(status, reason=f"{placed.host} has not said yet that it is made")
+        status = replace(status, reason=f"{placed.host} has not confirmed yet that it exists")
     seen_at = machine.seen_at or None if machine.problem or machine.is_late else None
     git, usage = (row.git, row.usage) if row else (None, None)
     found = Builder(record, status, git, usage, host=placed.host, seen_at=seen_at)
@@ -125,7 +125,7 @@ def _unasked(farm: Farm, placed: Placed, machine: Machine, status: Status) -> St
     if placed.row:
         told.append(f"it was {status.state} {_ago(machine.seen_at)}")
     if placed.checkpoint:
-        told.append(f"its last checkpoint is of {_ago(placed.checkpoint.at)}")
+        told.append(f"its last checkpoint was made {_ago(placed.checkpoint.at)}")
     if placed.problem:
         told.append(placed.problem)
     state = "unknown"

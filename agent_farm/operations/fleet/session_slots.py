@@ -43,7 +43,7 @@ class SessionSlots:
         try:
             return engine.place(self._name(book, id), best.host)
         except NotFound as error:  # it has gone at this moment
-            raise NoRoom("Another machine has to be found") from error
+            raise NoRoom("Another machine is needed") from error
 
     def hold_again(self, id: str, host: str) -> None:
         """For one that is there already."""

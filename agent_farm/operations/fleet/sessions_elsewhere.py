@@ -170,7 +170,7 @@ class SessionsElsewhere:
                 problem = error
                 await asyncio.wait([watched.ended], timeout=_AGAIN_SECONDS)
         if not watched.ended.done():
-            why = f"Cancelled, but {host} could not be told, where it may go on: "
+            why = f"Cancelled, but {host} could not be told and may continue it: "
             why += problem.sentence if problem else "it is late"
             watched.end(replace(session, state="cancelled", success=False, error=why))
         return watched.ended.result()

@@ -83,7 +83,7 @@ def _wait_for_one(context: Context, book: Book, request: Wait, groups: Groups, a
         if len(lost) == len(groups):
             raise next(iter(lost.values()))
         for host in lost.keys() - told:
-            context.tell(f"{lost[host].sentence} The others are waited for.")
+            context.tell(f"{lost[host].sentence} Waiting for the others.")
         told |= lost.keys()
         if until is not None and time.monotonic() >= until:
             raise _late(answers, request)

@@ -116,4 +116,4 @@ def take_what_came(farm: Farm, id: str, placed: Placed) -> str | None:
     with suppress(AgentFarmError):  # the branch was moved here, or is checked out
         take_checkpoint(farm, id, placed)
     ref = set_aside(farm.repository, id)
-    return f"{ref} has what {id} had at its last checkpoint, committed or not" if ref else None
+    return f"{ref} has the work of {id} at its last checkpoint, committed or not" if ref else None

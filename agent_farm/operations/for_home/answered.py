@@ -116,11 +116,11 @@ def _read(data: bytes) -> Call:
     try:
         asked = msgspec.json.decode(data, type=Call)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise UsageError("This is no call of an af", why=str(error)) from error
+        raise UsageError("This is not a call from af", why=str(error)) from error
     if asked.software != __version__:
         raise UsageError(
             f"af here has version {__version__}, and was asked by {asked.software!r:.40}",
-            why="Both have to be the same.",
+            why="Both must be the same.",
         )
     return asked
 

@@ -95,7 +95,7 @@ def _take(place: Path, piece: Take) -> Tips:
     file = _file(place, piece.name)
     with open(file, "ab" if piece.offset else "wb") as written:
         if written.tell() != piece.offset:
-            raise AgentFarmError("A piece of a pack is missing", why="It is sent again from its beginning.")
+            raise AgentFarmError("A piece of the pack is missing", why="It is sent again from its beginning.")
         written.write(piece.data)
     if piece.refs:
         try:
